@@ -1,0 +1,83 @@
+import { execa } from "execa";
+
+/** A Node script running as an operating system process of its own. Disposing of it kills it at once. */
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+  /** Resolves when the process has ended, with how it ended. */
+  readonly exited: Promise<{ exitCode: number | undefined; signal: string | undefined }>;
+  /** What it wrote so far, stdout and stderr together. */
+  output(): string;
+  /** The JSON objects among the lines it wrote so far. */
+  logs(): LogLine[];
+  /** Sends a signal; one for a process that has ended is ignored. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+export interface LogLine {
+  level?: string;
+  msg?: string;
+  [field: string]: unknown;
+}
+
+/** Starts `script` (a path from the repository root) on this Node; `env` is added to the environment. */
+export function run(script: string, { args = [], env = {} }: { args?: string[]; env?: Record<string, string> } = {}) {
+  const child = execa(process.execPath, [script, ...args], { env, reject: false, buffer: false, stdin: "ignore" });
+  if (child.pid === undefined) throw new Error(`${script} did not start`);
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  const exited = child.then(({ exitCode, signal }) => ({ exitCode, signal }));
+  const program: Program = {
+    pid: child.pid,
+    exited,
+    output: () => output,
+    logs: () => output.split("\n").flatMap(parseLine),
+    signal: (signal) => void child.kill(signal),
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await exited;
+    },
+  };
+  return program;
+}
+
+function parseLine(line: string): LogLine[] {
+  if (!line.startsWith("{")) return [];
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return []; // still being written
+  }
+}
+
+/** Waits until `condition` gives something truthy and returns it; after `ms` milliseconds throws, naming `what`. */
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 15_000): Promise<NonNullable<T>> {
+  const deadline = Date.now() + ms;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Waits until `url` answers 2xx; throws at once, with what it wrote, if `program` ends before. */
+export async function answers(url: string, program: Program): Promise<void> {
+  let ended = false;
+  void program.exited.then(() => {
+    ended = true;
+  });
+  await until(`${url} to answer`, async () => {
+    if (ended) throw new Error(`process ${program.pid} ended:\n${program.output()}`);
+    return fetch(url).then(
+      async (res) => {
+        await res.body?.cancel();
+        return res.ok;
+      },
+      () => false,
+    );
+  });
+}

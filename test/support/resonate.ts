@@ -1,0 +1,92 @@
+import { randomUUID } from "node:crypto";
+import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } from "@resonatehq/sdk";
+import getPort from "get-port";
+import { answers, type Program, run, until } from "./process.ts";
+
+/** A Resonate server for one test file, and the calls a test makes on it. */
+export interface Resonate extends AsyncDisposable {
+  readonly url: string;
+  /** Environment that points a part of the product at this server. */
+  readonly env: Record<string, string>;
+  /** The server's own process; absent when `RESONATE_URL` names one that is already there. */
+  readonly program: Program | undefined;
+  call<K extends Request["kind"]>(kind: K, data: RequestData<K>): Promise<Extract<Response, { kind: K }>>;
+  /** Creates a job's promise as the edge does. */
+  start(job: { id: string; func: string; args: unknown; group?: string; timeoutAt?: number }): Promise<PromiseRecord>;
+  /** The promise with param and value decoded; undefined when there is none. */
+  get(id: string): Promise<PromiseRecord | undefined>;
+  /** Waits until the promise is settled and returns it decoded. */
+  settled(id: string, ms?: number): Promise<PromiseRecord>;
+}
+
+type RequestData<K extends Request["kind"]> = Extract<Request, { kind: K }>["data"];
+
+const codec = new Codec();
+
+/**
+ * The server at `RESONATE_URL` when that is set and `own` is not, otherwise the embedded one, in memory, as a process
+ * of its own. `port` and `args` are for a test that brings a server back where it was.
+ */
+export async function startResonate({
+  own = false,
+  port,
+  args = ["--memory"],
+}: {
+  own?: boolean;
+  port?: number;
+  args?: string[];
+} = {}): Promise<Resonate> {
+  const given = process.env.RESONATE_URL;
+  if (given && !own) return client(given, undefined);
+  const chosen = port ?? (await getPort());
+  const program = run("infra/resonate/main.ts", { args: ["--port", String(chosen), ...args] });
+  const url = `http://127.0.0.1:${chosen}`;
+  await answers(`${url}/ready`, program);
+  return client(url, program);
+}
+
+function client(url: string, program: Program | undefined): Resonate {
+  const token = program ? undefined : process.env.RESONATE_TOKEN;
+  const network = new HttpNetwork({ url, timeout: 10_000, ...(token && { token }) });
+  const call: Resonate["call"] = (kind, data) =>
+    network.send({ kind, head: { corrId: randomUUID(), version: "2026-04-01" }, data } as never);
+  const get: Resonate["get"] = async (id) => {
+    const res = await call("promise.get", { id });
+    return res.head.status === 200 ? codec.decodePromise((res.data as { promise: PromiseRecord }).promise) : undefined;
+  };
+  return {
+    url,
+    env: { RESONATE_URL: url, RESONATE_TOKEN: token ?? "" },
+    program,
+    call,
+    get,
+    async start({ id, func, args, group = "workers", timeoutAt = Date.now() + 60_000 }) {
+      const res = await call("promise.create", {
+        id,
+        timeoutAt,
+        param: codec.encode({ func, args: [args], version: 1 }),
+        tags: {
+          "resonate:origin": id,
+          "resonate:branch": id,
+          "resonate:parent": id,
+          "resonate:scope": "global",
+          "resonate:target": `poll://any@${group}`,
+        },
+      });
+      if (res.head.status !== 200) throw new Error(`promise.create answered ${res.head.status}: ${res.data}`);
+      return (res.data as { promise: PromiseRecord }).promise;
+    },
+    settled: (id, ms) =>
+      until(
+        `${id} to settle`,
+        async () => {
+          const promise = await get(id);
+          return promise && promise.state !== "pending" ? promise : undefined;
+        },
+        ms,
+      ),
+    async [Symbol.asyncDispose]() {
+      await program?.[Symbol.asyncDispose]();
+    },
+  };
+}
