@@ -1,0 +1,71 @@
+import type { DurablePromise, RemoteStore } from "./resonate.ts";
+
+/** The pause before a lost or refused connection is tried again, in milliseconds: doubled from first to last. */
+const FIRST_PAUSE = 250;
+const LAST_PAUSE = 4_000;
+
+export interface AwaitOptions {
+  /** Milliseconds. */
+  timeout: number;
+  /** Aborts the wait: the caller went away. */
+  signal: AbortSignal;
+  /** Called once for each name whose promise has settled, and for each that has none. */
+  onSettled(name: string, promise: DurablePromise | undefined): void;
+}
+
+/**
+ * Waits until every promise in `names` has settled, the time is up or the caller is gone, and returns the names still
+ * pending. Settlements are pushed over one SSE connection, however many names there are; while the server refuses or
+ * loses it, the promises are read, with back-off.
+ *
+ * @throws {ResonateUnavailable} when the server cannot be asked at all, or could not be when the time was up
+ */
+export async function awaitSettled(
+  store: RemoteStore,
+  names: readonly string[],
+  { timeout, signal: caller, onSettled }: AwaitOptions,
+): Promise<string[]> {
+  const pending = new Set(names);
+  const allSettled = new AbortController();
+  const signal = AbortSignal.any([caller, allSettled.signal, AbortSignal.timeout(timeout)]);
+  const over = aborted(signal);
+
+  const settle = (name: string, promise: DurablePromise | undefined) => {
+    if (promise?.state === "pending" || !pending.delete(name)) return;
+    onSettled(name, promise);
+    if (pending.size === 0) allSettled.abort();
+  };
+  const ask = (read: (name: string) => Promise<DurablePromise | undefined>) =>
+    Promise.all([...pending].map(async (name) => settle(name, await read(name))));
+
+  let reached = false;
+  let failure: unknown;
+  for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 2, LAST_PAUSE)) {
+    try {
+      const channel = await store.open((promise) => settle(promise.name, promise), signal);
+      // Only now: a message to an address without a connection is dropped. The answer tells what has settled already.
+      await ask((name) => store.listen(name, channel, signal));
+      reached = true;
+      failure = undefined;
+      pause = FIRST_PAUSE;
+      await Promise.race([channel.closed, over]);
+    } catch {
+      try {
+        await ask((name) => store.get(name, signal));
+        reached = true;
+        failure = undefined;
+      } catch (error) {
+        failure = error;
+        if (!reached) break;
+      }
+    }
+    await Promise.race([new Promise((resolve) => setTimeout(resolve, pause)), over]);
+  }
+  if (failure !== undefined && pending.size > 0 && !caller.aborted) throw failure;
+  return [...pending];
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

@@ -1,0 +1,117 @@
+import {
+  type CallToolResult,
+  createMcpHandler,
+  type McpHttpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import packageJson from "../package.json" with { type: "json" };
+import { logError } from "./log.ts";
+import { type RemoteStore, ResonateUnavailable } from "./resonate.ts";
+import { NameTaken } from "./start.ts";
+import { explain } from "./tools/arguments.ts";
+import { TOOLS } from "./tools/index.ts";
+import { type Tool, type ToolContext, ToolError } from "./tools/tool.ts";
+
+/** The largest request body that is read, in bytes. */
+const MAX_BODY = 1_000_000;
+
+/** How long a client may keep what does not change between deployments, in milliseconds. */
+const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
+
+const IDENTITY = { name: packageJson.name, title: "Durable MCP tools", version: packageJson.version };
+
+const INSTRUCTIONS = `\
+Tools for work that outlasts a tool call. Starting a job returns a name at once; the job goes on by itself, survives \
+crashes and restarts, and its result stays available under that name in every later conversation.
+- Start: start_gathering (a month of historical weather) and set_timer return at once. Starting the same job again is \
+safe: it finds the one that is there, and never runs it twice.
+- Probe: probe_status and get_timer_status tell how jobs are without waiting.
+- Await: await_result waits for results. Names it returns as running have not failed: await them again, or tell the \
+user and come back later. Start several jobs first, then await them together.
+- Later: keep the names (or start again with the same arguments) to collect results in another conversation.
+When a call fails because the Resonate server cannot be reached, repeat it as it was.`;
+
+const TOOL_BY_NAME = new Map(TOOLS.map((tool) => [tool.name, tool]));
+const TOOL_LIST = { tools: TOOLS.map((tool) => tool.listing) };
+
+/** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
+export function createMcp(store: RemoteStore): McpHttpHandler {
+  const callTool = async (request: { params: CallParams }, context: ServerContext) => {
+    const { name, arguments: args = {} } = request.params;
+    const tool = TOOL_BY_NAME.get(name);
+    if (!tool) {
+      const known = [...TOOL_BY_NAME.keys()].join(", ");
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}. The tools are ${known}.`);
+    }
+    return runTool(tool, args, toolContext(store, context));
+  };
+  const listTools = () => TOOL_LIST as never;
+
+  return createMcpHandler(
+    () => {
+      const server = new Server(IDENTITY, {
+        capabilities: { tools: {} },
+        instructions: INSTRUCTIONS,
+        cacheHints: { "tools/list": CACHE, "server/discover": CACHE },
+      });
+      server.setRequestHandler("tools/list", listTools);
+      server.setRequestHandler("tools/call", callTool);
+      return server;
+    },
+    { maxRequestBodySize: MAX_BODY },
+  );
+}
+
+type CallParams = { name: string; arguments?: Record<string, unknown> | undefined };
+
+function toolContext(store: RemoteStore, { mcpReq }: ServerContext): ToolContext {
+  const { signal, _meta } = mcpReq;
+  const progressToken = _meta?.progressToken;
+  const context: ToolContext = { store, signal, now: Date.now() };
+  if (progressToken !== undefined) {
+    context.reportProgress = (progress, total, message) => {
+      const params = { progressToken, progress, total, message };
+      // A notification that cannot be delivered has nobody to be delivered to.
+      mcpReq.notify({ method: "notifications/progress", params }).catch(() => {});
+    };
+  }
+  return context;
+}
+
+async function runTool(tool: Tool, args: Record<string, unknown>, context: ToolContext): Promise<CallToolResult> {
+  const parsed = tool.input.safeParse(args);
+  if (!parsed.success) {
+    return errorResult(
+      [
+        `Nothing was done: ${tool.name} does not accept these arguments.`,
+        ...explain(tool.input, parsed.error, args),
+      ].join("\n"),
+    );
+  }
+  try {
+    const structuredContent = await tool.run(parsed.data, context);
+    return { structuredContent, content: [{ type: "text", text: JSON.stringify(structuredContent) }] };
+  } catch (error) {
+    if (error instanceof ToolError) return errorResult(error.message);
+    if (error instanceof NameTaken) {
+      return errorResult(
+        `The name ${error.message} is taken on the Resonate server by something that is not a job of this server. Nothing was started.`,
+      );
+    }
+    if (error instanceof ResonateUnavailable) {
+      if (!context.signal.aborted) logError("resonate unavailable", error.cause ?? error);
+      return errorResult(
+        `The Resonate server, which keeps the jobs, is unavailable: ${error.message}. No job is lost. Repeat the same call later: that is safe, and never starts a job twice.`,
+      );
+    }
+    logError("tool failed", error);
+    return errorResult("Something went wrong inside the server. Repeating the same call is safe.");
+  }
+}
+
+function errorResult(text: string): CallToolResult {
+  return { isError: true, content: [{ type: "text", text }] };
+}

@@ -1,0 +1,77 @@
+import { z } from "zod";
+import { jobOf } from "./jobs/index.ts";
+import type { DurablePromise } from "./resonate.ts";
+
+/** What a caller is told about a job. */
+export const JobStatus = z.enum(["running", "complete", "failed", "cancelled", "timed_out", "not_found"]);
+export type JobStatus = z.infer<typeof JobStatus>;
+
+export interface JobView {
+  job_name: string;
+  status: JobStatus;
+  /** What the durable function returned, when `complete`. */
+  result?: unknown;
+  /** Why there is no result, for every status but `running` and `complete`. */
+  error?: string;
+  /** ISO 8601, UTC. */
+  started_at?: string;
+  finished_at?: string;
+}
+
+const STATUS = {
+  pending: "running",
+  resolved: "complete",
+  rejected: "failed",
+  rejected_canceled: "cancelled",
+  rejected_timedout: "timed_out",
+} as const;
+
+/** Whether a promise ended without a result, so that a new start may make the next generation. */
+export function endedWithoutResult(promise: DurablePromise): boolean {
+  return promise.state !== "pending" && promise.state !== "resolved";
+}
+
+export function statusOf(promise: DurablePromise): JobStatus {
+  return STATUS[promise.state];
+}
+
+/**
+ * Whether a promise is a job of this deployment: its id is one that the job could have made, and it calls that job's
+ * function. Anything else on the same Resonate server is not there for our callers.
+ */
+export function isOurs(promise: DurablePromise): boolean {
+  return promise.call?.func !== undefined && promise.call.func === jobOf(promise.name)?.func;
+}
+
+export function viewOf(name: string, promise: DurablePromise | undefined): JobView {
+  if (!promise || !isOurs(promise)) return notFound(name);
+  const view: JobView = {
+    job_name: name,
+    status: statusOf(promise),
+    started_at: new Date(promise.createdAt).toISOString(),
+  };
+  if (promise.settledAt !== undefined) view.finished_at = new Date(promise.settledAt).toISOString();
+  switch (promise.state) {
+    case "resolved":
+      view.result = promise.value;
+      break;
+    case "rejected":
+      view.error = promise.value instanceof Error ? promise.value.message : String(promise.value ?? "no reason given");
+      break;
+    case "rejected_canceled":
+      view.error = "The job was cancelled. Starting it again makes a new attempt.";
+      break;
+    case "rejected_timedout":
+      view.error = "The job did not finish before its deadline. Starting it again makes a new attempt.";
+      break;
+  }
+  return view;
+}
+
+export function notFound(name: string): JobView {
+  return {
+    job_name: name,
+    status: "not_found",
+    error: "No job has this name. Pass the name exactly as the tool that started the job returned it.",
+  };
+}
