@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** The edge's bindings, as wrangler vars and secrets. */
 const Env = z.object({

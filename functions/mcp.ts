@@ -9,10 +9,8 @@ import {
 } from "@modelcontextprotocol/server";
 import packageJson from "../package.json" with { type: "json" };
 import { logError } from "./log.ts";
-import { type RemoteStore, ResonateUnavailable } from "./resonate.ts";
-import { NameTaken } from "./start.ts";
+import { NameTaken, type RemoteStore, ResonateUnavailable } from "./resonate.ts";
 import { explain } from "./tools/arguments.ts";
-import { TOOLS } from "./tools/index.ts";
 import { type Tool, type ToolContext, ToolError } from "./tools/tool.ts";
 
 /** The largest request body that is read, in bytes. */
@@ -34,21 +32,20 @@ user and come back later. Start several jobs first, then await them together.
 - Later: keep the names (or start again with the same arguments) to collect results in another conversation.
 When a call fails because the Resonate server cannot be reached, repeat it as it was.`;
 
-const TOOL_BY_NAME = new Map(TOOLS.map((tool) => [tool.name, tool]));
-const TOOL_LIST = { tools: TOOLS.map((tool) => tool.listing) };
-
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
-export function createMcp(store: RemoteStore): McpHttpHandler {
+export function createMcp(store: RemoteStore, tools: readonly Tool[]): McpHttpHandler {
+  const toolByName = new Map(tools.map((tool) => [tool.name, tool]));
+  const toolList = { tools: tools.map((tool) => tool.listing) };
   const callTool = async (request: { params: CallParams }, context: ServerContext) => {
     const { name, arguments: args = {} } = request.params;
-    const tool = TOOL_BY_NAME.get(name);
+    const tool = toolByName.get(name);
     if (!tool) {
-      const known = [...TOOL_BY_NAME.keys()].join(", ");
+      const known = [...toolByName.keys()].join(", ");
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}. The tools are ${known}.`);
     }
     return runTool(tool, args, toolContext(store, context));
   };
-  const listTools = () => TOOL_LIST as never;
+  const listTools = () => toolList as never;
 
   return createMcpHandler(
     () => {

@@ -2,7 +2,7 @@
 import { Codec, type PromiseRecord, type Request, type Response as ResonateResponse } from "@resonatehq/sdk";
 import { createParser } from "eventsource-parser";
 import type { Config } from "./config.ts";
-import type { Job } from "./jobs/index.ts";
+import { type Job, type JobKind, splitGeneration } from "./jobs/job.ts";
 
 /** The version of Resonate's protocol spoken here. */
 const PROTOCOL = "2026-04-01";
@@ -15,13 +15,19 @@ export class ResonateUnavailable extends Error {
   override name = "ResonateUnavailable";
 }
 
+/** The name of a job is held by a promise that is none of this deployment's. */
+export class NameTaken extends Error {
+  override name = "NameTaken";
+}
+
 /** A promise as the edge sees it: values decoded, the namespace taken off its id. */
 export interface DurablePromise {
   /** The job name, with its generation. */
   name: string;
   state: PromiseRecord["state"];
-  /** The durable function and its canonical arguments; undefined when the promise was not made by this project. */
-  call: { func: string; args: unknown } | undefined;
+  /** The durable function it calls, and the canonical arguments. */
+  func: string;
+  args: unknown;
   /** What it was resolved with, or the reason it was rejected with. */
   value: unknown;
   /** Milliseconds since the epoch. */
@@ -38,12 +44,18 @@ export interface Channel {
 
 const codec = new Codec();
 
+/**
+ * The promises of a deployment's jobs. Whatever else lives on the Resonate server is not there: an id that no job
+ * could have made, or a promise that calls another function than its job's, is neither read nor listened to.
+ */
 export class RemoteStore {
   readonly #config: Config;
+  readonly #jobs: readonly JobKind[];
   readonly #url: string;
 
-  constructor(config: Config) {
+  constructor(config: Config, jobs: readonly JobKind[]) {
     this.#config = config;
+    this.#jobs = jobs;
     this.#url = config.RESONATE_URL.replace(/\/+$/, "");
   }
 
@@ -51,10 +63,11 @@ export class RemoteStore {
    * Creates the promise `name` with the worker group as its target, or returns the one already there.
    *
    * @throws {ResonateUnavailable}
+   * @throws {NameTaken}
    */
   async create<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<DurablePromise> {
     const id = this.#id(name);
-    const promise = await this.#call({
+    const record = await this.#call({
       kind: "promise.create",
       data: {
         id,
@@ -69,13 +82,16 @@ export class RemoteStore {
         },
       },
     });
-    if (!promise) throw new ResonateUnavailable("it did not create the promise");
+    const promise = record && this.#decode(record);
+    if (!promise) throw new NameTaken(name);
     return promise;
   }
 
   /** The promise `name`, or undefined. @throws {ResonateUnavailable} */
   async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
-    return this.#call({ kind: "promise.get", data: { id: this.#id(name) } }, signal);
+    if (!this.#jobOf(name)) return undefined;
+    const record = await this.#call({ kind: "promise.get", data: { id: this.#id(name) } }, signal);
+    return record && this.#decode(record);
   }
 
   /**
@@ -85,10 +101,12 @@ export class RemoteStore {
    * @throws {ResonateUnavailable}
    */
   async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
-    return this.#call(
+    if (!this.#jobOf(name)) return undefined;
+    const record = await this.#call(
       { kind: "promise.register_listener", data: { awaited: this.#id(name), address: channel.address } },
       signal,
     );
+    return record && this.#decode(record);
   }
 
   /**
@@ -106,7 +124,8 @@ export class RemoteStore {
     const parser = createParser({
       onEvent: ({ data }) => {
         const message = JSON.parse(data) as { kind?: string; data?: { promise?: PromiseRecord } };
-        if (message.kind === "unblock" && message.data?.promise) onSettled(this.#decode(message.data.promise));
+        const promise = message.kind === "unblock" && message.data?.promise && this.#decode(message.data.promise);
+        if (promise) onSettled(promise);
       },
     });
     return { address: `poll://uni@edge/${id}`, closed: pump(response.body, (text) => parser.feed(text)) };
@@ -123,27 +142,34 @@ export class RemoteStore {
     return this.#config.RESONATE_NAMESPACE + name;
   }
 
-  #decode(record: PromiseRecord): DurablePromise {
-    const param = decodeValue(record.param) as { func?: unknown; args?: unknown } | undefined;
+  #jobOf(name: string): JobKind | undefined {
+    const { base } = splitGeneration(name);
+    return this.#jobs.find((job) => job.owns(base));
+  }
+
+  /** The promise a record stands for, or undefined when it is foreign. */
+  #decode(record: PromiseRecord): DurablePromise | undefined {
+    const name = record.id.slice(this.#config.RESONATE_NAMESPACE.length);
+    const param = decodeValue(record.param) as { func?: unknown; args?: unknown[] } | undefined;
+    const func = this.#jobOf(name)?.func;
+    if (func === undefined || param?.func !== func) return undefined;
     return {
-      name: record.id.slice(this.#config.RESONATE_NAMESPACE.length),
+      name,
       state: record.state,
-      call:
-        typeof param?.func === "string" && Array.isArray(param.args)
-          ? { func: param.func, args: param.args[0] }
-          : undefined,
+      func,
+      args: param.args?.[0],
       value: decodeValue(record.value),
       createdAt: record.createdAt,
       settledAt: record.settledAt,
     };
   }
 
-  /** The promise a call answers with; 404 and 422 (nothing there that can be listened to) are undefined. */
-  async #call(request: Call, signal?: AbortSignal): Promise<DurablePromise | undefined> {
+  /** The record a call answers with; 404 and 422 (nothing there that can be listened to) are undefined. */
+  async #call(request: Call, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
     const { status, data } = await this.#send(request, signal);
     if (status === 404 || status === 422) return undefined;
     if (status !== 200) throw refusal(status, data);
-    return this.#decode((data as { promise: PromiseRecord }).promise);
+    return (data as { promise: PromiseRecord }).promise;
   }
 
   async #send(request: Call, signal?: AbortSignal): Promise<{ status: number; data: unknown }> {
@@ -173,12 +199,8 @@ export class RemoteStore {
   }
 }
 
-type Call = {
-  [K in "promise.create" | "promise.get" | "promise.register_listener"]: Pick<
-    Extract<Request, { kind: K }>,
-    "kind" | "data"
-  >;
-}["promise.create" | "promise.get" | "promise.register_listener"];
+type Call = CallOf<"promise.create"> | CallOf<"promise.get"> | CallOf<"promise.register_listener">;
+type CallOf<K extends Request["kind"]> = Pick<Extract<Request, { kind: K }>, "kind" | "data">;
 
 function refusal(status: number, data?: unknown): ResonateUnavailable {
   if (status === 401 || status === 403) return new ResonateUnavailable("it refused this deployment's token");

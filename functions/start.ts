@@ -1,11 +1,6 @@
-import { type Job, withGeneration } from "./jobs/index.ts";
+import { type Job, withGeneration } from "./jobs/job.ts";
 import type { DurablePromise, RemoteStore } from "./resonate.ts";
-import { endedWithoutResult, isOurs } from "./status.ts";
-
-/** The name is held by a promise that this deployment did not make. */
-export class NameTaken extends Error {
-  override name = "NameTaken";
-}
+import { endedWithoutResult } from "./status.ts";
 
 /**
  * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a
@@ -23,7 +18,6 @@ export async function startJob<Args>(
 ): Promise<DurablePromise> {
   const base = job.name(args);
   const first = await store.create(job, base, args, now);
-  if (!isOurs(first)) throw new NameTaken(base);
   if (!endedWithoutResult(first)) return first;
   let { generation, promise } = await newestGeneration(store, base, first);
   while (endedWithoutResult(promise)) {

@@ -1,5 +1,4 @@
-import { z } from "zod";
-import { jobOf } from "./jobs/index.ts";
+import * as z from "zod";
 import type { DurablePromise } from "./resonate.ts";
 
 /** What a caller is told about a job. */
@@ -35,16 +34,8 @@ export function statusOf(promise: DurablePromise): JobStatus {
   return STATUS[promise.state];
 }
 
-/**
- * Whether a promise is a job of this deployment: its id is one that the job could have made, and it calls that job's
- * function. Anything else on the same Resonate server is not there for our callers.
- */
-export function isOurs(promise: DurablePromise): boolean {
-  return promise.call?.func !== undefined && promise.call.func === jobOf(promise.name)?.func;
-}
-
 export function viewOf(name: string, promise: DurablePromise | undefined): JobView {
-  if (!promise || !isOurs(promise)) return notFound(name);
+  if (!promise) return notFound(name);
   const view: JobView = {
     job_name: name,
     status: statusOf(promise),
@@ -68,7 +59,7 @@ export function viewOf(name: string, promise: DurablePromise | undefined): JobVi
   return view;
 }
 
-export function notFound(name: string): JobView {
+function notFound(name: string): JobView {
   return {
     job_name: name,
     status: "not_found",

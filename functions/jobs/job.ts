@@ -26,6 +26,20 @@ export function defineJob<Args>(job: Job<Args>): Job<Args> {
   return job;
 }
 
+/** What tells the jobs of a deployment apart. */
+export type JobKind = Pick<Job<unknown>, "func" | "owns">;
+
+/** `timer_tea~3` is the third generation of `timer_tea`; the first carries no suffix. */
+export function splitGeneration(name: string): { base: string; generation: number } {
+  const match = /^(.*)~([1-9]\d{0,8})$/s.exec(name);
+  if (!match?.[1] || match[2] === "1") return { base: name, generation: 1 };
+  return { base: match[1], generation: Number(match[2]) };
+}
+
+export function withGeneration(base: string, generation: number): string {
+  return generation === 1 ? base : `${base}~${generation}`;
+}
+
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { DAY, defineJob } from "./job.ts";
 
 /** The shortest and longest timer, in seconds. */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { DAY, defineJob, HOUR } from "./job.ts";
 
 /** The first year the archive covers. */

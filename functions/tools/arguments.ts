@@ -5,7 +5,7 @@
  * Every field's description says what is accepted: the model reads it in the schema, and again in the error when it
  * sent something else.
  */
-import { z } from "zod";
+import * as z from "zod";
 
 /** The most names one call takes: each costs the edge one request to the Resonate server. */
 export const MAX_NAMES = 1_000;
@@ -78,5 +78,6 @@ export function explain(schema: z.ZodObject, error: z.ZodError, args: Record<str
 /** A value as the model sent it, shortened; unprintable characters are shown as escapes. */
 function preview(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
-  return text.length > 120 ? `${text.slice(0, 120)}… (${text.length} characters)` : text;
+  if (text.length <= 120) return text;
+  return `${text.slice(0, 120)}… (${Array.isArray(value) ? `${value.length} entries` : `${text.length} characters`})`;
 }

@@ -1,7 +1,6 @@
-import { z } from "zod";
+import * as z from "zod";
 import { awaitSettled } from "../await.ts";
-import { jobOf } from "../jobs/index.ts";
-import { JobStatus, type JobView, notFound, viewOf } from "../status.ts";
+import { JobStatus, type JobView, viewOf } from "../status.ts";
 import { jobNames, lenientNumber, lenientOptional } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
 
@@ -32,9 +31,7 @@ export const probeStatus = defineTool({
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   async run({ job_names }, { store, signal }) {
     return {
-      statuses: await Promise.all(
-        job_names.map(async (name) => (jobOf(name) ? viewOf(name, await store.get(name, signal)) : notFound(name))),
-      ),
+      statuses: await Promise.all(job_names.map(async (name) => viewOf(name, await store.get(name, signal)))),
     };
   },
 });
@@ -75,13 +72,9 @@ export const awaitResult = defineTool({
       reportProgress?.(settled + (settled < total ? waited : 0), total, `${settled} of ${total} jobs settled`);
     };
 
-    const known = job_names.filter((name) => jobOf(name));
-    for (const name of job_names) if (!known.includes(name)) record(notFound(name));
-    settled = total - known.length;
     const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
     try {
-      if (known.length === 0) return { results, errors, running: [] };
-      const running = await awaitSettled(store, known, {
+      const running = await awaitSettled(store, job_names, {
         timeout,
         signal,
         onSettled(name, promise) {

@@ -1,8 +1,8 @@
-import { z } from "zod";
+import * as z from "zod";
 import { MAX_SECONDS, MIN_SECONDS, splitGeneration, Timer, timer } from "../jobs/index.ts";
 import type { DurablePromise } from "../resonate.ts";
 import { newestGeneration, startJob } from "../start.ts";
-import { isOurs, JobStatus, statusOf } from "../status.ts";
+import { JobStatus, statusOf } from "../status.ts";
 import { lenientNumber, lenientString } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
 
@@ -16,7 +16,7 @@ const timerName = lenientString(
     .normalize()
     .min(1)
     .max(MAX_NAME)
-    .refine((name) => !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name)),
+    .refine((name) => !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name), "it has a character that is not accepted"),
 ).describe(
   `The timer's name: 1 to ${MAX_NAME} characters, on one line, without \`:\` or \`~\`. It is how the timer is found again.`,
 );
@@ -76,7 +76,7 @@ export const getTimerStatus = defineTool({
   async run({ timer_name }, { store, now, signal }) {
     const base = timer.name({ timer_name, fires_at: "" });
     const first = await store.get(base, signal);
-    if (!first || !isOurs(first)) return { timer_name, status: "not_found" as const };
+    if (!first) return { timer_name, status: "not_found" as const };
     const { promise } = await newestGeneration(store, base, first);
     const { fires_at } = timerOf(promise);
     const remaining = promise.state === "pending" ? Math.max(0, Math.ceil((Date.parse(fires_at) - now) / 1_000)) : 0;
@@ -85,5 +85,5 @@ export const getTimerStatus = defineTool({
 });
 
 function timerOf(promise: DurablePromise): Timer {
-  return Timer.parse(promise.call?.args);
+  return Timer.parse(promise.args);
 }

@@ -1,5 +1,5 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/server";
-import { z } from "zod";
+import * as z from "zod";
 import type { RemoteStore } from "../resonate.ts";
 
 /** What a tool has to work with, for one call. */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { FIRST_YEAR, isoDate, monthAvailability, splitGeneration, type WeatherMonth, weather } from "../jobs/index.ts";
 import { startJob } from "../start.ts";
 import { JobStatus, statusOf } from "../status.ts";
@@ -14,7 +14,7 @@ const weatherInput = z.object({
   ),
   month: lenientNumber(z.int().min(1).max(12)).describe("The month, a whole number from 1 to 12."),
   timezone: z
-    .preprocess(timezoneOf, z.string().refine(isTimezone).optional())
+    .preprocess(timezoneOf, z.string().refine(isTimezone, "no such time zone is known").optional())
     .describe(
       "An IANA time zone name such as America/Edmonton, by which days begin and end. Leave out for the one at the coordinates.",
     ),
