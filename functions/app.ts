@@ -1,13 +1,9 @@
-import {
-  hostHeaderValidationResponse,
-  type McpHttpHandler,
-  originValidationResponse,
-} from "@modelcontextprotocol/server";
+import { hostHeaderValidationResponse, originValidationResponse } from "@modelcontextprotocol/server";
 import { Hono } from "hono";
 import { type Config, readConfig } from "./config.ts";
 import type { JobKind } from "./jobs/job.ts";
 import { logError } from "./log.ts";
-import { createMcp } from "./mcp.ts";
+import { createMcp, type Mcp } from "./mcp.ts";
 import { RemoteStore } from "./resonate.ts";
 import type { Tool } from "./tools/tool.ts";
 
@@ -19,7 +15,7 @@ export interface Offer {
 
 interface Edge {
   store: RemoteStore;
-  mcp: McpHttpHandler;
+  mcp: Mcp;
   /** The host names requests may name and come from, or undefined for any. */
   hosts: string[] | undefined;
 }
@@ -67,7 +63,7 @@ export function createApp(offer: Offer): App {
     }
   });
 
-  app.all("/mcp", (c) => c.var.edge.mcp.fetch(c.req.raw));
+  app.all("/mcp", (c) => c.var.edge.mcp(c.req.raw));
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));
 

@@ -1,7 +1,6 @@
 import {
   type CallToolResult,
   createMcpHandler,
-  type McpHttpHandler,
   ProtocolError,
   ProtocolErrorCode,
   Server,
@@ -15,6 +14,12 @@ import { type Tool, type ToolContext, ToolError } from "./tools/tool.ts";
 
 /** The largest request body that is read, in bytes. */
 const MAX_BODY = 1_000_000;
+
+/**
+ * How often a stream says that it is alive, in milliseconds. A caller that has gone away is noticed when something is
+ * written to it, so this is also how long a wait goes on for nobody.
+ */
+const KEEP_ALIVE = 2_000;
 
 /** How long a client may keep what does not change between deployments, in milliseconds. */
 const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
@@ -32,8 +37,10 @@ user and come back later. Start several jobs first, then await them together.
 - Later: keep the names (or start again with the same arguments) to collect results in another conversation.
 When a call fails because the Resonate server cannot be reached, repeat it as it was.`;
 
+export type Mcp = (request: Request) => Promise<Response>;
+
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
-export function createMcp(store: RemoteStore, tools: readonly Tool[]): McpHttpHandler {
+export function createMcp(store: RemoteStore, tools: readonly Tool[]): Mcp {
   const toolByName = new Map(tools.map((tool) => [tool.name, tool]));
   const toolList = { tools: tools.map((tool) => tool.listing) };
   const callTool = async (request: { params: CallParams }, context: ServerContext) => {
@@ -47,19 +54,24 @@ export function createMcp(store: RemoteStore, tools: readonly Tool[]): McpHttpHa
   };
   const listTools = () => toolList as never;
 
-  return createMcpHandler(
-    () => {
-      const server = new Server(IDENTITY, {
-        capabilities: { tools: {} },
-        instructions: INSTRUCTIONS,
-        cacheHints: { "tools/list": CACHE, "server/discover": CACHE },
-      });
-      server.setRequestHandler("tools/list", listTools);
-      server.setRequestHandler("tools/call", callTool);
-      return server;
-    },
-    { maxRequestBodySize: MAX_BODY },
-  );
+  const createServer = () => {
+    const server = new Server(IDENTITY, {
+      capabilities: { tools: {} },
+      instructions: INSTRUCTIONS,
+      cacheHints: { "tools/list": CACHE, "server/discover": CACHE },
+    });
+    server.setRequestHandler("tools/list", listTools);
+    server.setRequestHandler("tools/call", callTool);
+    return server;
+  };
+  const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
+  const handler = createMcpHandler(createServer, options);
+  const streamingHandler = createMcpHandler(createServer, { ...options, responseMode: "sse" });
+
+  return (request) => {
+    const waits = toolByName.get(request.headers.get("mcp-name") ?? "")?.waits;
+    return (waits ? streamingHandler : handler).fetch(request);
+  };
 }
 
 type CallParams = { name: string; arguments?: Record<string, unknown> | undefined };

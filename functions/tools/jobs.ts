@@ -55,6 +55,7 @@ export const awaitResult = defineTool({
     running: z.array(z.string()).describe("The names that had not settled in time."),
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  waits: true,
   async run({ job_names, timeout_seconds = DEFAULT_TIMEOUT }, { store, now, signal, reportProgress }) {
     const results: Record<string, unknown> = {};
     const errors: Record<string, string> = {};

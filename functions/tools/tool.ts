@@ -26,6 +26,8 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   input: Input;
   output: Output;
   annotations: ToolAnnotations;
+  /** Whether a call may take long. Its answer is then streamed from the start, which keeps the connection alive. */
+  waits?: boolean;
   /** @throws {ToolError} */
   run(args: z.output<Input>, context: ToolContext): Promise<z.output<Output>>;
 }
@@ -34,6 +36,7 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
 export interface Tool {
   name: string;
   input: z.ZodObject;
+  waits: boolean;
   listing: Record<string, unknown>;
   run(args: Record<string, unknown>, context: ToolContext): Promise<Record<string, unknown>>;
 }
@@ -42,10 +45,11 @@ export interface Tool {
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(
   definition: ToolDefinition<Input, Output>,
 ): Tool {
-  const { name, title, description, input, output, annotations, run } = definition;
+  const { name, title, description, input, output, annotations, waits = false, run } = definition;
   return {
     name,
     input,
+    waits,
     listing: {
       name,
       title,
