@@ -1,0 +1,124 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { TaskRecord } from "@resonatehq/sdk";
+import PQueue from "p-queue";
+import type { Config } from "./config.ts";
+import { type Acquired, Engine } from "./engine.ts";
+import type { DurableFunction } from "./functions/durable.ts";
+import { type Logger, reasonOf } from "./logger.ts";
+import { Network, type Offer } from "./network.ts";
+
+/** How many waiting offers are handed back at once when the worker stops. */
+const HAND_BACK = 16;
+
+/** The longest that handing back may take, in milliseconds. */
+const HAND_BACK_TIME = 3_000;
+
+/** Takes jobs from the Resonate server and runs them, a bounded number at once, until `stop`. */
+export class Worker {
+  readonly #config: Config;
+  readonly #log: Logger;
+  readonly #pid = randomUUID();
+  readonly #lease: number;
+  readonly #network: Network;
+  readonly #engine: Engine;
+  readonly #queue: PQueue;
+  /** Offers that wait for a place, by task: one that is made again replaces the one before. */
+  readonly #offers = new Map<string, Offer>();
+  /** Tasks this worker has the lease on. */
+  readonly #held = new Set<TaskRecord>();
+  #stopping = false;
+
+  constructor(config: Config, functions: readonly DurableFunction[], log: Logger) {
+    const { RESONATE_URL: url, RESONATE_TOKEN: token, RESONATE_GROUP: group } = config;
+    const pid = this.#pid;
+    this.#config = config;
+    this.#log = log;
+    this.#lease = config.LEASE_SECONDS * 1000;
+    this.#queue = new PQueue({ concurrency: config.MAX_TASKS });
+    this.#network = new Network({ url, token, group, pid, patience: this.#lease, log });
+    const { send } = this.#network;
+    this.#engine = new Engine({ functions, pid, lease: this.#lease, send, nameOf: (id) => this.#nameOf(id), log });
+  }
+
+  /** Whether jobs can arrive at the moment. */
+  get connected(): boolean {
+    return this.#network.connected;
+  }
+
+  /** How many jobs are executing. */
+  get running(): number {
+    return this.#held.size;
+  }
+
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  /** Begins to take jobs; resolves once the first can arrive. */
+  start(): Promise<void> {
+    return new Promise((resolve) => void this.#network.listen((offer) => this.#consider(offer), resolve));
+  }
+
+  /** Takes no new jobs, lets running ones finish for `DRAIN_SECONDS`, then hands back the rest for another worker. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#network.close();
+    this.#queue.concurrency += HAND_BACK; // for the offers still waiting, even when every place is taken
+    await Promise.race([this.#queue.onIdle(), delay(this.#config.DRAIN_SECONDS * 1000)]);
+    const released = Promise.allSettled([...this.#held].map((task) => this.#release(task)));
+    await Promise.race([released, delay(HAND_BACK_TIME)]);
+    this.#engine.stop();
+  }
+
+  #consider(offer: Offer): void {
+    const isWaiting = this.#offers.has(offer.id);
+    this.#offers.set(offer.id, offer);
+    if (isWaiting) return;
+    void this.#queue.add(async () => {
+      const latest = this.#offers.get(offer.id) ?? offer;
+      this.#offers.delete(offer.id);
+      const acquired = await this.#acquire(latest);
+      if (!acquired) return;
+      const { task } = acquired;
+      this.#held.add(task);
+      if (this.#stopping) await this.#release(task);
+      else await this.#engine.execute(acquired);
+      this.#held.delete(task);
+    });
+  }
+
+  /** Takes the lease on an offered task; nothing when another worker has it or the job has ended meanwhile. */
+  async #acquire({ id, version }: Offer): Promise<Acquired | undefined> {
+    try {
+      const data = { id, version, pid: this.#pid, ttl: this.#lease };
+      const answer = await this.#network.send({ kind: "task.acquire", head: head(id), data });
+      return answer.head.status === 200 && typeof answer.data === "object" ? answer.data : undefined;
+    } catch (error) {
+      // The server offers the task again: after half a minute, or when the lease it gave unheard has lapsed.
+      this.#log.debug({ job: this.#nameOf(id), reason: reasonOf(error) }, "offer not taken");
+      return undefined;
+    }
+  }
+
+  /** Ends a lease, so that the server offers the task to another worker at once. */
+  async #release({ id, version }: TaskRecord): Promise<void> {
+    const job = this.#nameOf(id);
+    try {
+      const answer = await this.#network.send({ kind: "task.release", head: head(id), data: { id, version } });
+      if (answer.head.status === 200) this.#log.info({ job }, "job handed back");
+    } catch (error) {
+      this.#log.warn({ job, reason: reasonOf(error) }, "job not handed back");
+    }
+  }
+
+  /** The job's name: its promise id without the deployment's namespace. */
+  #nameOf(id: string): string {
+    const namespace = this.#config.RESONATE_NAMESPACE;
+    return id.startsWith(namespace) ? id.slice(namespace.length) : id;
+  }
+}
+
+function head(origin: string) {
+  return { corrId: randomUUID(), version: "2026-04-01", "resonate:origin": origin };
+}
