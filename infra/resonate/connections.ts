@@ -1,0 +1,103 @@
+/** The open SSE connections: who listens, to whom an address leads, and what waits to be written to each. */
+import { parsePollAddress } from "./address.ts";
+
+/** The real server's limit. */
+const MAX_CONNECTIONS = 1000;
+/** How many messages may wait for one reader before tasks are offered to others; the real server's limit. */
+const MAX_WAITING = 100;
+/** How many characters slow readers, all together, may leave waiting; past this, messages to them are dropped. */
+const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
+
+export class Connection {
+  readonly group: string;
+  readonly id: string;
+  /** Messages not yet written. */
+  readonly waiting: string[] = [];
+  /** When it was last sent something, as a position among all sends. */
+  lastSend = 0;
+  closed = false;
+  wake: () => void = () => {};
+
+  constructor(group: string, id: string) {
+    this.group = group;
+    this.id = id;
+  }
+
+  get busy(): boolean {
+    return this.waiting.length >= MAX_WAITING;
+  }
+}
+
+export class Connections {
+  readonly #groups = new Map<string, Set<Connection>>();
+  #count = 0;
+  #sends = 0;
+  #waitingCharacters = 0;
+
+  /** Registers a connection; undefined when there are too many. */
+  open(group: string, id: string): Connection | undefined {
+    if (this.#count >= MAX_CONNECTIONS) return undefined;
+    const connection = new Connection(group, id);
+    this.#count += 1;
+    this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection));
+    return connection;
+  }
+
+  close(connection: Connection): void {
+    if (connection.closed) return;
+    connection.closed = true;
+    this.#count -= 1;
+    for (const message of connection.waiting.splice(0)) this.#waitingCharacters -= message.length;
+    const members = this.#groups.get(connection.group);
+    members?.delete(connection);
+    if (members?.size === 0) this.#groups.delete(connection.group);
+    connection.wake();
+  }
+
+  closeAll(): void {
+    for (const members of [...this.#groups.values()]) for (const connection of members) this.close(connection);
+  }
+
+  /**
+   * The connection that `address` leads to: for `uni` the one with its id, for `any` that one if it is there and
+   * otherwise each of the group in turn. A busy one only if no other will do.
+   */
+  find(address: string): Connection | undefined {
+    const target = parsePollAddress(address);
+    const members = [...((target && this.#groups.get(target.group)) ?? [])];
+    // The newest: when a client reconnects under its id, its dead connection may still be here.
+    const named = members.findLast((connection) => connection.id === target?.id);
+    if (target?.cast === "uni") return named;
+    if (named && !named.busy) return named;
+    const [first, ...others] = members.some((connection) => !connection.busy)
+      ? members.filter((connection) => !connection.busy)
+      : members;
+    return others.reduce((best, other) => (best && best.lastSend <= other.lastSend ? best : other), first);
+  }
+
+  /** Leaves `message` to be written to `connection`; false when too much is waiting already. */
+  send(connection: Connection, message: string): boolean {
+    if (this.#waitingCharacters + message.length > MAX_WAITING_CHARACTERS) return false;
+    this.#waitingCharacters += message.length;
+    this.#sends += 1;
+    connection.lastSend = this.#sends;
+    connection.waiting.push(message);
+    connection.wake();
+    return true;
+  }
+
+  /** The next message to write to `connection`, when there is one; undefined when it is closed. */
+  async next(connection: Connection): Promise<string | undefined> {
+    while (!connection.closed) {
+      const message = connection.waiting.shift();
+      if (message !== undefined) {
+        this.#waitingCharacters -= message.length;
+        return message;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      connection.wake = resolve;
+      await promise;
+    }
+    return undefined;
+  }
+}

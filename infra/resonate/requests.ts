@@ -1,0 +1,159 @@
+/** What a request must look like. Accepts and refuses what the real server accepts and refuses. */
+import type { Request } from "@resonatehq/sdk";
+import { z } from "zod";
+import { isAddress } from "./address.ts";
+
+export const PROTOCOL_VERSION = "2026-04-01";
+const TARGET = "resonate:target";
+
+const text = z.string().refine((value) => value.isWellFormed(), "must be valid Unicode");
+const required = (what: string) => text.min(1, `${what} is required`);
+const address = (what: string) => text.refine(isAddress, `Invalid ${what} address`);
+const version = z.int().min(0);
+const ttl = z.int().min(1);
+/** The protocol's optional fields may be null as well. */
+const optional = <T extends z.ZodType>(type: T) => type.nullish().transform((value) => value ?? undefined);
+const map = z.record(text, text);
+const tags = map.refine((value) => isAddress(value[TARGET] ?? "http://none"), `Invalid ${TARGET} address`);
+const value = z
+  .object({ headers: map.nullish(), data: text.nullish() })
+  .transform(({ headers, data }) => ({ ...(headers && { headers }), ...(data != null && { data }) }));
+const page = { limit: optional(z.int().min(1).max(1000)), cursor: optional(text) };
+
+const promise = z.object({ id: required("Promise ID") });
+const task = z.object({ id: required("Task ID") });
+const schedule = z.object({ id: required("Schedule ID") });
+const create = z.object({
+  id: required("Promise ID").refine((id) => !id.includes("\0"), "Promise ID must not contain null bytes"),
+  timeoutAt: z.int().min(0),
+  param: value.default({}),
+  tags: tags.default({}),
+});
+const settle = promise.extend({
+  state: z.enum(["resolved", "rejected", "rejected_canceled"]),
+  value: value.default({}),
+});
+const await_ = z.object({ awaited: required("Awaited promise ID"), awaiter: required("Awaiter promise ID") });
+
+/** A request within a request: only its data counts. */
+const action = <T extends z.ZodType>(data: T) => z.object({ kind: z.string(), data });
+const fenced = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("promise.create"), data: create }),
+  z.object({ kind: z.literal("promise.settle"), data: settle }),
+]);
+
+const operations: Record<Exclude<Request["kind"], `debug.${string}`>, z.ZodType> = {
+  "promise.get": promise,
+  "promise.create": create,
+  "promise.settle": settle,
+  "promise.register_callback": await_,
+  "promise.register_listener": z.object({ awaited: required("Awaited promise ID"), address: address("listener") }),
+  "promise.search": z.object({
+    state: optional(z.enum(["pending", "resolved", "rejected", "rejected_canceled", "rejected_timedout"])),
+    tags: optional(map),
+    ...page,
+  }),
+  "task.get": task,
+  "task.create": z.object({
+    pid: required("Process ID"),
+    ttl,
+    action: action(create).refine(({ data }) => TARGET in data.tags, `Action must have a ${TARGET} tag`),
+  }),
+  "task.acquire": task.extend({ version, pid: required("Process ID"), ttl }),
+  "task.release": task.extend({ version }),
+  "task.suspend": task.extend({ version, actions: z.array(action(await_)).min(1) }),
+  "task.fulfill": task.extend({ version, action: action(settle) }),
+  "task.fence": task
+    .extend({ version, action: fenced })
+    .refine(({ id, action }) => action.data.id !== id, "Action ID must not equal the task ID"),
+  "task.heartbeat": z.object({
+    pid: required("Process ID"),
+    tasks: z.array(z.object({ id: text, version: z.int() })),
+  }),
+  "task.halt": task,
+  "task.continue": task,
+  "task.search": z.object({
+    state: optional(z.enum(["pending", "acquired", "suspended", "halted", "fulfilled"])),
+    ...page,
+  }),
+  "schedule.get": schedule,
+  "schedule.create": schedule.extend({
+    cron: required("Cron expression"),
+    promiseId: required("Promise ID template"),
+    promiseTimeout: z.int().min(0),
+    promiseParam: value.default({}),
+    promiseTags: tags.default({}),
+  }),
+  "schedule.delete": schedule,
+  "schedule.search": z.object({ tags: optional(map), ...page }),
+};
+
+const Envelope = z.object({
+  kind: text.min(1),
+  head: z.object({ corrId: z.string(), version: z.string() }),
+  data: z.looseObject({}),
+});
+
+/** A request that is refused: a status and the reason, and as much of the request's head as could be read. */
+export class BadRequest extends Error {
+  readonly status: 400 | 403;
+  readonly kind: string;
+  readonly corrId: string;
+
+  constructor(
+    status: 400 | 403,
+    reason: string,
+    { kind = "unknown", corrId = "0" }: { kind?: string; corrId?: string },
+  ) {
+    super(reason);
+    this.status = status;
+    this.kind = kind;
+    this.corrId = corrId;
+  }
+}
+
+/** Reads one request; throws a `BadRequest`. */
+export function parseRequest(body: ArrayBuffer): Request {
+  const raw = parseJson(body);
+  const envelope = Envelope.safeParse(raw);
+  if (!envelope.success) throw new BadRequest(400, `Invalid request envelope: ${reasons(envelope.error)}`, hints(raw));
+  const { kind, head, data } = envelope.data;
+  const refuse = (reason: string, status: 400 | 403 = 400) =>
+    new BadRequest(status, reason, { kind, corrId: head.corrId });
+  if (head.version !== PROTOCOL_VERSION) {
+    throw refuse(`Unsupported protocol version '${head.version}', supported versions: ["${PROTOCOL_VERSION}"]`);
+  }
+  // The real server takes these only when it is started in its debug mode.
+  if (kind.startsWith("debug.")) throw refuse("Debug operations are disabled", 403);
+  const schema = Object.hasOwn(operations, kind) ? operations[kind as keyof typeof operations] : undefined;
+  if (!schema) throw refuse(`Unknown operation: ${kind}`);
+  const checked = schema.safeParse(data);
+  if (!checked.success) throw refuse(`Invalid request: ${reasons(checked.error)}`);
+  const request = { kind, head, data: checked.data } as Request;
+  // A request within a request is answered under the head of the whole.
+  if (request.kind === "task.fence") request.data.action.head = head;
+  return request;
+}
+
+function parseJson(body: ArrayBuffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch (error) {
+    throw new BadRequest(400, `Invalid request envelope: ${(error as Error).message}`, {});
+  }
+}
+
+const Hints = z
+  .object({ kind: z.string().optional().catch(undefined), head: z.looseObject({}).catch({}) })
+  .catch({ head: {} });
+
+function hints(raw: unknown): { kind?: string; corrId?: string } {
+  const { kind, head } = Hints.parse(raw);
+  return { ...(kind !== undefined && { kind }), ...(typeof head.corrId === "string" && { corrId: head.corrId }) };
+}
+
+function reasons(error: z.ZodError): string {
+  return error.issues
+    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message))
+    .join("; ");
+}

@@ -1,0 +1,142 @@
+/** The embedded Resonate server without its HTTP: requests go in, answers and messages come out once they are on disk. */
+import type { Request } from "@resonatehq/sdk";
+import type { Logger } from "pino";
+import { type Connection, Connections } from "./connections.ts";
+import { Engine } from "./engine.ts";
+import { Mailbox } from "./mailbox.ts";
+import type { Change, Outcome } from "./state-machine.ts";
+import type { Store } from "./store.ts";
+
+/** How often, in milliseconds, it is checked whether something is due: the most a timer is late while little happens. */
+const TICK_INTERVAL = 50;
+/** How often, in milliseconds, listeners are checked for whether their address is still connected. */
+const LISTENER_INTERVAL = 120_000;
+/** How many requests share one commit at most, so that a flood of them does not hold up the rest. */
+const BATCH_SIZE = 250;
+
+export type Response = Outcome["response"];
+
+interface Waiting {
+  request: Request;
+  resolve: (response: Response) => void;
+}
+
+export class Resonate {
+  readonly #connections = new Connections();
+  readonly #mailbox = new Mailbox(this.#connections);
+  readonly #store: Store;
+  readonly #engine: Engine;
+  readonly #log: Logger;
+  readonly #queue: Waiting[] = [];
+  readonly #sweeper: NodeJS.Timeout;
+  #ticker: NodeJS.Timeout | undefined;
+  #unheard = new Set<string>();
+
+  constructor(store: Store, log: Logger) {
+    this.#store = store;
+    this.#engine = new Engine(store);
+    this.#log = log;
+    for (const offer of store.offers()) this.#mailbox.offer(offer);
+    this.#tick();
+    this.#sweeper = setInterval(() => this.#dropUnheardListeners(), LISTENER_INTERVAL);
+  }
+
+  /**
+   * Answers a request when what it changed is on disk. Requests that arrive together share one commit, which is what
+   * makes waiting for the disk affordable. Never rejects: what goes wrong is a response with status 500.
+   */
+  submit(request: Request): Promise<Response> {
+    return new Promise((resolve) => {
+      if (this.#queue.length === 0) setImmediate(() => this.#answer());
+      this.#queue.push({ request, resolve });
+    });
+  }
+
+  #answer(): void {
+    const batch = this.#queue.splice(0, BATCH_SIZE);
+    if (batch.length === 0) return;
+    if (this.#queue.length > 0) setImmediate(() => this.#answer());
+    const responses = this.#commit(() => {
+      const outcomes = batch.map(({ request }) => this.#outcome(request));
+      return { result: outcomes.map(({ response }) => response), changes: outcomes.flatMap(({ changes }) => changes) };
+    });
+    for (const [i, { request, resolve }] of batch.entries()) resolve(responses?.[i] ?? failed(request.kind));
+  }
+
+  #outcome(request: Request): Outcome {
+    try {
+      return this.#store.attempt(() => this.#engine.apply(Date.now(), request));
+    } catch (error) {
+      this.#log.error({ err: error, kind: request.kind }, "request failed");
+      return { response: failed(request.kind), changes: [] };
+    }
+  }
+
+  /** Handles what is due, in pieces, with time for requests in between. */
+  #tick(): void {
+    const changes = this.#commit(() => {
+      const { changes } = this.#engine.tick(Date.now());
+      return { result: changes.length, changes };
+    });
+    this.#ticker = setTimeout(() => this.#tick(), changes ? 0 : TICK_INTERVAL);
+  }
+
+  /** Commits what `work` does, then delivers the messages; undefined, and nothing changed, when that fails. */
+  #commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
+    try {
+      const { result, changes } = this.#store.transaction(work);
+      this.#mailbox.deliver(changes);
+      return result;
+    } catch (error) {
+      this.#log.error({ err: error }, "the state could not be written");
+      return undefined;
+    }
+  }
+
+  /** Opens a connection for messages; undefined when there are too many. */
+  connect(group: string, id: string): Connection | undefined {
+    return this.#connections.open(group, id);
+  }
+
+  /** The next message for `connection`, when there is one; undefined when it is closed. */
+  next(connection: Connection): Promise<string | undefined> {
+    if (connection.waiting.length === 0) this.#mailbox.refill(connection);
+    return this.#connections.next(connection);
+  }
+
+  disconnect(connection: Connection): void {
+    this.#connections.close(connection);
+    this.#mailbox.disconnected(connection);
+  }
+
+  /**
+   * Listeners are stored, so that a client that reconnects after a restart is told. But a client never takes a listener
+   * back: one whose address has had no connection for a whole interval is dropped, or a promise that many have waited
+   * for in vain would collect them for as long as it is pending. Nothing is lost, as there is nobody to tell.
+   */
+  #dropUnheardListeners(): void {
+    const unheard = new Set<string>();
+    this.#commit(() => {
+      for (const address of this.#store.listenerAddresses()) {
+        if (this.#connections.find(address)) continue;
+        if (this.#unheard.has(address)) this.#store.deleteListeners(address);
+        else unheard.add(address);
+      }
+      return { result: undefined, changes: [] };
+    });
+    this.#unheard = unheard;
+  }
+
+  /** Answers what has been asked, ends all connections and closes the store. */
+  close(): void {
+    clearTimeout(this.#ticker);
+    clearInterval(this.#sweeper);
+    while (this.#queue.length > 0) this.#answer();
+    this.#connections.closeAll();
+    this.#store.close();
+  }
+}
+
+function failed(kind: string): Response {
+  return { kind, head: { status: 500 }, data: "Internal error: the request was not carried out" };
+}
