@@ -12,7 +12,7 @@ export interface Retry {
 const BACKOFF = { base: 1_000, max: 60_000 };
 
 /** How often an answer may be unusable before it is taken for final: that does not mend itself as an outage does. */
-const MAX_INVALID = 5;
+const MAX_INVALID = 4;
 
 /** A request is not begun with less time than this before the deadline, in milliseconds. */
 const SHORTEST_ATTEMPT = 2_000;

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../support/worker.ts";
+
+vi.setConfig({ testTimeout: 30_000, maxConcurrency: 20 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+const script = "test/worker/odd-worker.ts";
+
+describe.concurrent("beside jobs that misbehave in every way", () => {
+  const { group, namespace, env } = ownGroup();
+  let worker: WorkerProcess;
+  beforeAll(async () => {
+    worker = await startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "1" }, { script });
+    await start("never_returns");
+    await start("unheard_of");
+  });
+  afterAll(() => worker?.[Symbol.asyncDispose]());
+  const start = (func: string, id = func) =>
+    resonate.start({ id: namespace + id, func, args: { id }, group, timeoutAt: Date.now() + 25_000 });
+
+  test.each([
+    ["returns_bigint", "the result cannot be stored as JSON: Do not know how to serialize a BigInt"],
+    ["returns_circular", "the result cannot be stored as JSON: Converting circular structure to JSON"],
+    ["step_returns_bigint", "the result cannot be stored as JSON: Do not know how to serialize a BigInt"],
+    ["throws_nothing", "failed without giving a reason"],
+    ["throws_circular", "<ref *1> { self: [Circular *1] }"],
+  ])("%s fails, once, and says why", async (func, reason) => {
+    await start(func);
+    const { state, value } = await resonate.settled(namespace + func);
+    expect([state, value.data.message]).toEqual(["rejected", reason]);
+    const lines = await worker.said(func, "job done");
+    expect(lines).toMatchObject([{ msg: "job started" }, { outcome: "failed", reason }]);
+  });
+
+  test("an unhandled rejection is logged and ends nothing", async () => {
+    await start("leaves_a_rejection");
+    expect(await resonate.settled(`${namespace}leaves_a_rejection`)).toMatchObject({ state: "resolved" });
+    expect(worker.logs()).toContainEqual(expect.objectContaining({ level: "error", reason: "nobody waits for this" }));
+  });
+
+  test("a promise with a version no function has does not end the worker", async () => {
+    const id = `${namespace}odd_version`;
+    const data = Buffer.from(JSON.stringify({ func: "echo", args: [], version: -1 })).toString("base64");
+    const tags = { "resonate:target": `poll://any@${group}`, "resonate:origin": id, "resonate:branch": id };
+    const timeoutAt = Date.now() + 2_000;
+    await resonate.call("promise.create", {
+      id,
+      timeoutAt,
+      param: { headers: {}, data },
+      tags: { ...tags, "resonate:parent": id, "resonate:scope": "global" },
+    });
+    expect(await resonate.settled(id)).toMatchObject({ state: "rejected_timedout" });
+    await worker.said("odd_version", "no function for this job here");
+  });
+
+  test("ordinary jobs complete", async () => {
+    const ids = Array.from({ length: 10 }, (_, i) => `echo_${i}`);
+    for (const id of ids) await start("echo", id);
+    for (const id of ids) expect((await resonate.settled(namespace + id)).value.data).toEqual({ id });
+  });
+
+  test("a job whose function is not here is left to others for a lease before it is looked at again", async () => {
+    const [first, second] = await worker.said("unheard_of", "no function for this job here", 2);
+    expect(Date.parse(`${second?.time}`) - Date.parse(`${first?.time}`)).toBeGreaterThanOrEqual(900);
+    expect(await resonate.get(`${namespace}unheard_of`)).toMatchObject({ state: "pending" });
+  });
+});
+
+test("a job that never returns keeps its place no longer than its deadline", async () => {
+  const { group, namespace, env } = ownGroup();
+  await using worker = await startWorker({ ...resonate.env, ...env, MAX_TASKS: "1" }, { script });
+  const [stuck, next] = [`${namespace}stuck`, `${namespace}next`];
+  await resonate.start({ id: stuck, func: "never_returns", args: {}, group, timeoutAt: Date.now() + 2_000 });
+  await resonate.start({ id: next, func: "echo", args: {}, group });
+  expect(await resonate.settled(stuck)).toMatchObject({ state: "rejected_timedout" });
+  expect(await resonate.settled(next)).toMatchObject({ state: "resolved" });
+  await worker.said("stuck", "job still running at its deadline");
+});
+
+test("no more jobs execute at once than the worker is told, and all have their turn", async () => {
+  const { group, namespace, env } = ownGroup();
+  await using _worker = await startWorker({ ...resonate.env, ...env, MAX_TASKS: "3" }, { script });
+  const ids = Array.from({ length: 30 }, (_, i) => `${namespace}counts_${i}`);
+  await Promise.all(ids.map((id) => resonate.start({ id, func: "counts", args: {}, group })));
+  const counts = await Promise.all(ids.map(async (id) => (await resonate.settled(id)).value.data));
+  expect(Math.max(...counts)).toBe(3);
+});

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { type SampleArchive, startSampleArchive } from "../../infra/sample-archive/server.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { until } from "../support/process.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { ownGroup, startWorker } from "../support/worker.ts";
+
+vi.setConfig({ testTimeout: 40_000, maxConcurrency: 3 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+const ARGS = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
+const JOB = "weather_data_47.6_-122.3_2013_5";
+
+async function scene(env: Record<string, string>) {
+  const [archive, gate] = await Promise.all([startSampleArchive(), startGate(resonate.url)]);
+  const { group, namespace, env: own } = ownGroup();
+  const worker = await startWorker({
+    ...resonate.env,
+    ...own,
+    RESONATE_URL: gate.url,
+    WEATHER_API_URL: archive.url,
+    ...env,
+  });
+  return {
+    archive,
+    gate,
+    worker,
+    id: namespace + JOB,
+    gather: () => resonate.start({ id: namespace + JOB, func: "weather_data", args: ARGS, group }),
+    health: async () => (await fetch(worker.healthUrl)).json(),
+    async [Symbol.asyncDispose]() {
+      await worker[Symbol.asyncDispose]();
+      await Promise.all([gate, archive].map((part: Gate | SampleArchive) => part[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+describe.concurrent("while Resonate cannot be reached", () => {
+  test("a job that runs keeps what it has fetched, and health says so", async () => {
+    await using the = await scene({ LEASE_SECONDS: "60" });
+    expect(await the.health()).toMatchObject({ status: "ok", connected: true });
+    the.archive.control.inject({ fault: { kind: "slow", ms: 500 } });
+    await the.gather();
+    await until("the request to be under way", () => the.archive.control.requests.total === 1);
+    await the.gate.close();
+    await until("health to say so", async () => !(await the.health()).connected);
+    expect(await the.health()).toEqual({ status: "ok", connected: false, running: 1 });
+    await the.gate.open();
+    expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });
+    expect(the.archive.control.requests.total).toBe(1);
+    await until("the worker to be connected again", async () => (await the.health()).connected);
+  });
+
+  test("for longer than a lease, the job is left, and done anew afterwards", async () => {
+    await using the = await scene({ LEASE_SECONDS: "1" });
+    the.archive.control.inject({ fault: { kind: "slow", ms: 300 } });
+    await the.gather();
+    await until("the request to be under way", () => the.archive.control.requests.total === 1);
+    await the.gate.close();
+    await the.worker.said(JOB, "job left");
+    await the.gate.open();
+    expect(await resonate.settled(the.id, 35_000)).toMatchObject({ state: "resolved" });
+    expect(the.archive.control.requests.total).toBe(2);
+  });
+});
+
+describe.concurrent("an answer that is lost on its way", () => {
+  test.each([["task.acquire"], ["task.fence"], ["task.suspend"], ["task.fulfill"]])(
+    "to %s costs neither the job nor a second request",
+    async (kind) => {
+      await using the = await scene({ LEASE_SECONDS: "2" });
+      // One failed attempt first, so that the job sleeps once.
+      the.archive.control.inject({ fault: { kind: "status", status: 503 }, times: 1 });
+      const lost = the.gate.loseAnswer(kind);
+      await the.gather();
+      await lost;
+      const { state, value } = await resonate.settled(the.id, 20_000);
+      expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
+      expect(the.archive.control.requests.total).toBe(2);
+    },
+  );
+});
