@@ -1,15 +1,16 @@
 import { hostHeaderValidationResponse, originValidationResponse } from "@modelcontextprotocol/server";
 import { Hono } from "hono";
 import { type Config, readConfig } from "./config.ts";
-import type { JobKind } from "./jobs/job.ts";
+import type { AnyJob } from "./jobs/job.ts";
 import { logError } from "./log.ts";
 import { createMcp, type Mcp } from "./mcp.ts";
-import { RemoteStore } from "./resonate.ts";
+import { RemoteStore } from "./resonate/store.ts";
+import { TaskHandles } from "./tasks/handle.ts";
 import type { Tool } from "./tools/tool.ts";
 
 /** What a deployment offers. */
 export interface Offer {
-  jobs: readonly JobKind[];
+  jobs: readonly AnyJob[];
   tools: readonly Tool[];
 }
 
@@ -34,7 +35,8 @@ export function createApp(offer: Offer): App {
       const config = readConfig(env);
       const store = new RemoteStore(config, offer.jobs);
       const hosts = config.ALLOWED_HOSTS?.split(",").map((host) => host.trim());
-      edge = { store, mcp: createMcp(store, offer.tools), hosts };
+      const handles = config.TASK_KEY ? new TaskHandles(config.TASK_KEY, config.RESONATE_NAMESPACE) : undefined;
+      edge = { store, mcp: createMcp({ store, tools: offer.tools, handles }), hosts };
       edges.set(env, edge);
     }
     return edge;

@@ -1,4 +1,4 @@
-import type { DurablePromise, RemoteStore } from "./resonate.ts";
+import type { DurablePromise, RemoteStore } from "./resonate/store.ts";
 
 /** The pause before a lost or refused connection is tried again, in milliseconds: doubled from first to last. */
 const FIRST_PAUSE = 250;
@@ -42,7 +42,7 @@ export async function awaitSettled(
   let failure: unknown;
   for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 2, LAST_PAUSE)) {
     try {
-      const channel = await store.open((promise) => settle(promise.name, promise), signal);
+      const channel = await store.open(({ name, promise }) => settle(name, promise), signal);
       // Only now: a message to an address without a connection is dropped. The answer tells what has settled already.
       await ask((name) => store.listen(name, channel, signal));
       reached = true;

@@ -17,6 +17,8 @@ const Env = z.object({
     .string()
     .regex(/^[^:~\p{Cc}]*$/u)
     .default(""),
+  /** Seals task ids; at least 32 characters, kept for as long as tasks live. Unset, the server offers no tasks. */
+  TASK_KEY: z.string().min(32).optional(),
   /** Comma-separated host names a request may be addressed to and come from; unset means any. Set on localhost. */
   ALLOWED_HOSTS: z.string().optional(),
 });

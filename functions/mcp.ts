@@ -1,14 +1,21 @@
 import {
   type CallToolResult,
   createMcpHandler,
+  isInputRequiredResult,
+  type McpServerFactory,
   ProtocolError,
   ProtocolErrorCode,
   Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import packageJson from "../package.json" with { type: "json" };
+import { callerOf } from "./caller.ts";
 import { logError } from "./log.ts";
-import { NameTaken, type RemoteStore, ResonateUnavailable } from "./resonate.ts";
+import { NameTaken, type RemoteStore, ResonateUnavailable } from "./resonate/store.ts";
+import type { TaskHandles } from "./tasks/handle.ts";
+import { createTask, declaresTasks, missingTasksCapability, registerTaskMethods } from "./tasks/methods.ts";
+import { subscribe } from "./tasks/subscribe.ts";
+import { TASKS } from "./tasks/task.ts";
 import { explain } from "./tools/arguments.ts";
 import { type Tool, type ToolContext, ToolError } from "./tools/tool.ts";
 
@@ -39,10 +46,20 @@ When a call fails because the Resonate server cannot be reached, repeat it as it
 
 export type Mcp = (request: Request) => Promise<Response>;
 
+export interface McpOptions {
+  store: RemoteStore;
+  tools: readonly Tool[];
+  /** Absent where no key seals task ids: then no tasks are offered. */
+  handles: TaskHandles | undefined;
+}
+
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
-export function createMcp(store: RemoteStore, tools: readonly Tool[]): Mcp {
+export function createMcp({ store, tools, handles }: McpOptions): Mcp {
   const toolByName = new Map(tools.map((tool) => [tool.name, tool]));
   const toolList = { tools: tools.map((tool) => tool.listing) };
+  const tasks = handles && { store, handles };
+
+  const listTools = () => toolList as never;
   const callTool = async (request: { params: CallParams }, context: ServerContext) => {
     const { name, arguments: args = {} } = request.params;
     const tool = toolByName.get(name);
@@ -50,18 +67,26 @@ export function createMcp(store: RemoteStore, tools: readonly Tool[]): Mcp {
       const known = [...toolByName.keys()].join(", ");
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}. The tools are ${known}.`);
     }
-    return runTool(tool, args, toolContext(store, context));
+    const asTask = tasks !== undefined && declaresTasks(context);
+    if (tool.tasksOnly && !asTask) throw missingTasksCapability();
+    const toolContext = toolContextOf(store, context, asTask);
+    return answer(tool, args, toolContext, async (parsed) => {
+      if (!asTask || !tool.start) return tool.call(parsed, toolContext);
+      const started = await tool.start(parsed, toolContext);
+      return isInputRequiredResult(started) ? started : createTask(tasks, callerOf(context), started);
+    });
   };
-  const listTools = () => toolList as never;
 
-  const createServer = () => {
+  const createServer: McpServerFactory = ({ era }) => {
+    const offersTasks = tasks !== undefined && era === "modern";
     const server = new Server(IDENTITY, {
-      capabilities: { tools: {} },
+      capabilities: { tools: {}, ...(offersTasks && { extensions: { [TASKS]: {} } }) },
       instructions: INSTRUCTIONS,
       cacheHints: { "tools/list": CACHE, "server/discover": CACHE },
     });
     server.setRequestHandler("tools/list", listTools);
-    server.setRequestHandler("tools/call", callTool);
+    server.setRequestHandler("tools/call", callTool as never);
+    if (offersTasks) registerTaskMethods(server, tasks);
     return server;
   };
   const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
@@ -69,6 +94,10 @@ export function createMcp(store: RemoteStore, tools: readonly Tool[]): Mcp {
   const streamingHandler = createMcpHandler(createServer, { ...options, responseMode: "sse" });
 
   return (request) => {
+    // The routing headers must agree with the body, which the handlers see to.
+    if (tasks && request.headers.get("mcp-method") === "subscriptions/listen") {
+      return subscribe(tasks, IDENTITY, "", request, handler.fetch);
+    }
     const waits = toolByName.get(request.headers.get("mcp-name") ?? "")?.waits;
     return (waits ? streamingHandler : handler).fetch(request);
   };
@@ -76,10 +105,10 @@ export function createMcp(store: RemoteStore, tools: readonly Tool[]): Mcp {
 
 type CallParams = { name: string; arguments?: Record<string, unknown> | undefined };
 
-function toolContext(store: RemoteStore, { mcpReq }: ServerContext): ToolContext {
-  const { signal, _meta } = mcpReq;
+function toolContextOf(store: RemoteStore, { mcpReq }: ServerContext, tasks: boolean): ToolContext {
+  const { signal, _meta, inputResponses = {} } = mcpReq;
   const progressToken = _meta?.progressToken;
-  const context: ToolContext = { store, signal, now: Date.now() };
+  const context: ToolContext = { store, signal, tasks, inputResponses, now: Date.now() };
   if (progressToken !== undefined) {
     context.reportProgress = (progress, total, message) => {
       const params = { progressToken, progress, total, message };
@@ -90,19 +119,20 @@ function toolContext(store: RemoteStore, { mcpReq }: ServerContext): ToolContext
   return context;
 }
 
-async function runTool(tool: Tool, args: Record<string, unknown>, context: ToolContext): Promise<CallToolResult> {
-  const parsed = tool.input.safeParse(args);
+/** Checks the arguments, runs the call, and words what went wrong for a model. */
+async function answer<Result>(
+  { name, input }: Tool,
+  args: Record<string, unknown>,
+  { signal }: ToolContext,
+  run: (parsed: Record<string, unknown>) => Promise<Result>,
+): Promise<Result | CallToolResult> {
+  const parsed = input.safeParse(args);
   if (!parsed.success) {
-    return errorResult(
-      [
-        `Nothing was done: ${tool.name} does not accept these arguments.`,
-        ...explain(tool.input, parsed.error, args),
-      ].join("\n"),
-    );
+    const problems = explain(input, parsed.error, args);
+    return errorResult([`Nothing was done: ${name} does not accept these arguments.`, ...problems].join("\n"));
   }
   try {
-    const structuredContent = await tool.run(parsed.data, context);
-    return { structuredContent, content: [{ type: "text", text: JSON.stringify(structuredContent) }] };
+    return await run(parsed.data);
   } catch (error) {
     if (error instanceof ToolError) return errorResult(error.message);
     if (error instanceof NameTaken) {
@@ -111,7 +141,7 @@ async function runTool(tool: Tool, args: Record<string, unknown>, context: ToolC
       );
     }
     if (error instanceof ResonateUnavailable) {
-      if (!context.signal.aborted) logError("resonate unavailable", error.cause ?? error);
+      if (!signal.aborted) logError("resonate unavailable", error.cause ?? error);
       return errorResult(
         `The Resonate server, which keeps the jobs, is unavailable: ${error.message}. No job is lost. Repeat the same call later: that is safe, and never starts a job twice.`,
       );

@@ -1,5 +1,5 @@
 import { type Job, withGeneration } from "./jobs/job.ts";
-import type { DurablePromise, RemoteStore } from "./resonate.ts";
+import type { DurablePromise, RemoteStore } from "./resonate/store.ts";
 import { endedWithoutResult } from "./status.ts";
 
 /**

@@ -1,21 +1,24 @@
 import * as z from "zod";
-import type { DurablePromise } from "./resonate.ts";
+import type { DurablePromise } from "./resonate/store.ts";
 
 /** What a caller is told about a job. */
 export const JobStatus = z.enum(["running", "complete", "failed", "cancelled", "timed_out", "not_found"]);
 export type JobStatus = z.infer<typeof JobStatus>;
 
-export interface JobView {
-  job_name: string;
-  status: JobStatus;
-  /** What the durable function returned, when `complete`. */
-  result?: unknown;
-  /** Why there is no result, for every status but `running` and `complete`. */
-  error?: string;
-  /** ISO 8601, UTC. */
-  started_at?: string;
-  finished_at?: string;
-}
+export const JobView = z.object({
+  job_name: z.string(),
+  status: JobStatus,
+  result: z.unknown().optional().describe("What the job produced, when complete."),
+  error: z.string().optional().describe("Why there is no result, for every status but running and complete."),
+  started_at: z.string().optional().describe("ISO 8601, UTC."),
+  finished_at: z.string().optional().describe("ISO 8601, UTC."),
+});
+export type JobView = z.infer<typeof JobView>;
+
+/** What a tool that starts one job and waits for it answers with. */
+export const JobOutput = JobView.extend({
+  note: z.string().optional().describe("How to go on, while the job is running."),
+});
 
 const STATUS = {
   pending: "running",

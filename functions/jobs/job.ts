@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 
 /**
  * One kind of durable work, defined once: the tool that starts it and the durable function that runs it import this.
@@ -20,14 +20,18 @@ export interface Job<Args> {
   owns(name: string): boolean;
   /** When the promise times out, in milliseconds since the epoch, for a job started at `now`. */
   deadline(args: Args, now: number): number;
+  /** When it is expected to settle, in milliseconds since the epoch, for a job that knows. */
+  expectedAt?(args: Args): number;
+  /** Whether the function reports progress or asks its caller questions (see `journal.ts`). */
+  readonly keepsJournal?: boolean;
 }
+
+/** A job of whatever arguments. */
+export type AnyJob = Job<unknown>;
 
 export function defineJob<Args>(job: Job<Args>): Job<Args> {
   return job;
 }
-
-/** What tells the jobs of a deployment apart. */
-export type JobKind = Pick<Job<unknown>, "func" | "owns">;
 
 /** `timer_tea~3` is the third generation of `timer_tea`; the first carries no suffix. */
 export function splitGeneration(name: string): { base: string; generation: number } {

@@ -24,5 +24,6 @@ export const timer = defineJob<Timer>({
   args: Timer,
   name: ({ timer_name }) => `timer_${timer_name}`,
   owns: (name) => name.startsWith("timer_") && name.length > "timer_".length && !/[:~]/.test(name),
+  expectedAt: ({ fires_at }) => Date.parse(fires_at),
   deadline: ({ fires_at }) => Date.parse(fires_at) + GRACE,
 });

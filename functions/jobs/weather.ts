@@ -10,21 +10,22 @@ export const FIRST_YEAR = 1940;
  */
 const ARCHIVE_LAG_DAYS = 6;
 
-const isoDay = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
+/** Degrees north. */
+export const Latitude = z.number().min(-90).max(90);
+/** Degrees east. */
+export const Longitude = z.number().min(-180).max(180);
 
 /** A month of daily weather at a place. */
 export const WeatherMonth = z.object({
-  /** Degrees north, -90 to 90. */
-  latitude: z.number().min(-90).max(90),
-  /** Degrees east, -180 to 180. */
-  longitude: z.number().min(-180).max(180),
+  latitude: Latitude,
+  longitude: Longitude,
   year: z.int().min(FIRST_YEAR).max(9999),
   /** 1 to 12. */
   month: z.int().min(1).max(12),
   /** An IANA time zone name; absent means the one at the coordinates. */
   timezone: z.string().optional(),
   /** The UTC day the month was asked for, present only when the archive cannot have the month whole yet. */
-  requested_on: isoDay.optional(),
+  requested_on: z.iso.date().optional(),
 });
 export type WeatherMonth = z.infer<typeof WeatherMonth>;
 
@@ -33,19 +34,19 @@ const NAME = /^weather_data_-?[0-9.e-]+_-?[0-9.e-]+_\d{4}_\d{1,2}(_[A-Za-z][\w+\
 export const weather = defineJob<WeatherMonth>({
   func: "weather_data",
   args: WeatherMonth,
-  name({ latitude, longitude, year, month, timezone, requested_on }) {
-    const place = `${canonical(latitude)}_${canonical(longitude)}`;
-    const zone = timezone === undefined ? "" : `_${timezone}`;
-    const day = requested_on === undefined ? "" : `@${requested_on}`;
-    return `weather_data_${place}_${year}_${month}${zone}${day}`;
-  },
+  name: ({ year, month, ...where }) => `weather_data_${place(where)}_${year}_${month}${zoneAndDay(where)}`,
   owns: (name) => NAME.test(name),
   deadline: (_args, now) => now + HOUR,
 });
 
-/** `53.50` and `53.5` are one number, and `-0` is `0`. */
-function canonical(degrees: number): string {
-  return String(degrees === 0 ? 0 : degrees);
+/** The part of a name that says where: `53.50` and `53.5` are one number, and `-0` is `0`. */
+export function place({ latitude, longitude }: Pick<WeatherMonth, "latitude" | "longitude">): string {
+  return `${latitude + 0}_${longitude + 0}`;
+}
+
+/** The part of a name that says by which days, and as of when. */
+export function zoneAndDay({ timezone, requested_on }: Pick<WeatherMonth, "timezone" | "requested_on">): string {
+  return (timezone === undefined ? "" : `_${timezone}`) + (requested_on === undefined ? "" : `@${requested_on}`);
 }
 
 /** The first and last day of a calendar month, `YYYY-MM-DD`. */

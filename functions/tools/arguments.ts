@@ -18,6 +18,13 @@ export const lenientNumber = <T extends z.ZodType<number>>(schema: T) =>
 export const lenientOptional = <T extends z.ZodType>(schema: T) =>
   z.preprocess((value) => (value === null || value === "" ? undefined : value), schema.optional());
 
+/** An optional boolean; `"true"` and `"false"` are booleans. */
+export const lenientBoolean = () =>
+  z.preprocess((value) => {
+    if (value === null || value === "") return undefined;
+    return typeof value === "string" && /^(true|false)$/i.test(value) ? value.toLowerCase() === "true" : value;
+  }, z.boolean().optional());
+
 /** A string; an object with that one `key` is unwrapped, and a number is its digits. */
 export const lenientString = <T extends z.ZodType<string>>(key: string, schema: T) =>
   z.preprocess((value) => {

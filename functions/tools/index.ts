@@ -1,7 +1,18 @@
-import { awaitResult, probeStatus } from "./jobs.ts";
-import { getTimerStatus, setTimer } from "./timer.ts";
+import { awaitResult, cancelJob, probeStatus } from "./jobs.ts";
+import { weatherRange } from "./range.ts";
+import { getTimerStatus, setTimer, timerTool } from "./timer.ts";
 import type { Tool } from "./tool.ts";
-import { startGathering } from "./weather.ts";
+import { startGathering, weatherData } from "./weather.ts";
 
 /** The tools, in the order they are listed. */
-export const TOOLS: readonly Tool[] = [startGathering, probeStatus, awaitResult, setTimer, getTimerStatus];
+export const TOOLS: readonly Tool[] = [
+  startGathering,
+  probeStatus,
+  awaitResult,
+  cancelJob,
+  setTimer,
+  getTimerStatus,
+  weatherData,
+  weatherRange,
+  timerTool,
+];

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { awaitSettled } from "../await.ts";
-import { JobStatus, type JobView, viewOf } from "../status.ts";
+import { JobView, viewOf } from "../status.ts";
 import { jobNames, lenientNumber, lenientOptional } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
 
@@ -11,15 +11,6 @@ const MAX_TIMEOUT = 300;
 /** Milliseconds between progress notifications. */
 const PROGRESS_INTERVAL = 5_000;
 
-const jobView = z.object({
-  job_name: z.string(),
-  status: JobStatus,
-  result: z.unknown().optional().describe("What the job produced, when complete."),
-  error: z.string().optional().describe("Why there is no result."),
-  started_at: z.string().optional().describe("ISO 8601, UTC."),
-  finished_at: z.string().optional().describe("ISO 8601, UTC."),
-});
-
 export const probeStatus = defineTool({
   name: "probe_status",
   title: "Probe job status",
@@ -27,7 +18,7 @@ export const probeStatus = defineTool({
     "Look at jobs without waiting: whether each is running, complete (with its result), failed (with the reason), " +
     "cancelled, timed_out or not_found. Works for jobs started in any session. To wait for jobs, use await_result.",
   input: z.object({ job_names: jobNames }),
-  output: z.object({ statuses: z.array(jobView).describe("One entry a name, in the order asked.") }),
+  output: z.object({ statuses: z.array(JobView).describe("One entry a name, in the order asked.") }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   async run({ job_names }, { store, signal }) {
     return {
@@ -88,5 +79,29 @@ export const awaitResult = defineTool({
     } finally {
       clearInterval(ticker);
     }
+  },
+});
+
+export const cancelJob = defineTool({
+  name: "cancel_job",
+  title: "Cancel jobs",
+  description:
+    "Stop jobs for good: a timer that is set, a gathering that runs or retries. What has finished is not changed. " +
+    "A cancelled job can be started again with the tool that started it.",
+  input: z.object({ job_names: jobNames }),
+  output: z.object({
+    cancelled: z.array(z.string()).describe("Stopped now, or before."),
+    already_finished: z.array(z.string()).describe("Had ended by itself before it could be stopped."),
+    not_found: z.array(z.string()),
+  }),
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  async run({ job_names }, { store }) {
+    const outcome = { cancelled: [] as string[], already_finished: [] as string[], not_found: [] as string[] };
+    const promises = await Promise.all(job_names.map((name) => store.cancel(name)));
+    promises.forEach((promise, index) => {
+      const group = !promise ? "not_found" : promise.state === "rejected_canceled" ? "cancelled" : "already_finished";
+      outcome[group].push(job_names[index] as string);
+    });
+    return outcome;
   },
 });

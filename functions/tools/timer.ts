@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { MAX_SECONDS, MIN_SECONDS, splitGeneration, Timer, timer } from "../jobs/index.ts";
-import type { DurablePromise } from "../resonate.ts";
+import type { DurablePromise } from "../resonate/store.ts";
 import { newestGeneration, startJob } from "../start.ts";
 import { JobStatus, statusOf } from "../status.ts";
 import { lenientNumber, lenientString } from "./arguments.ts";
+import { defineJobTool } from "./job-tool.ts";
 import { defineTool } from "./tool.ts";
 
 const MAX_NAME = 100;
@@ -21,6 +22,18 @@ const timerName = lenientString(
   `The timer's name: 1 to ${MAX_NAME} characters, on one line, without \`:\` or \`~\`. It is how the timer is found again.`,
 );
 
+const timerInput = z.object({
+  timer_name: timerName,
+  seconds: lenientNumber(z.number().min(MIN_SECONDS).max(MAX_SECONDS)).describe(
+    `How long until it fires, a number of seconds from ${MIN_SECONDS} to ${MAX_SECONDS} (365 days).`,
+  ),
+});
+
+const timerToSet = ({ timer_name, seconds }: z.output<typeof timerInput>, now: number): Timer => ({
+  timer_name,
+  fires_at: new Date(now + seconds * 1_000).toISOString(),
+});
+
 export const setTimer = defineTool({
   name: "set_timer",
   title: "Set a timer",
@@ -28,12 +41,7 @@ export const setTimer = defineTool({
     "Set a durable timer, from a second to a year. Returns at once; the timer goes on by itself and survives crashes " +
     "and restarts. Look at it with get_timer_status, or wait for it by passing promise_id to await_result, from any " +
     "session. A name is one timer: setting it again finds the timer that is there, and never restarts or changes it.",
-  input: z.object({
-    timer_name: timerName,
-    seconds: lenientNumber(z.number().min(MIN_SECONDS).max(MAX_SECONDS)).describe(
-      `How long until it fires, a number of seconds from ${MIN_SECONDS} to ${MAX_SECONDS} (365 days).`,
-    ),
-  }),
+  input: timerInput,
   output: z.object({
     promise_id: z.string().describe("The job name, for probe_status and await_result."),
     timer_name: z.string(),
@@ -42,8 +50,9 @@ export const setTimer = defineTool({
     note: z.string().optional().describe("What is special about this timer, when anything is."),
   }),
   annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: false },
-  async run({ timer_name, seconds }, { store, now }) {
-    const wanted = { timer_name, fires_at: new Date(now + seconds * 1_000).toISOString() };
+  async run(args, { store, now }) {
+    const { timer_name } = args;
+    const wanted = timerToSet(args, now);
     const promise = await startJob(store, timer, wanted, now);
     const { fires_at } = timerOf(promise);
     const { generation } = splitGeneration(promise.name);
@@ -57,6 +66,17 @@ export const setTimer = defineTool({
             : undefined;
     return { promise_id: promise.name, timer_name, status: statusOf(promise), fires_at, ...(note && { note }) };
   },
+});
+
+export const timerTool = defineJobTool({
+  name: "timer",
+  title: "Timer to wait for",
+  description:
+    "Set a durable timer and wait until it fires. It is the same timer that set_timer sets; when it takes longer than a " +
+    "call should, the answer is its job_name, to wait for with await_result.",
+  input: timerInput,
+  annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+  start: (args, { store, now }) => startJob(store, timer, timerToSet(args, now), now),
 });
 
 export const getTimerStatus = defineTool({

@@ -1,6 +1,7 @@
-import type { ToolAnnotations } from "@modelcontextprotocol/server";
+import type { CallToolResult, InputRequiredResult, ToolAnnotations } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { RemoteStore } from "../resonate.ts";
+import { structured } from "../present.ts";
+import type { DurablePromise, RemoteStore } from "../resonate/store.ts";
 
 /** What a tool has to work with, for one call. */
 export interface ToolContext {
@@ -9,6 +10,10 @@ export interface ToolContext {
   now: number;
   /** Aborted when the caller goes away. */
   signal: AbortSignal;
+  /** Whether the client understands tasks, and so can be asked questions while a job runs. */
+  tasks: boolean;
+  /** What the client answered to an input-required result, by key. */
+  inputResponses: Record<string, unknown>;
   /** Tells the caller how far the call is, when it asked to be told; `progress` must grow from one to the next. */
   reportProgress?: (progress: number, total: number, message: string) => void;
 }
@@ -18,7 +23,8 @@ export class ToolError extends Error {
   override name = "ToolError";
 }
 
-export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodObject> {
+/** What every tool says of itself. */
+export interface ToolDescription<Input extends z.ZodObject, Output extends z.ZodObject> {
   name: string;
   title: string;
   /** Written for the model that chooses among tools. */
@@ -28,36 +34,49 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   annotations: ToolAnnotations;
   /** Whether a call may take long. Its answer is then streamed from the start, which keeps the connection alive. */
   waits?: boolean;
-  /** @throws {ToolError} */
-  run(args: z.output<Input>, context: ToolContext): Promise<z.output<Output>>;
 }
 
-/** A tool as the server lists and calls it. */
+/** A tool as the server lists and calls it; arguments are those that `input` has parsed. */
 export interface Tool {
   name: string;
   input: z.ZodObject;
   waits: boolean;
   listing: Record<string, unknown>;
-  run(args: Record<string, unknown>, context: ToolContext): Promise<Record<string, unknown>>;
+  /** @throws {ToolError} */
+  call(args: Record<string, unknown>, context: ToolContext): Promise<CallToolResult | InputRequiredResult>;
+  /**
+   * Present where the tool's work is one job, which is a task to a client that understands tasks.
+   *
+   * @throws {ToolError}
+   */
+  start?(args: Record<string, unknown>, context: ToolContext): Promise<DurablePromise | InputRequiredResult>;
+  /** Whether the tool can serve only clients that understand tasks. */
+  tasksOnly?: boolean;
 }
 
-/** Makes a tool, computing what `tools/list` says of it once. */
+/** Makes a tool of a function from arguments to structured output. */
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(
-  definition: ToolDefinition<Input, Output>,
+  tool: ToolDescription<Input, Output> & {
+    run(args: z.output<Input>, context: ToolContext): Promise<z.output<Output>>;
+  },
 ): Tool {
-  const { name, title, description, input, output, annotations, waits = false, run } = definition;
+  return {
+    ...describeTool(tool),
+    call: async (args, context) => structured(await tool.run(args as z.output<Input>, context)),
+  };
+}
+
+/** What `tools/list` says of a tool, computed once. */
+export function describeTool<Input extends z.ZodObject, Output extends z.ZodObject>(
+  tool: ToolDescription<Input, Output>,
+): Pick<Tool, "name" | "input" | "waits" | "listing"> {
+  const { name, title, description, input, output, annotations, waits = false } = tool;
+  const inputSchema = z.toJSONSchema(input);
+  const outputSchema = z.toJSONSchema(output);
   return {
     name,
     input,
     waits,
-    listing: {
-      name,
-      title,
-      description,
-      inputSchema: z.toJSONSchema(input),
-      outputSchema: z.toJSONSchema(output),
-      annotations: { title, ...annotations },
-    },
-    run: (args, context) => run(args as z.output<Input>, context),
+    listing: { name, title, description, inputSchema, outputSchema, annotations: { title, ...annotations } },
   };
 }

@@ -1,23 +1,39 @@
 import * as z from "zod";
-import { FIRST_YEAR, isoDate, monthAvailability, splitGeneration, type WeatherMonth, weather } from "../jobs/index.ts";
+import {
+  FIRST_YEAR,
+  isoDate,
+  Latitude,
+  Longitude,
+  monthAvailability,
+  splitGeneration,
+  type WeatherMonth,
+  weather,
+} from "../jobs/index.ts";
 import { startJob } from "../start.ts";
 import { JobStatus, statusOf } from "../status.ts";
 import { lenientNumber } from "./arguments.ts";
+import { defineJobTool } from "./job-tool.ts";
 import { defineTool, ToolError } from "./tool.ts";
 
-/** The place and month, as a caller gives them. */
-const weatherInput = z.object({
-  latitude: lenientNumber(z.number().min(-90).max(90)).describe("Degrees north, a number from -90 to 90."),
-  longitude: lenientNumber(z.number().min(-180).max(180)).describe("Degrees east, a number from -180 to 180."),
-  year: lenientNumber(z.int().min(FIRST_YEAR).max(9999)).describe(
-    `The year, a whole number from ${FIRST_YEAR} to this year.`,
-  ),
-  month: lenientNumber(z.int().min(1).max(12)).describe("The month, a whole number from 1 to 12."),
+/** Where, and by which days. */
+export const placeInput = {
+  latitude: lenientNumber(Latitude).describe("Degrees north, a number from -90 to 90."),
+  longitude: lenientNumber(Longitude).describe("Degrees east, a number from -180 to 180."),
   timezone: z
     .preprocess(timezoneOf, z.string().refine(isTimezone, "no such time zone is known").optional())
     .describe(
       "An IANA time zone name such as America/Edmonton, by which days begin and end. Leave out for the one at the coordinates.",
     ),
+};
+
+const weatherInput = z.object({
+  latitude: placeInput.latitude,
+  longitude: placeInput.longitude,
+  year: lenientNumber(z.int().min(FIRST_YEAR).max(9999)).describe(
+    `The year, a whole number from ${FIRST_YEAR} to this year.`,
+  ),
+  month: lenientNumber(z.int().min(1).max(12)).describe("The month, a whole number from 1 to 12."),
+  timezone: placeInput.timezone,
 });
 
 export const startGathering = defineTool({
@@ -52,6 +68,18 @@ export const startGathering = defineTool({
       ...(notes.length > 0 && { note: notes.join(" ") }),
     };
   },
+});
+
+export const weatherData = defineJobTool({
+  name: "weather_data",
+  title: "Weather of a month",
+  description:
+    "Get one month of historical daily weather (maximum and minimum temperature, precipitation) for a place. It is a " +
+    "durable job, the same one that start_gathering starts: when it takes longer than a call should, the answer is its " +
+    "job_name, to collect with await_result.",
+  input: weatherInput,
+  annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  start: (args, { store, now }) => startJob(store, weather, monthToGather(args, now), now),
 });
 
 /** The canonical arguments of the job. @throws {ToolError} for a month that has not begun */

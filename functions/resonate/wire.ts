@@ -1,0 +1,115 @@
+/** Resonate's protocol as the edge speaks it: one POST a call, one SSE connection for what is pushed. */
+import type { PromiseRecord, Request as ResonateRequest, Response as ResonateResponse } from "@resonatehq/sdk";
+import { createParser } from "eventsource-parser";
+
+/** The version of the protocol. */
+const VERSION = "2026-04-01";
+
+/** How long one call may take, in milliseconds. */
+const CALL_TIMEOUT = 10_000;
+
+/** The server could not be reached or could not answer. The same call is safe to repeat: every operation here is idempotent. */
+export class ResonateUnavailable extends Error {
+  override name = "ResonateUnavailable";
+}
+
+/** An open SSE connection, over which the server pushes the promises listened to at `address` as they settle. */
+export interface Channel {
+  address: string;
+  /** Resolves when the connection ends, for whatever reason. */
+  closed: Promise<void>;
+}
+
+type Operation = "promise.create" | "promise.get" | "promise.settle" | "promise.register_listener";
+
+/** The kind and data of a call. */
+export type Call = { [K in Operation]: Pick<Extract<ResonateRequest, { kind: K }>, "kind" | "data"> }[Operation];
+
+export class Wire {
+  readonly #url: string;
+  readonly #token: string | undefined;
+
+  constructor(url: string, token: string | undefined) {
+    this.#url = url.replace(/\/+$/, "");
+    this.#token = token;
+  }
+
+  /**
+   * The promise a call answers with. Undefined for 404 and 422: there is none, or none that can be listened to.
+   *
+   * @throws {ResonateUnavailable}
+   */
+  async call(call: Call, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
+    const timeout = AbortSignal.timeout(CALL_TIMEOUT);
+    const head = { corrId: crypto.randomUUID(), version: VERSION, ...(this.#token && { auth: this.#token }) };
+    const response = await this.#fetch("", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ kind: call.kind, head, data: call.data }),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    const envelope = await (response.json() as Promise<ResonateResponse>).catch(() => undefined);
+    const status = envelope?.head?.status ?? response.status;
+    if (envelope && status === 200) return (envelope.data as { promise: PromiseRecord }).promise;
+    if (envelope && (status === 404 || status === 422)) return undefined;
+    throw refusal(status, envelope?.data);
+  }
+
+  /**
+   * Opens the SSE connection. It must be open before a listener is registered: the server drops a message to an
+   * address nobody is connected to.
+   *
+   * @throws {ResonateUnavailable} when it is refused (a server serves a bounded number of connections) or cannot be made
+   */
+  async open(onSettled: (promise: PromiseRecord) => void, signal: AbortSignal): Promise<Channel> {
+    const id = crypto.randomUUID();
+    const headers: Record<string, string> = { accept: "text/event-stream" };
+    if (this.#token) headers.authorization = `Bearer ${this.#token}`;
+    const response = await this.#fetch(`/poll/edge/${id}`, { headers, signal });
+    if (!response.ok || !response.body) throw refusal(response.status);
+    const parser = createParser({
+      onEvent: ({ data }) => {
+        const message = JSON.parse(data) as { kind?: string; data?: { promise?: PromiseRecord } };
+        if (message.kind === "unblock" && message.data?.promise) onSettled(message.data.promise);
+      },
+    });
+    return { address: `poll://uni@edge/${id}`, closed: pump(response.body, (text) => parser.feed(text)) };
+  }
+
+  /** Whether the server says that it is ready. @throws {ResonateUnavailable} */
+  async ready(): Promise<void> {
+    const response = await this.#fetch("/ready", { signal: AbortSignal.timeout(3_000) });
+    await response.body?.cancel();
+    if (!response.ok) throw refusal(response.status);
+  }
+
+  async #fetch(path: string, init: RequestInit): Promise<Response> {
+    try {
+      return await fetch(this.#url + path, init);
+    } catch (error) {
+      throw new ResonateUnavailable("it could not be reached", { cause: error });
+    }
+  }
+}
+
+function refusal(status: number, data?: unknown): ResonateUnavailable {
+  if (status === 401 || status === 403) return new ResonateUnavailable("it refused this deployment's token");
+  if (status === 429 || status === 503) return new ResonateUnavailable("it is at capacity");
+  const reason = typeof data === "string" && data !== "" ? `: ${data}` : "";
+  return new ResonateUnavailable(`it answered ${status}${reason}`);
+}
+
+/** Feeds a body to `sink` until it ends, fails or is aborted. */
+async function pump(body: ReadableStream<Uint8Array>, sink: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      sink(decoder.decode(value, { stream: true }));
+    }
+  } catch {
+    // A lost connection ends the channel; whoever waits on it reads the promises instead.
+  }
+}

@@ -1,0 +1,156 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  fromJsonSchema,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import * as z from "zod";
+import { callerOf } from "../caller.ts";
+import { Answer, type Question } from "../jobs/journal.ts";
+import type { DurablePromise, RemoteStore } from "../resonate/store.ts";
+import type { TaskHandles } from "./handle.ts";
+import { type DetailedTask, detailedTask, snapshotOf, TASKS } from "./task.ts";
+
+/** What task methods work with. */
+export interface TaskService {
+  store: RemoteStore;
+  handles: TaskHandles;
+}
+
+/** Who asks, and until when. */
+export interface TaskRequest {
+  caller: string;
+  signal?: AbortSignal;
+}
+
+const requestOf = (context: ServerContext): TaskRequest => ({
+  caller: callerOf(context),
+  signal: context.mcpReq.signal,
+});
+
+/** Registers `tasks/get`, `tasks/update` and `tasks/cancel`. */
+export function registerTaskMethods(server: Server, service: TaskService): void {
+  // Gated before anything else of the request is looked at, so that the parameters are checked by the handlers.
+  const params = z.looseObject({});
+  server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
+    requireTasks(context);
+    return getTask(service, taskId, requestOf(context));
+  });
+  server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
+    requireTasks(context);
+    const name = await nameOf(service, taskId, callerOf(context));
+    if (!(await service.store.cancel(name))) throw unknownTask();
+    return {};
+  });
+  server.setRequestHandler("tasks/update", { params }, async ({ taskId, inputResponses }, context) => {
+    requireTasks(context);
+    await updateTask(service, taskId, inputResponses, requestOf(context));
+    return {};
+  });
+}
+
+/** Whether the request declared that its client understands tasks. */
+export function declaresTasks({ mcpReq }: ServerContext): boolean {
+  const envelope: Record<string, unknown> = mcpReq.envelope ?? {};
+  const capabilities = envelope[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
+  return capabilities?.extensions?.[TASKS] !== undefined;
+}
+
+/** @throws {MissingRequiredClientCapabilityError} for a request that did not declare the extension */
+export function requireTasks(context: ServerContext): void {
+  if (!declaresTasks(context)) throw missingTasksCapability();
+}
+
+export function missingTasksCapability(): MissingRequiredClientCapabilityError {
+  return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
+}
+
+/** @throws {ProtocolError} -32602 when the id is no task's */
+export async function getTask(
+  service: TaskService,
+  taskId: unknown,
+  request: TaskRequest,
+): Promise<DetailedTask & Record<string, unknown>> {
+  const promise = await promiseOf(service, taskId, request);
+  const snapshot = await snapshotOf(service.store, promise, request.signal);
+  return { ...detailedTask(String(taskId), snapshot, Date.now()) };
+}
+
+/** What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. */
+export async function createTask({ handles }: TaskService, caller: string, promise: DurablePromise) {
+  const taskId = await handles.seal(promise.name, caller);
+  const snapshot = { promise, entries: 0, message: undefined, questions: new Map() };
+  // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
+  const { result, error, inputRequests, ...task } = { ...detailedTask(taskId, snapshot, Date.now()) } as Record<
+    string,
+    unknown
+  >;
+  return { resultType: "task", ...task };
+}
+
+async function promiseOf(
+  service: TaskService,
+  taskId: unknown,
+  { caller, signal }: TaskRequest,
+): Promise<DurablePromise> {
+  const promise = await service.store.get(await nameOf(service, taskId, caller), signal);
+  if (!promise) throw unknownTask();
+  return promise;
+}
+
+async function nameOf({ handles }: TaskService, taskId: unknown, caller: string): Promise<string> {
+  const name = typeof taskId === "string" ? await handles.open(taskId, caller) : undefined;
+  if (name === undefined) throw unknownTask();
+  return name;
+}
+
+function unknownTask(): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, "taskId: no task has this id");
+}
+
+/**
+ * Answers the open questions that `inputResponses` names. Keys of questions that are unknown or answered are ignored.
+ * One answer that does not fit its question is an error, and then none is taken.
+ */
+async function updateTask(service: TaskService, taskId: unknown, inputResponses: unknown, request: TaskRequest) {
+  const promise = await promiseOf(service, taskId, request);
+  const responses = z.record(z.string(), z.unknown()).safeParse(inputResponses);
+  if (!responses.success) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "inputResponses: an object of answers by key is required");
+  }
+  const { questions } = await snapshotOf(service.store, promise, request.signal);
+  const answers: { promiseId: string; answer: Answer }[] = [];
+  for (const [key, { promiseId, question }] of questions) {
+    if (Object.hasOwn(responses.data, key)) {
+      answers.push({ promiseId, answer: await checkAnswer(key, question, responses.data[key]) });
+    }
+  }
+  await Promise.all(answers.map(({ promiseId, answer }) => service.store.answer(promiseId, answer)));
+}
+
+/** @throws {ProtocolError} -32602 naming the key and what is wrong with the answer */
+async function checkAnswer(key: string, { requestedSchema }: Question, response: unknown): Promise<Answer> {
+  const answer = Answer.safeParse(response);
+  if (!answer.success) {
+    throw invalidAnswer(
+      key,
+      'an object with action "accept" and content, or action "decline" or "cancel", is required',
+    );
+  }
+  if (answer.data.action === "accept") {
+    const checked = await fromJsonSchema(requestedSchema as Parameters<typeof fromJsonSchema>[0])["~standard"].validate(
+      answer.data.content,
+    );
+    if (checked.issues) throw invalidAnswer(key, checked.issues.map((issue) => issue.message).join("; "));
+  }
+  return answer.data;
+}
+
+function invalidAnswer(key: string, reason: string): ProtocolError {
+  const message = `inputResponses.${key}: ${reason}. The question stays open.`;
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message, { key });
+}

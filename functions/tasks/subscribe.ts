@@ -1,0 +1,112 @@
+/** `subscriptions/listen` with `taskIds`: the complete task, pushed at each change. */
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  ProtocolErrorCode,
+  SERVER_INFO_META_KEY,
+  SUBSCRIPTION_ID_META_KEY,
+} from "@modelcontextprotocol/server";
+import * as z from "zod";
+import { missingTasksCapability, type TaskService } from "./methods.ts";
+import { TASKS } from "./task.ts";
+import { type Watched, watchTasks } from "./watch.ts";
+
+/** The most tasks one subscription takes. */
+const MAX_TASKS = 100;
+
+/** How the SDK's own streams say that they are alive, in milliseconds. */
+const KEEP_ALIVE = 2_000;
+
+const Listen = z.object({
+  id: z.union([z.string(), z.number()]),
+  params: z.object({
+    _meta: z.looseObject({
+      [CLIENT_CAPABILITIES_META_KEY]: z.looseObject({ extensions: z.record(z.string(), z.unknown()).optional() }),
+    }),
+    notifications: z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) }),
+  }),
+});
+
+/**
+ * Serves a `subscriptions/listen` request that names tasks. One that names none is for the SDK, whose `fetch` also
+ * says whether the request is well-formed: it knows no `taskIds`, so what it acknowledges is answered here instead.
+ */
+export async function subscribe(
+  service: TaskService,
+  serverInfo: object,
+  caller: string,
+  request: Request,
+  fetch: (request: Request) => Promise<Response>,
+): Promise<Response> {
+  const response = await fetch(request.clone() as Request);
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  const message = (await request.json()) as { id: string | number; params?: { notifications?: object } };
+  if (!message.params?.notifications || !("taskIds" in message.params.notifications)) return response;
+  await response.body?.cancel();
+
+  const listen = Listen.safeParse(message);
+  if (!listen.success) {
+    const reason = `notifications.taskIds: a list of 1 to ${MAX_TASKS} task ids is required`;
+    return jsonRpcError(message.id, { code: ProtocolErrorCode.InvalidParams, message: reason });
+  }
+  const { id, params } = listen.data;
+  if (params._meta[CLIENT_CAPABILITIES_META_KEY].extensions?.[TASKS] === undefined) {
+    const { code, message, data } = missingTasksCapability();
+    return jsonRpcError(id, { code, message, data }, 400);
+  }
+
+  const tasks: Watched[] = [];
+  for (const taskId of new Set(params.notifications.taskIds)) {
+    const name = await service.handles.open(taskId, caller);
+    if (name !== undefined && (await service.store.get(name))) tasks.push({ taskId, name });
+  }
+  return eventStream(async (send, signal) => {
+    const _meta = { [SUBSCRIPTION_ID_META_KEY]: id };
+    const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
+    notify("notifications/subscriptions/acknowledged", {
+      notifications: { taskIds: tasks.map((task) => task.taskId) },
+    });
+    await watchTasks(service.store, tasks, (task) => notify("notifications/tasks", task), signal);
+    // All have ended: nothing more is to come, which the protocol says by answering the request.
+    send({
+      jsonrpc: "2.0",
+      id,
+      result: { resultType: "complete", _meta: { ..._meta, [SERVER_INFO_META_KEY]: serverInfo } },
+    });
+  }, request.signal);
+}
+
+function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {
+  return Response.json({ jsonrpc: "2.0", id, error }, { status });
+}
+
+/** A server-sent event stream of what `run` sends, until it is done; `signal` aborts when the client leaves. */
+function eventStream(
+  run: (send: (message: object) => void, signal: AbortSignal) => Promise<void>,
+  disconnected: AbortSignal,
+): Response {
+  const left = new AbortController();
+  const signal = AbortSignal.any([left.signal, disconnected]);
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      const write = (text: string) => {
+        try {
+          controller.enqueue(encoder.encode(text));
+        } catch {
+          left.abort();
+        }
+      };
+      const keepAlive = setInterval(() => write(": keepalive\n\n"), KEEP_ALIVE);
+      run((message) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`), signal)
+        .finally(() => {
+          clearInterval(keepAlive);
+          if (!left.signal.aborted) controller.close();
+        })
+        .catch(() => left.abort());
+    },
+    cancel: () => left.abort(),
+  });
+  return new Response(body, {
+    headers: { "content-type": "text/event-stream", "cache-control": "no-cache, no-transform" },
+  });
+}
