@@ -1,6 +1,6 @@
-import { execa } from "execa";
+import { type Child, startChild } from "../../infra/child.ts";
 
-/** A Node script running as an operating system process of its own. Disposing of it kills it at once. */
+/** A program running as an operating system process of its own. Disposing of it kills it at once. */
 export interface Program extends AsyncDisposable {
   readonly pid: number;
   /** Resolves when the process has ended, with how it ended. */
@@ -21,27 +21,29 @@ export interface LogLine {
 
 /** Starts `script` (a path from the repository root) on this Node; `env` is added to the environment. */
 export function run(script: string, { args = [], env = {} }: { args?: string[]; env?: Record<string, string> } = {}) {
-  const child = execa(process.execPath, [script, ...args], { env, reject: false, buffer: false, stdin: "ignore" });
-  if (child.pid === undefined) throw new Error(`${script} did not start`);
+  return watch(startChild(process.execPath, [script, ...args], { env: { ...process.env, ...env }, grace: 60_000 }));
+}
+
+/** Records what a process just started writes. */
+export function watch(child: Child): Program {
+  if (child.pid === undefined) throw new Error("the process did not start");
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
       output += text;
     });
   }
-  const exited = child.then(({ exitCode, signal }) => ({ exitCode, signal }));
-  const program: Program = {
+  return {
     pid: child.pid,
-    exited,
+    exited: child.exited,
     output: () => output,
     logs: () => output.split("\n").flatMap(parseLine),
-    signal: (signal) => void child.kill(signal),
+    signal: (signal) => child.kill(signal),
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");
-      await exited;
+      await child.exited;
     },
   };
-  return program;
 }
 
 function parseLine(line: string): LogLine[] {

@@ -1,0 +1,6 @@
+import { bundleEdge } from "../../infra/bundle.ts";
+
+/** Bundles the edge once, before any test file asks for it. */
+export default async function setup(): Promise<void> {
+  await bundleEdge();
+}
