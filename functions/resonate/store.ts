@@ -49,7 +49,10 @@ export class RemoteStore {
   readonly #target: string;
   readonly #jobs: readonly AnyJob[];
 
-  constructor(config: Config, jobs: readonly AnyJob[]) {
+  constructor(
+    config: Pick<Config, "RESONATE_URL" | "RESONATE_TOKEN" | "RESONATE_GROUP" | "RESONATE_NAMESPACE">,
+    jobs: readonly AnyJob[],
+  ) {
     this.#wire = new Wire(config.RESONATE_URL, config.RESONATE_TOKEN);
     this.#namespace = config.RESONATE_NAMESPACE;
     this.#target = `poll://any@${config.RESONATE_GROUP}`;
@@ -131,18 +134,21 @@ export class RemoteStore {
     return newest;
   }
 
+  /**
+   * Writes the `n`th entry of the journal of the promise `promiseId`; one that is written already stays as it is.
+   * `timeoutAt` is the promise's.
+   */
+  async writeEntry(promiseId: string, n: number, entry: Entry, timeoutAt: number): Promise<void> {
+    const id = entryId(promiseId, n);
+    await this.#createEntry(promiseId, id, timeoutAt);
+    await this.#wire.call({ kind: "promise.settle", data: { id, state: "resolved", value: codec.encode(entry) } });
+  }
+
   /** Asks for the `n`th entry of a job's journal to be pushed when it is written. Whether it has been already. */
   async listenToEntry(promise: DurablePromise, n: number, channel: Channel, signal?: AbortSignal): Promise<boolean> {
     const origin = this.#id(promise.name);
     const id = entryId(origin, n);
-    // The job writes into this promise if it is here, and makes it if it is not.
-    await this.#wire.call(
-      {
-        kind: "promise.create",
-        data: { id, timeoutAt: promise.timeoutAt, param: codec.encode(undefined), tags: lineage(origin, id) },
-      },
-      signal,
-    );
+    await this.#createEntry(origin, id, promise.timeoutAt, signal);
     return (await this.#listen(id, channel, signal))?.state !== "pending";
   }
 
@@ -163,6 +169,11 @@ export class RemoteStore {
       kind: "promise.settle",
       data: { id: questionId, state: "resolved", value: codec.encode(answer) },
     });
+  }
+
+  async #createEntry(origin: string, id: string, timeoutAt: number, signal?: AbortSignal): Promise<void> {
+    const data = { id, timeoutAt, param: codec.encode(undefined), tags: lineage(origin, id) };
+    await this.#wire.call({ kind: "promise.create", data }, signal);
   }
 
   #listen(id: string, channel: Channel, signal?: AbortSignal): Promise<PromiseRecord | undefined> {

@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import type { Context } from "@resonatehq/sdk/async";
 import type { Job } from "../../functions/jobs/job.ts";
+import { ProtocolFailure } from "../../functions/jobs/journal.ts";
 import type { Logger } from "../logger.ts";
 
 /**
@@ -41,6 +42,7 @@ const MAX_REASON = 500;
  */
 export function storedError(thrown: unknown): Error {
   const error = new Error(describe(thrown).slice(0, MAX_REASON) || "failed without giving a reason");
+  if (thrown instanceof ProtocolFailure) error.name = thrown.name;
   Object.defineProperty(error, "stack", { value: undefined });
   return error;
 }
