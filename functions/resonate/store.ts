@@ -35,6 +35,13 @@ export interface Settled {
   promise: DurablePromise | undefined;
 }
 
+/** An entry of a job's journal: its number, counted from 1, and when it was written; 0 when there is none yet. */
+export interface NewestEntry {
+  n: number;
+  entry: Entry | undefined;
+  writtenAt: number;
+}
+
 const codec = new Codec();
 
 /**
@@ -121,15 +128,16 @@ export class RemoteStore {
     return this.#wire.ready();
   }
 
-  /** The newest entry of a job's journal and its number; 0 when nothing has been written. */
-  async newestEntry(name: string, signal?: AbortSignal): Promise<{ n: number; entry: Entry | undefined }> {
-    let newest = { n: 0, entry: undefined as Entry | undefined };
+  /** The newest entry of a job's journal. */
+  async newestEntry(name: string, signal?: AbortSignal): Promise<NewestEntry> {
+    let newest: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
     let missing = Number.POSITIVE_INFINITY;
     while (newest.n + 1 < missing) {
       const n = missing === Number.POSITIVE_INFINITY ? newest.n * 2 || 1 : Math.floor((newest.n + missing) / 2);
       const record = await this.#wire.call({ kind: "promise.get", data: { id: entryId(this.#id(name), n) } }, signal);
-      if (record?.state === "resolved") newest = { n, entry: Entry.parse(decodeValue(record.value)) };
-      else missing = n;
+      if (record?.state === "resolved") {
+        newest = { n, entry: Entry.parse(decodeValue(record.value)), writtenAt: record.settledAt ?? 0 };
+      } else missing = n;
     }
     return newest;
   }

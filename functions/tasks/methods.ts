@@ -13,7 +13,7 @@ import { callerOf } from "../caller.ts";
 import { Answer, type Question } from "../jobs/journal.ts";
 import type { DurablePromise, RemoteStore } from "../resonate/store.ts";
 import type { TaskHandles } from "./handle.ts";
-import { type DetailedTask, detailedTask, snapshotOf, TASKS } from "./task.ts";
+import { type DetailedTask, detailedTask, snapshotOf, TASKS, withoutJournal } from "./task.ts";
 
 /** What task methods work with. */
 export interface TaskService {
@@ -46,9 +46,9 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
     if (!(await service.store.cancel(name))) throw unknownTask();
     return {};
   });
-  server.setRequestHandler("tasks/update", { params }, async ({ taskId, inputResponses }, context) => {
+  server.setRequestHandler("tasks/update", { params }, async ({ taskId }, context) => {
     requireTasks(context);
-    await updateTask(service, taskId, inputResponses, requestOf(context));
+    await updateTask(service, taskId, responsesOf(context), requestOf(context));
     return {};
   });
 }
@@ -83,12 +83,10 @@ export async function getTask(
 /** What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. */
 export async function createTask({ handles }: TaskService, caller: string, promise: DurablePromise) {
   const taskId = await handles.seal(promise.name, caller);
-  const snapshot = { promise, entries: 0, message: undefined, questions: new Map() };
   // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
-  const { result, error, inputRequests, ...task } = { ...detailedTask(taskId, snapshot, Date.now()) } as Record<
-    string,
-    unknown
-  >;
+  const { result, error, inputRequests, ...task } = {
+    ...detailedTask(taskId, withoutJournal(promise), Date.now()),
+  } as Record<string, unknown>;
   return { resultType: "task", ...task };
 }
 
@@ -113,20 +111,35 @@ function unknownTask(): ProtocolError {
 }
 
 /**
- * Answers the open questions that `inputResponses` names. Keys of questions that are unknown or answered are ignored.
- * One answer that does not fit its question is an error, and then none is taken.
+ * The request's `inputResponses`, which the SDK takes out of the parameters. It leaves out those that are no bare
+ * response objects; here they are answers like any other, and do not fit.
+ *
+ * @throws {ProtocolError} -32602 when there are none at all
  */
-async function updateTask(service: TaskService, taskId: unknown, inputResponses: unknown, request: TaskRequest) {
-  const promise = await promiseOf(service, taskId, request);
-  const responses = z.record(z.string(), z.unknown()).safeParse(inputResponses);
-  if (!responses.success) {
+function responsesOf({ mcpReq }: ServerContext): Record<string, unknown> {
+  const { inputResponses, droppedInputResponseKeys = [] } = mcpReq;
+  if (!inputResponses && droppedInputResponseKeys.length === 0) {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "inputResponses: an object of answers by key is required");
   }
+  return { ...inputResponses, ...Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined])) };
+}
+
+/**
+ * Answers the open questions that `responses` names. Keys of questions that are unknown or answered are ignored.
+ * One answer that does not fit its question is an error, and then none is taken.
+ */
+async function updateTask(
+  service: TaskService,
+  taskId: unknown,
+  responses: Record<string, unknown>,
+  request: TaskRequest,
+) {
+  const promise = await promiseOf(service, taskId, request);
   const { questions } = await snapshotOf(service.store, promise, request.signal);
   const answers: { promiseId: string; answer: Answer }[] = [];
   for (const [key, { promiseId, question }] of questions) {
-    if (Object.hasOwn(responses.data, key)) {
-      answers.push({ promiseId, answer: await checkAnswer(key, question, responses.data[key]) });
+    if (Object.hasOwn(responses, key)) {
+      answers.push({ promiseId, answer: await checkAnswer(key, question, responses[key]) });
     }
   }
   await Promise.all(answers.map(({ promiseId, answer }) => service.store.answer(promiseId, answer)));
@@ -151,6 +164,6 @@ async function checkAnswer(key: string, { requestedSchema }: Question, response:
 }
 
 function invalidAnswer(key: string, reason: string): ProtocolError {
-  const message = `inputResponses.${key}: ${reason}. The question stays open.`;
+  const message = `inputResponses.${key}: ${reason.replace(/\.*$/, "")}. The question stays open.`;
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message, { key });
 }

@@ -3,7 +3,7 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import { HOUR } from "../jobs/job.ts";
 import { ProtocolFailure, type Question } from "../jobs/journal.ts";
 import { presentJob } from "../present.ts";
-import type { DurablePromise, RemoteStore } from "../resonate/store.ts";
+import type { DurablePromise, NewestEntry, RemoteStore } from "../resonate/store.ts";
 
 /** The extension's identifier, in capabilities. */
 export const TASKS = "io.modelcontextprotocol/tasks";
@@ -32,9 +32,7 @@ export type OpenQuestions = Map<string, { promiseId: string; question: Question 
 /** What a promise and its journal say, at one moment. */
 export interface TaskSnapshot {
   promise: DurablePromise;
-  /** The number of the newest journal entry. */
-  entries: number;
-  message: string | undefined;
+  journal: NewestEntry;
   questions: OpenQuestions;
 }
 
@@ -44,12 +42,10 @@ export async function snapshotOf(
   promise: DurablePromise,
   signal?: AbortSignal,
 ): Promise<TaskSnapshot> {
-  const snapshot: TaskSnapshot = { promise, entries: 0, message: undefined, questions: new Map() };
-  if (promise.state !== "pending" || !promise.job.keepsJournal) return snapshot;
-  const { n, entry } = await store.newestEntry(promise.name, signal);
-  snapshot.entries = n;
-  snapshot.message = entry?.message;
-  const asked = Object.entries(entry?.questions ?? {});
+  if (promise.state !== "pending" || !promise.job.keepsJournal) return withoutJournal(promise);
+  const journal = await store.newestEntry(promise.name, signal);
+  const snapshot: TaskSnapshot = { promise, journal, questions: new Map() };
+  const asked = Object.entries(journal.entry?.questions ?? {});
   const open = await Promise.all(asked.map(([, { promiseId }]) => store.isOpen(promiseId, signal)));
   asked.forEach(([key, question], index) => {
     if (open[index]) snapshot.questions.set(key, question);
@@ -57,17 +53,23 @@ export async function snapshotOf(
   return snapshot;
 }
 
+/** What there is to say of a job that has only just started, has ended, or never reports. */
+export function withoutJournal(promise: DurablePromise): TaskSnapshot {
+  return { promise, journal: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map() };
+}
+
 /** The task as `tasks/get` and `notifications/tasks` give it. */
-export function detailedTask(taskId: string, { promise, message, questions }: TaskSnapshot, now: number): DetailedTask {
+export function detailedTask(taskId: string, { promise, journal, questions }: TaskSnapshot, now: number): DetailedTask {
   const base: TaskBase = {
     taskId,
     createdAt: new Date(promise.createdAt).toISOString(),
-    lastUpdatedAt: new Date(promise.settledAt ?? promise.createdAt).toISOString(),
+    lastUpdatedAt: new Date(promise.settledAt ?? Math.max(promise.createdAt, journal.writtenAt)).toISOString(),
     ttlMs: null,
   };
   switch (promise.state) {
     case "pending": {
       const pollIntervalMs = pollInterval(promise, now);
+      const message = journal.entry?.message;
       if (questions.size === 0) {
         return { ...base, status: "working", pollIntervalMs, ...(message && { statusMessage: message }) };
       }
