@@ -24,7 +24,7 @@ Runs Resonate, the worker and the edge on this machine until Ctrl-C.
   --help                show this text
 
 Environment: RESONATE_URL (use that Resonate server instead of the embedded one), RESONATE_TOKEN, RESONATE_GROUP,
-RESONATE_NAMESPACE, WEATHER_API_URL, LOG_LEVEL.
+RESONATE_NAMESPACE, WEATHER_API_URL, TASK_KEY, LOG_LEVEL.
 `;
 
 /** @throws {Error} saying what is wrong with the arguments */

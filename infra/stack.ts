@@ -4,6 +4,7 @@ import { type Child, startChild } from "./child.ts";
 import { spawnEdge } from "./edge.ts";
 import type { Options } from "./options.ts";
 import type { Service } from "./supervise.ts";
+import { taskKey } from "./task-key.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const OPEN_METEO = "https://archive-api.open-meteo.com/v1/archive";
@@ -23,23 +24,24 @@ export interface Stack {
   readonly archive: Service | undefined;
   readonly worker: Service;
   readonly edge: Service;
-  /** Settles when the edge is bundled; it rejects with what is wrong with the sources. */
-  readonly bundled: Promise<unknown>;
+  /** Settles when the edge can be started; it rejects with what is wrong with its sources or its key. */
+  readonly prepared: Promise<unknown>;
 }
 
 /** `archivePort` is the sample archive's, when there is one. */
 export function describeStack(options: Options, archivePort: number): Stack {
   const local = (port: number) => `http://127.0.0.1:${port}`;
-  const { RESONATE_URL, WEATHER_API_URL, RESONATE_TOKEN, RESONATE_GROUP, RESONATE_NAMESPACE, LOG_LEVEL } = process.env;
+  const { RESONATE_URL, RESONATE_TOKEN, RESONATE_GROUP, RESONATE_NAMESPACE } = process.env;
+  const { WEATHER_API_URL, TASK_KEY, LOG_LEVEL } = process.env;
   const edgeUrl = local(options.port);
   const resonateUrl = RESONATE_URL?.replace(/\/+$/, "") || local(options.resonatePort);
   const archiveUrl = local(archivePort);
   const weatherUrl = options.sampleWeather ? `${archiveUrl}/v1/archive` : WEATHER_API_URL || OPEN_METEO;
   const state = options.data === undefined ? ["--memory"] : ["--data", options.data];
 
-  const bundled = bundleEdge();
+  const prepared = Promise.all([bundleEdge(), TASK_KEY || taskKey(options.data)]);
   return {
-    bundled,
+    prepared,
     edgeUrl,
     resonateUrl,
     weatherUrl,
@@ -75,15 +77,17 @@ export function describeStack(options: Options, archivePort: number): Stack {
       name: "the edge",
       health: [`${edgeUrl}/health`, `${edgeUrl}/ready`],
       start: async () => {
+        const [bundle, key] = await prepared;
         const bindings = {
           RESONATE_URL: resonateUrl,
           RESONATE_TOKEN,
           RESONATE_GROUP,
           RESONATE_NAMESPACE,
           LOG_LEVEL,
+          TASK_KEY: key,
           ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]",
         };
-        return (await spawnEdge(await bundled, { port: options.port, bindings })).process;
+        return (await spawnEdge(bundle, { port: options.port, bindings })).process;
       },
     },
   };

@@ -7,7 +7,7 @@ import { describeStack } from "./stack.ts";
 import { answers, type Service, type Supervised, supervise } from "./supervise.ts";
 
 const HOST = "127.0.0.1";
-const SERVER_TIMEOUT = 10_000;
+const SERVER_TIMEOUT = 5_000;
 const WEATHER_TIMEOUT = 3_000;
 /** One Ctrl-C arrives twice, from the terminal and from npm; only a later one is a second. In milliseconds. */
 const SAME_SIGNAL = 1_000;
@@ -25,7 +25,7 @@ async function main(options: Options): Promise<void> {
   await Promise.all([
     stack.archive && run(stack.archive, "archive"),
     stack.resonate ? run(stack.resonate, "resonate") : checkServer(stack.resonateUrl),
-    stack.bundled,
+    stack.prepared,
   ]);
   await Promise.all([run(stack.worker, "worker"), run(stack.edge, "edge")]);
   console.log(banner(options, stack));

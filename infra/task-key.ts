@@ -1,0 +1,22 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/**
+ * The key that seals task ids, kept in the state folder so that tasks stay readable after a restart; one for this run
+ * only when there is no folder.
+ */
+export async function taskKey(data: string | undefined): Promise<string> {
+  const fresh = randomBytes(32).toString("hex");
+  if (data === undefined) return fresh;
+  const file = join(data, "task-key");
+  await mkdir(data, { recursive: true });
+  await writeFile(file, fresh, { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  const key = await readFile(file, "utf8");
+  if (key.length === fresh.length) return key;
+  throw new Error(
+    `${file} is damaged. Delete it to continue with a new key; task ids handed out before are then void.`,
+  );
+}

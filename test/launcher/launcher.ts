@@ -1,0 +1,88 @@
+import { execa } from "execa";
+import getPort from "get-port";
+import { startChild } from "../../infra/child.ts";
+import { type Program, until, watch } from "../support/process.ts";
+
+/** A launcher as a user starts it, with everything it started in turn. */
+export interface Launcher extends Program {
+  readonly ports: { edge: number; resonate: number; worker: number };
+  readonly url: string;
+  /** Waits until `text` was printed `times` times. */
+  printed(text: string | RegExp, times?: number): Promise<string>;
+  /** Every process that descends from this one now, itself first. */
+  family(): Promise<Process[]>;
+  /** The one process below it whose command line has `text`. */
+  member(text: string): Promise<Process>;
+  /** As the terminal does at Ctrl-C: the signal reaches the whole process group. */
+  interrupt(): void;
+}
+
+export interface Process {
+  pid: number;
+  parent: number;
+  command: string;
+}
+
+interface LaunchOptions {
+  args?: string[];
+  /** Over the environment of the tests, without a Resonate server of theirs. */
+  env?: Record<string, string>;
+  /** `npm start`, or the script by itself. */
+  via?: "npm" | "node";
+  ports?: Partial<Launcher["ports"]>;
+}
+
+export async function launch({ args = [], env = {}, via = "npm", ports: given = {} }: LaunchOptions = {}) {
+  const ports = { edge: await getPort(), resonate: await getPort(), worker: await getPort(), ...given };
+  const options = ["--port", ports.edge, "--resonate-port", ports.resonate, "--worker-port", ports.worker].map(String);
+  const [file, first] = via === "npm" ? ["npm", ["start", "--"]] : [process.execPath, ["infra/start.ts"]];
+  const child = startChild(file, [...first, ...options, ...args], {
+    env: { ...process.env, RESONATE_URL: "", RESONATE_TOKEN: "", ...env },
+    grace: 60_000,
+  });
+  const program = watch(child);
+  const family = async () => descendants(program.pid);
+  const launcher: Launcher = {
+    ...program,
+    ports,
+    url: `http://127.0.0.1:${ports.edge}/mcp`,
+    printed: (text, times = 1) =>
+      until(
+        `the launcher to print ${text} ${times} times:\n${program.output()}`,
+        () => (program.output().split(text).length > times ? program.output() : undefined),
+        20_000,
+      ),
+    family,
+    member: async (text) => {
+      const found = (await family()).slice(1).filter(({ command }) => command.includes(text));
+      if (found.length !== 1 || !found[0]) throw new Error(`${found.length} processes have ${text}`);
+      return found[0];
+    },
+    interrupt: () => void process.kill(-program.pid, "SIGINT"),
+  };
+  return launcher;
+}
+
+/** Waits until none of the processes is left. */
+export async function gone(family: Process[]): Promise<void> {
+  const left = () => processes().then((all) => family.filter(({ pid }) => all.some((other) => other.pid === pid)));
+  await until(`${JSON.stringify(family)} to be gone`, async () => (await left()).length === 0);
+}
+
+async function descendants(root: number): Promise<Process[]> {
+  const all = await processes();
+  const family = all.filter(({ pid }) => pid === root);
+  for (const member of family) family.push(...all.filter(({ parent }) => parent === member.pid));
+  return family;
+}
+
+async function processes(): Promise<Process[]> {
+  const { stdout } = await execa("ps", ["-A", "-o", "pid=,ppid=,stat=,args="]);
+  return stdout.split("\n").flatMap((line) => {
+    const [, pid, parent, state, command] = /^ *(\d+) +(\d+) +(\S+) +(.*)$/.exec(line) ?? [];
+    // A zombie has ended; its parent has only not asked how yet.
+    return command === undefined || state?.startsWith("Z")
+      ? []
+      : [{ pid: Number(pid), parent: Number(parent), command }];
+  });
+}
