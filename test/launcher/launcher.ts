@@ -69,7 +69,8 @@ export async function gone(family: Process[]): Promise<void> {
   await until(`${JSON.stringify(family)} to be gone`, async () => (await left()).length === 0);
 }
 
-async function descendants(root: number): Promise<Process[]> {
+/** A process and all below it. */
+export async function descendants(root: number): Promise<Process[]> {
   const all = await processes();
   const family = all.filter(({ pid }) => pid === root);
   for (const member of family) family.push(...all.filter(({ parent }) => parent === member.pid));

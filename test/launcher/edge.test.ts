@@ -1,0 +1,52 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { bundleEdge } from "../../infra/bundle.ts";
+import { startChild } from "../../infra/child.ts";
+import { startEdge } from "../../infra/edge.ts";
+import { until, watch } from "../support/process.ts";
+import { descendants, gone } from "./launcher.ts";
+
+const bindings = { RESONATE_URL: "http://127.0.0.1:9" };
+
+test("the bundle is made once and minified, with the settings of wrangler.toml", async () => {
+  const bundle = await bundleEdge();
+  expect(await bundleEdge()).toEqual(bundle);
+  expect(bundle).toMatchObject({ compatibilityDate: expect.any(String), vars: { RESONATE_GROUP: "workers" } });
+  const code = await readFile(join(bundle.dir, "index.js"), "utf8");
+  expect(code.length / code.split("\n").length).toBeGreaterThan(200);
+});
+
+test("the edge answers, and says that Resonate cannot be reached", async () => {
+  await using edge = await startEdge({ port: 0, bindings });
+  expect((await fetch(`${edge.url}/health`)).status).toBe(200);
+  expect((await fetch(`${edge.url}/ready`)).status).toBe(503);
+});
+
+test("a taken port is named", async () => {
+  await using edge = await startEdge({ port: 0, bindings });
+  await expect(startEdge({ port: edge.port, bindings })).rejects.toThrow(`Port ${edge.port} is already in use.`);
+});
+
+test("a child ends with its parent, also when parent and watchdog are killed one after the other", async () => {
+  const program = `
+    import { startChild } from "./infra/child.ts";
+    const child = startChild(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { env: {}, grace: 0 });
+    console.log(child.pid);
+    setInterval(() => {}, 1000);`;
+  const node = (code: string) =>
+    startChild(process.execPath, ["--input-type=module", "-e", code], { env: {}, grace: 0 });
+  await using parent = watch(node(program));
+  const watchdog = (not?: number) =>
+    until("a watchdog", async () => {
+      const family = await descendants(parent.pid);
+      return family.find(({ pid, command }) => pid !== not && command.includes("watchdog.ts"));
+    });
+  const first = await watchdog();
+  process.kill(first.pid, "SIGKILL");
+  await watchdog(first.pid);
+  const family = await descendants(parent.pid);
+  expect(family.map(({ pid }) => pid)).toContain(Number(parent.output()));
+  parent.signal("SIGKILL");
+  await gone(family);
+});

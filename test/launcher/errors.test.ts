@@ -1,0 +1,94 @@
+import { createServer } from "node:net";
+import getPort from "get-port";
+import { describe, expect, test } from "vitest";
+import { startResonate } from "../support/resonate.ts";
+import { type Launcher, launch } from "./launcher.ts";
+
+const args = ["--sample-weather", "--memory"];
+
+async function takePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return { port: address.port, [Symbol.dispose]: () => void server.close() };
+}
+
+describe.concurrent("before it starts anything", () => {
+  test.each([
+    { part: "edge", option: "--port" },
+    { part: "resonate", option: "--resonate-port" },
+    { part: "worker", option: "--worker-port" },
+  ] as const)("it names a taken port and $option", async ({ part, option }) => {
+    using taken = await takePort();
+    await using launcher = await launch({ args, via: "node", ports: { [part]: taken.port } });
+    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
+    expect(launcher.output()).toMatch(
+      new RegExp(`^Port ${taken.port} is already in use\\. Choose another one for .* with ${option}\\.\n$`),
+    );
+  });
+
+  test("it refuses one port for two", async () => {
+    const port = await getPort();
+    await using launcher = await launch({ args, via: "node", ports: { edge: port, worker: port } });
+    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
+    expect(launcher.output()).toBe(`--port and --worker-port are both ${port}.\n`);
+  });
+
+  test.each([
+    { wrong: ["--sample-wether"], says: "Unknown option '--sample-wether'" },
+    { wrong: ["--port", "http"], says: '--port must be a port number from 1 to 65535, not "http"' },
+    { wrong: ["--port", "65536"], says: '--port must be a port number from 1 to 65535, not "65536"' },
+    { wrong: ["--data", "there"], says: "--memory and --data exclude each other" },
+    { wrong: ["now"], says: "Unexpected argument 'now'" },
+  ])("it answers $wrong with what is wrong and how it is used", async ({ wrong, says }) => {
+    await using launcher = await launch({ args: [...args, ...wrong], via: "node" });
+    expect(await launcher.exited).toMatchObject({ exitCode: 2 });
+    expect(launcher.output()).toContain(says);
+    expect(launcher.output()).toContain("Usage: npm start -- [options]");
+  });
+
+  test("--help lists the options", async () => {
+    await using launcher = await launch({ args: ["--help"], via: "node" });
+    expect(await launcher.exited).toMatchObject({ exitCode: 0 });
+    expect(launcher.output()).toMatch(/--sample-weather.*--port.*--resonate-port.*--worker-port.*--data/s);
+  });
+});
+
+describe.concurrent("what it depends on", () => {
+  test("a process that cannot start ends the launcher, with what the process said", async () => {
+    await using launcher = await launch({ args, via: "node", env: { UPSTREAM_CONCURRENCY: "none" } });
+    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
+    expect(launcher.output()).toMatch(/the worker does not start \(exit code 1\)\. .*UPSTREAM_CONCURRENCY/s);
+  });
+
+  test("an archive out of reach is said, with the way around it, and does not keep it from starting", async () => {
+    const WEATHER_API_URL = `http://127.0.0.1:${await getPort()}/v1/archive`;
+    await using launcher = await launch({ args: ["--memory"], via: "node", env: { WEATHER_API_URL } });
+    const output = await launcher.printed("--sample-weather");
+    expect(output).toContain("Ready.");
+    expect(output).toContain(`${new URL(WEATHER_API_URL).host} cannot be reached`);
+    await end(launcher);
+  });
+
+  test("a Resonate server at RESONATE_URL is used instead of the embedded one", async () => {
+    await using resonate = await startResonate({ own: true });
+    await using launcher = await launch({ args, via: "node", env: { RESONATE_URL: `${resonate.url}/` } });
+    expect(await launcher.printed("Ready.")).toContain(`${resonate.url} (from RESONATE_URL)`);
+    await expect(launcher.member("resonate/main.ts")).rejects.toThrow("0 processes");
+    expect((await fetch(new URL("/ready", launcher.url))).status).toBe(200);
+    await end(launcher);
+  });
+
+  test("a Resonate server at RESONATE_URL that does not answer is named", async () => {
+    const RESONATE_URL = `http://127.0.0.1:${await getPort()}`;
+    await using launcher = await launch({ args, via: "node", env: { RESONATE_URL } });
+    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
+    expect(launcher.output()).toContain(`The Resonate server at ${RESONATE_URL} (RESONATE_URL) does not answer.`);
+  });
+});
+
+async function end(launcher: Launcher): Promise<void> {
+  launcher.signal("SIGINT");
+  expect(await launcher.exited).toMatchObject({ exitCode: 0 });
+}

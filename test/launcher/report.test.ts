@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { duration, readable, timed } from "../../infra/report.ts";
+
+const line = (entry: object) => readable("worker", JSON.stringify({ level: "info", ...entry }), "stdout");
+
+describe("a line of the worker's log", () => {
+  test.each([
+    [{ msg: "job started", job: "timer_tea" }, "started  timer_tea"],
+    [
+      { msg: "attempt failed", job: "w", attempt: 2, reason: "status 503", retry_in_ms: 1500 },
+      "retrying w: attempt 2 failed: status 503; next attempt in 1.5 s",
+    ],
+    [{ msg: "attempt failed", job: "w", attempt: 5, reason: "no route" }, "failing  w: attempt 5 failed: no route"],
+    [{ msg: "job done", job: "w", outcome: "complete", duration_ms: 89.4 }, "complete w (89 ms)"],
+    [
+      { msg: "job done", job: "w", outcome: "failed", duration_ms: 61_000, reason: "out of range" },
+      "failed   w (1 min): out of range",
+    ],
+    [{ level: "warn", msg: "job not handed back", reason: "refused" }, "worker   job not handed back: refused"],
+    [{ level: "error", msg: "oops", err: { message: "deep" } }, "worker   oops: deep"],
+  ])("%j reads %j", (entry, text) => expect(line(entry)).toBe(text));
+
+  test("that is about nothing a user follows is left out", () => {
+    expect(line({ msg: "ready", health_url: "http://127.0.0.1:8081/health" })).toBeUndefined();
+  });
+
+  test("cannot control the terminal or pass for another line", () => {
+    const reason = "\u001b[2Jgone\r\n12:00:00  complete all\u0007";
+    const text = line({ msg: "job done", job: "w", outcome: "failed", duration_ms: 1, reason });
+    expect(text).toBe("failed   w (1 ms): gone 12:00:00  complete all");
+  });
+});
+
+test("text that is no log line shows from stderr alone", () => {
+  expect(readable("edge", "Uncaught exception", "stderr")).toBe("edge     Uncaught exception");
+  expect(readable("edge", "listening", "stdout")).toBeUndefined();
+  expect(readable("edge", "", "stderr")).toBeUndefined();
+});
+
+test("lines carry the time of day", () => {
+  expect(timed("started  timer_tea", new Date(2026, 0, 2, 3, 4, 5))).toBe("03:04:05  started  timer_tea");
+});
+
+test.each([
+  [0, "0 ms"],
+  [999, "999 ms"],
+  [1_000, "1 s"],
+  [90_000, "1.5 min"],
+  [7_200_000, "2 h"],
+  [31_536_000_000, "365 days"],
+])("%d ms read %s", (ms, text) => expect(duration(ms)).toBe(text));
