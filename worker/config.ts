@@ -29,8 +29,8 @@ const Environment = z.object({
   LEASE_SECONDS: seconds.min(1).default(15),
   /** How long running jobs may go on after SIGTERM before they are handed back. */
   DRAIN_SECONDS: seconds.default(10),
-  /** How many jobs may be executing at once; a job that sleeps does not count. */
-  MAX_TASKS: count.default(500),
+  /** How many jobs of each kind may be executing at once; a job that sleeps does not count. */
+  MAX_TASKS: count.default(100),
   /** How many requests may be under way to the weather archive at once. */
   UPSTREAM_CONCURRENCY: count.default(8),
   /** The time one request to the weather archive may take, body included. */

@@ -2,19 +2,20 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { TaskRecord } from "@resonatehq/sdk";
 import PQueue from "p-queue";
+import { splitGeneration } from "../functions/jobs/index.ts";
 import type { Config } from "./config.ts";
 import { type Acquired, Engine } from "./engine.ts";
 import type { DurableFunction } from "./functions/durable.ts";
 import { type Logger, reasonOf } from "./logger.ts";
 import { Network, type Offer } from "./network.ts";
 
-/** How many waiting offers are handed back at once when the worker stops. */
+/** How many waiting offers of a kind are handed back at once when the worker stops. */
 const HAND_BACK = 16;
 
 /** The longest that handing back may take, in milliseconds. */
 const HAND_BACK_TIME = 3_000;
 
-/** Takes jobs from the Resonate server and runs them, a bounded number at once, until `stop`. */
+/** Takes jobs from the Resonate server and runs them, a bounded number of each kind at once, until `stop`. */
 export class Worker {
   readonly #config: Config;
   readonly #log: Logger;
@@ -22,7 +23,9 @@ export class Worker {
   readonly #lease: number;
   readonly #network: Network;
   readonly #engine: Engine;
-  readonly #queue: PQueue;
+  readonly #functions: readonly DurableFunction[];
+  /** A queue for each kind of job, so that one kind that waits, for a slow archive or for jobs of another, holds up no other. */
+  readonly #queues = new Map<DurableFunction | undefined, PQueue>();
   /** Offers that wait for a place, by task: one that is made again replaces the one before. */
   readonly #offers = new Map<string, Offer>();
   /** Tasks this worker has the lease on. */
@@ -35,7 +38,7 @@ export class Worker {
     this.#config = config;
     this.#log = log;
     this.#lease = config.LEASE_SECONDS * 1000;
-    this.#queue = new PQueue({ concurrency: config.MAX_TASKS });
+    this.#functions = functions;
     this.#network = new Network({ url, token, group, pid, patience: this.#lease, log });
     const { send } = this.#network;
     this.#engine = new Engine({ functions, pid, lease: this.#lease, send, nameOf: (id) => this.#nameOf(id), log });
@@ -64,8 +67,10 @@ export class Worker {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#network.close();
-    this.#queue.concurrency += HAND_BACK; // for the offers still waiting, even when every place is taken
-    await Promise.race([this.#queue.onIdle(), delay(this.#config.DRAIN_SECONDS * 1000)]);
+    const queues = [...this.#queues.values()];
+    for (const queue of queues) queue.concurrency += HAND_BACK; // for offers still waiting, even when every place is taken
+    const idle = Promise.all(queues.map((queue) => queue.onIdle()));
+    await Promise.race([idle, delay(this.#config.DRAIN_SECONDS * 1000)]);
     const released = Promise.allSettled([...this.#held].map((task) => this.#release(task)));
     await Promise.race([released, delay(HAND_BACK_TIME)]);
     this.#engine.stop();
@@ -75,7 +80,7 @@ export class Worker {
     const isWaiting = this.#offers.has(offer.id);
     this.#offers.set(offer.id, offer);
     if (isWaiting) return;
-    void this.#queue.add(async () => {
+    void this.#queueFor(offer.id).add(async () => {
       const latest = this.#offers.get(offer.id) ?? offer;
       this.#offers.delete(offer.id);
       const acquired = await this.#acquire(latest);
@@ -86,6 +91,14 @@ export class Worker {
       else await this.#engine.execute(acquired);
       this.#held.delete(task);
     });
+  }
+
+  #queueFor(id: string): PQueue {
+    const name = splitGeneration(this.#nameOf(id)).base;
+    const kind = this.#functions.find(({ owns }) => owns(name));
+    const queue = this.#queues.get(kind) ?? new PQueue({ concurrency: this.#config.MAX_TASKS });
+    this.#queues.set(kind, queue);
+    return queue;
   }
 
   /** Takes the lease on an offered task; nothing when another worker has it or the job has ended meanwhile. */

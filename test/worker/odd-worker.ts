@@ -4,7 +4,9 @@ import * as z from "zod";
 import { type DurableFunction, durable, type JobFunction } from "../../worker/functions/durable.ts";
 import { runWorker } from "../../worker/run.ts";
 
-const job = (func: string, run: JobFunction<unknown>): DurableFunction => durable({ func, args: z.unknown() }, run);
+function job(func: string, run: JobFunction<unknown>): DurableFunction {
+  return durable({ func, args: z.unknown(), owns: (name) => name.startsWith(func) }, run);
+}
 
 const circular: Record<string, unknown> = {};
 circular.self = circular;

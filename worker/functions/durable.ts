@@ -16,13 +16,16 @@ export type JobFunction<Args> = (ctx: Context, args: Args, log: Logger) => Promi
 /** A job's code as the worker runs it: arguments are those stored in the promise, unchecked. */
 export interface DurableFunction {
   readonly name: string;
+  /** Whether a job of this name, without its generation, is run by this function. */
+  owns(name: string): boolean;
   run(ctx: Context, args: readonly unknown[], log: Logger): Promise<unknown>;
 }
 
 /** Ties a job's definition to its code. */
-export function durable<Args>(job: Pick<Job<Args>, "func" | "args">, run: JobFunction<Args>): DurableFunction {
+export function durable<Args>(job: Pick<Job<Args>, "func" | "args" | "owns">, run: JobFunction<Args>): DurableFunction {
   return {
     name: job.func,
+    owns: (name) => job.owns(name),
     async run(ctx, args, log) {
       const parsed = job.args.safeParse(args[0]);
       if (!parsed.success) {
