@@ -72,7 +72,7 @@ test("the README's durable tool is under 40 lines, type-checks and runs", async 
     output += text;
   });
   try {
-    await until(`the stack to be ready, which printed: ${output}`, () => output.includes("Ready."), 30_000);
+    await until("the stack to be ready", () => output.includes("Ready."), 30_000);
     const url = `http://127.0.0.1:${port}`;
     const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "auto" } });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
