@@ -2,7 +2,7 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { streamSSE } from "hono/streaming";
 import type { Logger } from "pino";
@@ -68,8 +68,9 @@ function createApp(resonate: Resonate, log: Logger): Hono {
     return fromPage ? c.text("Requests from web pages are refused", 403) : next();
   });
 
-  const limit = bodyLimit({ maxSize: MAX_BODY, onError: (c) => c.text(`A request may have ${MAX_BODY} bytes`, 413) });
-  app.post("/", limit, async (c) => {
+  // The rest of a body that is too large is not read, so nothing else can be sent on that connection.
+  const onError = (c: Context) => c.text(`A request may have ${MAX_BODY} bytes`, 413, { connection: "close" });
+  app.post("/", bodyLimit({ maxSize: MAX_BODY, onError }), async (c) => {
     const { corrId, response } = await answer(resonate, await c.req.arrayBuffer());
     const { kind, head, data } = response;
     return new globalThis.Response(

@@ -1,0 +1,152 @@
+/**
+ * The server under contract: the one at `RESONATE_URL` (with `RESONATE_TOKEN` and `RESONATE_NAMESPACE` if set),
+ * otherwise the embedded one as a process of its own. Spoken to without a library in between, to see every status.
+ */
+import { randomUUID } from "node:crypto";
+import type { PromiseRecord, Request } from "@resonatehq/sdk";
+import { EventSourceParserStream } from "eventsource-parser/stream";
+import { run, until } from "../support/process.ts";
+
+export interface Answer {
+  /** Of the HTTP response; the head carries the same. */
+  status: number;
+  kind: string;
+  corrId: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the tests assert on what the server really sent
+  data: any;
+}
+
+export interface Message {
+  kind: "execute" | "unblock";
+  data: { task: { id: string; version: number }; promise: PromiseRecord };
+}
+
+/** An open SSE connection. */
+export interface Poll extends Disposable {
+  /** The next message; throws when none comes in time. */
+  next(ms?: number): Promise<Message>;
+  /** The messages that arrived and were not taken. */
+  readonly inbox: Message[];
+  readonly contentType: string | null;
+}
+
+export interface Server extends AsyncDisposable {
+  readonly url: string;
+  call(kind: Request["kind"], data: object): Promise<Answer>;
+  /** Posts `body` as it is. */
+  post(body: string | Uint8Array<ArrayBuffer>): Promise<{ status: number; text: string }>;
+  poll(group: string, id: string): Promise<Poll>;
+  /** Opens a poll connection and returns its status only; the connection stays open until the server goes. */
+  pollStatus(group: string, id: string): Promise<{ status: number; close(): void }>;
+}
+
+const VERSION = "2026-04-01";
+
+/** With `own`, always an embedded one that nobody else uses. */
+export async function startServer({ own = false } = {}): Promise<Server> {
+  const given = process.env.RESONATE_URL;
+  if (given && !own) return connect(given, async () => {});
+  const program = run("infra/resonate/main.ts", { args: ["--port", "0", "--memory"] });
+  const ready = await until("the server to be ready", () => program.logs().find(({ msg }) => msg === "ready"));
+  return connect(String(ready.url), async () => program[Symbol.asyncDispose]());
+}
+
+/** Names that no other run uses, under the namespace that a token may be limited to. */
+export function unique(name: string): string {
+  return `${process.env.RESONATE_NAMESPACE ?? ""}${name}-${randomUUID()}`;
+}
+
+export function connect(url: string, stop: () => Promise<void>): Server {
+  const token = process.env.RESONATE_URL === url ? process.env.RESONATE_TOKEN : undefined;
+  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+
+  const post = async (body: string | Uint8Array<ArrayBuffer>) => {
+    const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+    return { status: response.status, text: await response.text() };
+  };
+
+  const openPoll = async (group: string, id: string) => {
+    const abort = new AbortController();
+    const path = `${url}/poll/${encodeURIComponent(group)}/${encodeURIComponent(id)}`;
+    // Resolves with the headers, which must not wait for the first message.
+    const response = await fetch(path, { headers, signal: abort.signal });
+    return { abort, response };
+  };
+
+  return {
+    url,
+    post,
+
+    async call(kind, data) {
+      const corrId = randomUUID();
+      const { status, text } = await post(
+        JSON.stringify({ kind, head: { corrId, version: VERSION, ...(token && { auth: token }) }, data }),
+      );
+      const answer = JSON.parse(text);
+      if (answer.head.status !== status)
+        throw new Error(`HTTP status ${status}, but in the head ${answer.head.status}`);
+      if (answer.head.corrId !== corrId || answer.kind !== kind)
+        throw new Error(`an answer to something else: ${text}`);
+      return { status, kind, corrId, data: answer.data };
+    },
+
+    async pollStatus(group, id) {
+      const { abort, response } = await openPoll(group, id);
+      // Held on to, because `fetch` closes the connection of a response that nobody can read any more.
+      return { status: response.status, response, close: () => abort.abort() };
+    },
+
+    async poll(group, id) {
+      const { abort, response } = await openPoll(group, id);
+      if (!response.ok || !response.body) throw new Error(`poll answered ${response.status}`);
+      const inbox: Message[] = [];
+      void collect(response.body, inbox);
+      return {
+        inbox,
+        contentType: response.headers.get("content-type"),
+        async next(ms = 5_000) {
+          await until("a message", () => inbox.length > 0, ms);
+          return inbox.shift() as Message;
+        },
+        [Symbol.dispose]: () => abort.abort(),
+      };
+    },
+
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+async function collect(body: ReadableStream<Uint8Array>, inbox: Message[]): Promise<void> {
+  try {
+    const events = body.pipeThrough(new TextDecoderStream() as never).pipeThrough(new EventSourceParserStream());
+    for await (const { data } of events) inbox.push(JSON.parse(data));
+  } catch {
+    // Closed by the test, or by the server that the test ended.
+  }
+}
+
+/** `promise.create` of a job as a client sends it: offered to `group` when that is given. */
+export function promise(id: string, { group, timeoutAt = Date.now() + 60_000, tags = {} }: PromiseOptions = {}) {
+  return {
+    id,
+    timeoutAt,
+    param: { data: "InBhcmFtIg==" },
+    tags: {
+      "resonate:scope": "global",
+      "resonate:branch": id,
+      ...(group && { "resonate:target": `poll://any@${group}` }),
+      ...tags,
+    },
+  };
+}
+
+interface PromiseOptions {
+  group?: string;
+  timeoutAt?: number;
+  tags?: Record<string, string>;
+}
+
+/** An operation inside another, as its sender wraps it. */
+export function action(kind: "promise.create" | "promise.settle" | "promise.register_callback", data: object) {
+  return { kind, head: { corrId: randomUUID(), version: VERSION }, data };
+}

@@ -1,0 +1,368 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../support/process.ts";
+import { action, promise, type Server, startServer, unique } from "./server.ts";
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const LEASE = 60_000;
+
+const getTask = async (id: string) => (await server.call("task.get", { id })).data.task;
+const getPromise = async (id: string) => (await server.call("promise.get", { id })).data.promise;
+const acquire = (id: string, version = 0, ttl = LEASE, pid = "p1") =>
+  server.call("task.acquire", { id, version, pid, ttl });
+const release = (id: string, version: number) => server.call("task.release", { id, version });
+const settle = (id: string, state = "resolved", value: object = { data: "MQ==" }) =>
+  server.call("promise.settle", { id, state, value });
+const fulfill = (id: string, version: number, state = "resolved") =>
+  server.call("task.fulfill", {
+    id,
+    version,
+    action: action("promise.settle", { id, state, value: { data: "Mg==" } }),
+  });
+const suspend = (id: string, version: number, ...awaited: string[]) =>
+  server.call("task.suspend", {
+    id,
+    version,
+    actions: awaited.map((child) => action("promise.register_callback", { awaited: child, awaiter: id })),
+  });
+const fence = (id: string, version: number, kind: "promise.create" | "promise.settle", data: object) =>
+  server.call("task.fence", { id, version, action: action(kind, data) });
+
+/** A job whose task is free. */
+async function job(options?: Parameters<typeof promise>[1]): Promise<string> {
+  const id = unique("job");
+  await server.call("promise.create", promise(id, { group: unique("g"), ...options }));
+  return id;
+}
+
+/** A job whose task is acquired, at version 1. */
+async function acquired(ttl = LEASE): Promise<string> {
+  const id = await job();
+  await acquire(id, 0, ttl);
+  return id;
+}
+
+/** A pending promise of the branch of `parent`. */
+async function child(parent: string, name = "0"): Promise<string> {
+  const id = `${parent}:${name}`;
+  await server.call("promise.create", promise(id, { tags: { "resonate:branch": parent } }));
+  return id;
+}
+
+/** The number of tasks waiting to be told; servers differ in whether they say which. */
+const resumes = (task: { resumes: number | string[] }) =>
+  Array.isArray(task.resumes) ? task.resumes.length : task.resumes;
+
+describe("task.get", () => {
+  test("of a promise with a target: pending at version 0", async () => {
+    const task = await getTask(await job());
+    expect(task).toMatchObject({ state: "pending", version: 0 });
+    expect(task).not.toHaveProperty("pid");
+  });
+
+  test("of a promise without a target, or of nothing: 404", async () => {
+    const id = unique("plain");
+    await server.call("promise.create", promise(id));
+    expect((await server.call("task.get", { id })).status).toBe(404);
+    expect((await server.call("task.get", { id: unique("none") })).status).toBe(404);
+  });
+});
+
+describe("task.acquire", () => {
+  test("answers with the task, its promise and what its branch holds", async () => {
+    const id = await job();
+    const [open, settled] = [await child(id, "0"), await child(id, "1")];
+    await settle(settled);
+    const { status, data } = await acquire(id);
+    expect(status).toBe(200);
+    expect(data.task).toMatchObject({ id, state: "acquired", version: 1, pid: "p1", ttl: LEASE });
+    expect(data.promise).toEqual(await getPromise(id));
+    expect(new Set(data.preload)).toEqual(new Set([await getPromise(open), await getPromise(settled)]));
+    expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1, pid: "p1", ttl: LEASE });
+  });
+
+  test("of many at once: one wins, the others are told 409", async () => {
+    const id = await job();
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => acquire(id, 0, LEASE, `p${n}`)));
+    const winners = answers.filter(({ status }) => status === 200);
+    expect(winners).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(19);
+    expect((await getTask(id)).pid).toBe(winners[0]?.data.task.pid);
+  });
+
+  test("of another version, of an acquired, a settled or no task", async () => {
+    const id = await job();
+    expect((await acquire(id, 1)).status).toBe(409);
+    expect((await acquire(id, 0)).status).toBe(200);
+    expect((await acquire(id, 0)).status).toBe(409);
+    expect((await acquire(id, 1)).status).toBe(409);
+    await settle(id);
+    expect((await acquire(id, 1)).status).toBe(409);
+    expect((await acquire(unique("none"))).status).toBe(404);
+  });
+
+  test("of one whose promise is past its deadline: 409", async () => {
+    const timeoutAt = Date.now() + 100;
+    const id = await job({ timeoutAt });
+    await until("the deadline", () => Date.now() >= timeoutAt);
+    expect((await acquire(id)).status).toBe(409);
+    expect(await getTask(id)).toMatchObject({ state: "fulfilled" });
+  });
+});
+
+describe("task.create", () => {
+  const create = (id: string, options = {}, pid = "p1") =>
+    server.call("task.create", {
+      pid,
+      ttl: LEASE,
+      action: action("promise.create", promise(id, { group: unique("g"), ...options })),
+    });
+
+  test("of a new promise: made and acquired, at version 1", async () => {
+    const id = unique("run");
+    const { status, data } = await create(id);
+    expect(status).toBe(200);
+    expect(data.task).toMatchObject({ id, state: "acquired", version: 1, pid: "p1", ttl: LEASE });
+    expect(data.promise).toEqual(await getPromise(id));
+    expect(data.preload).toEqual([]);
+  });
+
+  test("of one that is free acquires it", async () => {
+    const id = await job();
+    const { status, data } = await create(id);
+    expect([status, data.task.state, data.task.version]).toEqual([200, "acquired", 1]);
+  });
+
+  test("of one that is taken: 409", async () => {
+    expect((await create(await acquired(), {}, "p2")).status).toBe(409);
+  });
+
+  test("of one that is done answers with the result", async () => {
+    const id = await acquired();
+    await fulfill(id, 1);
+    const { status, data } = await create(id);
+    expect([status, data.task.state]).toEqual([200, "fulfilled"]);
+    expect(data.promise).toMatchObject({ state: "resolved", value: { data: "Mg==" } });
+  });
+
+  test("past its deadline is done at once", async () => {
+    const { data } = await create(unique("late"), { timeoutAt: 1_000 });
+    expect(data).toMatchObject({ task: { state: "fulfilled", version: 0 }, promise: { state: "rejected_timedout" } });
+  });
+
+  test("needs a target, in the request and in a promise that is there", async () => {
+    const id = unique("plain");
+    await server.call("promise.create", promise(id));
+    expect((await create(id)).status).toBe(422);
+    const untargeted = action("promise.create", promise(unique("plain")));
+    expect((await server.call("task.create", { pid: "p1", ttl: LEASE, action: untargeted })).status).toBe(400);
+  });
+});
+
+describe("task.release", () => {
+  test("frees the task at its version", async () => {
+    const id = await acquired();
+    expect((await release(id, 1)).status).toBe(200);
+    const task = await getTask(id);
+    expect(task).toMatchObject({ state: "pending", version: 1 });
+    expect(task).not.toHaveProperty("pid");
+    expect((await acquire(id, 0)).status).toBe(409);
+    expect((await acquire(id, 1)).data.task.version).toBe(2);
+  });
+
+  test("of another version, of a free or of no task", async () => {
+    const id = await acquired();
+    expect((await release(id, 2)).status).toBe(409);
+    expect((await release(id, 1)).status).toBe(200);
+    expect((await release(id, 1)).status).toBe(409);
+    expect((await release(unique("none"), 1)).status).toBe(404);
+  });
+});
+
+describe("task.fulfill", () => {
+  test.each(["resolved", "rejected", "rejected_canceled"])("settles the promise: %s", async (state) => {
+    const id = await acquired();
+    const { status, data } = await fulfill(id, 1, state);
+    expect(status).toBe(200);
+    expect(data.promise).toMatchObject({ id, state, value: { data: "Mg==" }, settledAt: expect.any(Number) });
+    expect(await getPromise(id)).toEqual(data.promise);
+    expect(await getTask(id)).toMatchObject({ state: "fulfilled" });
+  });
+
+  test("of another version, again, of a free or of no task", async () => {
+    const id = await acquired();
+    expect((await fulfill(id, 2)).status).toBe(409);
+    expect((await fulfill(id, 1)).status).toBe(200);
+    expect((await fulfill(id, 1)).status).toBe(409);
+    expect((await fulfill(await job(), 0)).status).toBe(409);
+    expect((await fulfill(unique("none"), 1)).status).toBe(404);
+  });
+
+  test("of a task for the promise of another: 400", async () => {
+    const [id, other] = [await acquired(), await job()];
+    const data = { id, version: 1, action: action("promise.settle", { id: other, state: "resolved", value: {} }) };
+    expect((await server.call("task.fulfill", data)).status).toBe(400);
+    expect(await getPromise(other)).toMatchObject({ state: "pending" });
+  });
+
+  test("after the promise was cancelled: 409, and cancelled it stays", async () => {
+    const id = await acquired();
+    await settle(id, "rejected_canceled");
+    expect((await fulfill(id, 1)).status).toBe(409);
+    expect((await getPromise(id)).state).toBe("rejected_canceled");
+  });
+});
+
+describe("task.suspend", () => {
+  test("waits until one of the awaited promises settles, then the task is free at its version", async () => {
+    const id = await acquired();
+    const [first, second] = [await child(id, "0"), await child(id, "1")];
+    expect((await suspend(id, 1, first, second)).status).toBe(200);
+    expect(await getTask(id)).toMatchObject({ state: "suspended", version: 1 });
+    expect((await acquire(id, 1)).status).toBe(409);
+    await settle(second);
+    const free = await getTask(id);
+    expect([free.state, free.version, resumes(free)]).toEqual(["pending", 1, 1]);
+    const { data } = await acquire(id, 1);
+    expect(data.task.version).toBe(2);
+    expect(data.preload.map(({ id, state }: { id: string; state: string }) => [id, state]).sort()).toEqual([
+      [first, "pending"],
+      [second, "resolved"],
+    ]);
+  });
+
+  test("on something settled does not wait: 300 with what the branch holds", async () => {
+    const id = await acquired();
+    const [done, open] = [await child(id, "0"), await child(id, "1")];
+    await settle(done);
+    const { status, data } = await suspend(id, 1, done, open);
+    expect(status).toBe(300);
+    expect(data.preload.map((record: { id: string }) => record.id).sort()).toEqual([done, open]);
+    expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1 });
+  });
+
+  test("never sleeps through a settlement at the same moment", async () => {
+    for (let round = 0; round < 10; round++) {
+      const id = await acquired();
+      const awaited = await child(id);
+      const [{ status }] = await Promise.all([suspend(id, 1, awaited), settle(awaited)]);
+      expect([status, (await getTask(id)).state]).toEqual(status === 300 ? [300, "acquired"] : [200, "pending"]);
+    }
+  });
+
+  test("of another version, a free or no task, or on what does not exist", async () => {
+    const id = await acquired();
+    const awaited = await child(id);
+    expect((await suspend(id, 2, awaited)).status).toBe(409);
+    expect((await suspend(id, 1, awaited, unique("none"))).status).toBe(422);
+    expect((await suspend(unique("none"), 1, awaited)).status).toBe(404);
+    expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1 });
+    await release(id, 1);
+    expect((await suspend(id, 1, awaited)).status).toBe(409);
+  });
+
+  test("for another, or on itself: 400", async () => {
+    const [id, other] = [await acquired(), await acquired()];
+    const foreign = [action("promise.register_callback", { awaited: await child(id), awaiter: other })];
+    expect((await server.call("task.suspend", { id, version: 1, actions: foreign })).status).toBe(400);
+    expect((await suspend(id, 1, id)).status).toBe(400);
+  });
+
+  test("of a task whose promise is settled meanwhile is over for good", async () => {
+    const id = await acquired();
+    const awaited = await child(id);
+    await suspend(id, 1, awaited);
+    await settle(id, "rejected_canceled");
+    await settle(awaited);
+    expect(await getTask(id)).toMatchObject({ state: "fulfilled" });
+  });
+});
+
+describe("task.fence", () => {
+  test("creates and settles for whoever has the task", async () => {
+    const id = await acquired();
+    const childId = `${id}:0`;
+    const created = await fence(id, 1, "promise.create", promise(childId));
+    expect(created.status).toBe(200);
+    expect(created.data.action).toMatchObject({
+      kind: "promise.create",
+      head: { status: 200, corrId: expect.any(String), version: "2026-04-01" },
+      data: { promise: { id: childId, state: "pending" } },
+    });
+    expect(created.data.preload).toBeInstanceOf(Array);
+    const settled = await fence(id, 1, "promise.settle", { id: childId, state: "rejected", value: { data: "Mw==" } });
+    expect(settled.data.action).toMatchObject({ kind: "promise.settle", data: { promise: { state: "rejected" } } });
+    expect(await getPromise(childId)).toMatchObject({ state: "rejected", value: { data: "Mw==" } });
+  });
+
+  test("of what exists already answers with it", async () => {
+    const id = await acquired();
+    const existing = await child(id);
+    await settle(existing);
+    const { data } = await fence(id, 1, "promise.create", promise(existing));
+    expect(data.action.data.promise).toMatchObject({ id: existing, state: "resolved" });
+  });
+
+  test("settling what does not exist: 404 inside a 200", async () => {
+    const { status, data } = await fence(await acquired(), 1, "promise.settle", {
+      id: unique("none"),
+      state: "resolved",
+      value: {},
+    });
+    expect([status, data.action.head.status]).toEqual([200, 404]);
+  });
+
+  test("keeps out whoever lost the task", async () => {
+    const id = await acquired();
+    await release(id, 1);
+    await acquire(id, 1, LEASE, "p2");
+    expect((await fence(id, 1, "promise.create", promise(`${id}:0`))).status).toBe(409);
+    expect((await server.call("promise.get", { id: `${id}:0` })).status).toBe(404);
+    expect((await fence(unique("none"), 1, "promise.create", promise(`${id}:0`))).status).toBe(404);
+    expect((await fulfill(id, 1)).status).toBe(409);
+    expect((await suspend(id, 1, await child(id, "1"))).status).toBe(409);
+    expect((await release(id, 1)).status).toBe(409);
+    expect(await getTask(id)).toMatchObject({ state: "acquired", version: 2, pid: "p2" });
+  });
+
+  test("on its own promise, or of another operation: 400", async () => {
+    const id = await acquired();
+    expect((await fence(id, 1, "promise.settle", { id, state: "resolved", value: {} })).status).toBe(400);
+    expect((await fence(id, 1, "promise.get" as "promise.create", { id: `${id}:0` })).status).toBe(400);
+  });
+});
+
+describe("a lease", () => {
+  const heartbeat = (id: string, version: number, pid = "p1") =>
+    server.call("task.heartbeat", { pid, tasks: [{ id, version }] });
+
+  test("that runs out frees the task, for another at the next version", async () => {
+    const id = await acquired(100);
+    await until("the lease to run out", async () => (await getTask(id)).state === "pending");
+    expect(await getTask(id)).toMatchObject({ version: 1 });
+    expect((await acquire(id, 1, LEASE, "p2")).data.task).toMatchObject({ version: 2, pid: "p2" });
+    expect((await fulfill(id, 1)).status).toBe(409);
+    expect((await fulfill(id, 2)).status).toBe(200);
+  });
+
+  test("is kept by heartbeats of its holder, and of no other", async () => {
+    const ttl = 1_500;
+    const [kept, foreign, outdated] = [await acquired(ttl), await acquired(ttl), await acquired(ttl)];
+    await until("the leases that nobody keeps to run out", async () => {
+      expect((await heartbeat(kept, 1)).status).toBe(200);
+      expect((await heartbeat(foreign, 1, "p2")).status).toBe(200);
+      expect((await heartbeat(outdated, 0)).status).toBe(200);
+      return (await getTask(foreign)).state === "pending" && (await getTask(outdated)).state === "pending";
+    });
+    expect(await getTask(kept)).toMatchObject({ state: "acquired", version: 1 });
+  });
+
+  test("heartbeats of what does not exist are taken", async () => {
+    expect((await heartbeat(unique("none"), 1)).status).toBe(200);
+    expect((await server.call("task.heartbeat", { pid: "p1", tasks: [] })).status).toBe(200);
+  });
+});
