@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { promise, type Server, startServer, unique } from "./server.ts";
+import { head as newHead, promise, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;
 beforeAll(async () => {
@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const head = { corrId: "abc", version: "2026-04-01" };
+const head = { ...newHead(), corrId: "abc" };
 const post = async (body: unknown) => {
   const { status, text } = await server.post(typeof body === "string" ? body : JSON.stringify(body));
   return { status, ...JSON.parse(text) };
@@ -24,7 +24,7 @@ describe("an envelope that is none", () => {
     ["no head", { kind: "promise.get", data: { id: "x" } }],
     ["no correlation id", { kind: "promise.get", head: { version: head.version }, data: { id: "x" } }],
     ["no version", { kind: "promise.get", head: { corrId: "abc" }, data: { id: "x" } }],
-    ["an unknown version", { kind: "promise.get", head: { corrId: "abc", version: "1999-01-01" }, data: { id: "x" } }],
+    ["an unknown version", { kind: "promise.get", head: { ...head, version: "1999-01-01" }, data: { id: "x" } }],
     ["no data", { kind: "promise.get", head }],
     ["data that is no object", { kind: "promise.get", head, data: [] }],
     ["an unknown kind", { kind: "promise.melt", head, data: {} }],

@@ -1,6 +1,7 @@
 /**
- * The server under contract: the one at `RESONATE_URL` (with `RESONATE_TOKEN` and `RESONATE_NAMESPACE` if set),
- * otherwise the embedded one as a process of its own. Spoken to without a library in between, to see every status.
+ * The server under contract: the one at `RESONATE_URL`, otherwise the embedded one as a process of its own. A
+ * `RESONATE_TOKEN` must not be limited to a prefix, as no search is allowed with such a one.
+ * The server is spoken to without a library in between, to see every status.
  */
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
@@ -10,8 +11,6 @@ import { run, until } from "../support/process.ts";
 export interface Answer {
   /** Of the HTTP response; the head carries the same. */
   status: number;
-  kind: string;
-  corrId: string;
   // biome-ignore lint/suspicious/noExplicitAny: the tests assert on what the server really sent
   data: any;
 }
@@ -40,8 +39,6 @@ export interface Server extends AsyncDisposable {
   pollStatus(group: string, id: string): Promise<{ status: number; close(): void }>;
 }
 
-const VERSION = "2026-04-01";
-
 /** With `own`, always an embedded one that nobody else uses. */
 export async function startServer({ own = false } = {}): Promise<Server> {
   const given = process.env.RESONATE_URL;
@@ -51,13 +48,19 @@ export async function startServer({ own = false } = {}): Promise<Server> {
   return connect(String(ready.url), async () => program[Symbol.asyncDispose]());
 }
 
-/** Names that no other run uses, under the namespace that a token may be limited to. */
+/** A name that no other run uses. */
 export function unique(name: string): string {
-  return `${process.env.RESONATE_NAMESPACE ?? ""}${name}-${randomUUID()}`;
+  return `${name}-${randomUUID()}`;
 }
 
-export function connect(url: string, stop: () => Promise<void>): Server {
-  const token = process.env.RESONATE_URL === url ? process.env.RESONATE_TOKEN : undefined;
+const token = process.env.RESONATE_TOKEN;
+
+/** The head of a request. */
+export function head() {
+  return { corrId: randomUUID(), version: "2026-04-01", ...(token && { auth: token }) };
+}
+
+function connect(url: string, stop: () => Promise<void>): Server {
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
 
   const post = async (body: string | Uint8Array<ArrayBuffer>) => {
@@ -78,16 +81,14 @@ export function connect(url: string, stop: () => Promise<void>): Server {
     post,
 
     async call(kind, data) {
-      const corrId = randomUUID();
-      const { status, text } = await post(
-        JSON.stringify({ kind, head: { corrId, version: VERSION, ...(token && { auth: token }) }, data }),
-      );
+      const sent = head();
+      const { status, text } = await post(JSON.stringify({ kind, head: sent, data }));
       const answer = JSON.parse(text);
       if (answer.head.status !== status)
         throw new Error(`HTTP status ${status}, but in the head ${answer.head.status}`);
-      if (answer.head.corrId !== corrId || answer.kind !== kind)
+      if (answer.head.corrId !== sent.corrId || answer.kind !== kind)
         throw new Error(`an answer to something else: ${text}`);
-      return { status, kind, corrId, data: answer.data };
+      return { status, data: answer.data };
     },
 
     async pollStatus(group, id) {
@@ -148,5 +149,5 @@ interface PromiseOptions {
 
 /** An operation inside another, as its sender wraps it. */
 export function action(kind: "promise.create" | "promise.settle" | "promise.register_callback", data: object) {
-  return { kind, head: { corrId: randomUUID(), version: VERSION }, data };
+  return { kind, head: head(), data };
 }
