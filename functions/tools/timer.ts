@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { MAX_SECONDS, MIN_SECONDS, splitGeneration, Timer, timer } from "../jobs/index.ts";
+import { MAX_SECONDS, MAX_TIMER_NAME, MIN_SECONDS, splitGeneration, Timer, TimerName, timer } from "../jobs/index.ts";
 import type { DurablePromise } from "../resonate/store.ts";
 import { newestGeneration, startJob } from "../start.ts";
 import { JobStatus, statusOf } from "../status.ts";
@@ -7,19 +7,8 @@ import { lenientNumber, lenientString } from "./arguments.ts";
 import { defineJobTool } from "./job-tool.ts";
 import { defineTool } from "./tool.ts";
 
-const MAX_NAME = 100;
-
-const timerName = lenientString(
-  "timer_name",
-  z
-    .string()
-    .trim()
-    .normalize()
-    .min(1)
-    .max(MAX_NAME)
-    .refine((name) => !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name), "it has a character that is not accepted"),
-).describe(
-  `The timer's name: 1 to ${MAX_NAME} characters, on one line, without \`:\` or \`~\`. It is how the timer is found again.`,
+const timerName = lenientString("timer_name", z.string().trim().normalize().pipe(TimerName)).describe(
+  `The timer's name: 1 to ${MAX_TIMER_NAME} characters, on one line, without \`:\` or \`~\`. It is how the timer is found again.`,
 );
 
 const timerInput = z.object({
