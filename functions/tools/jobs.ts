@@ -48,11 +48,11 @@ export const awaitResult = defineTool({
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   waits: true,
   async run({ job_names, timeout_seconds = DEFAULT_TIMEOUT }, { store, now, signal, reportProgress }) {
-    const results: Record<string, unknown> = {};
-    const errors: Record<string, string> = {};
+    const results = new Map<string, unknown>();
+    const errors = new Map<string, string>();
     const record = (view: JobView) => {
-      if (view.status === "complete") results[view.job_name] = view.result ?? null;
-      else errors[view.job_name] = `${view.status}: ${view.error}`;
+      if (view.status === "complete") results.set(view.job_name, view.result ?? null);
+      else errors.set(view.job_name, `${view.status}: ${view.error}`);
     };
 
     const timeout = timeout_seconds * 1_000;
@@ -75,7 +75,7 @@ export const awaitResult = defineTool({
           report();
         },
       });
-      return { results, errors, running };
+      return { results: Object.fromEntries(results), errors: Object.fromEntries(errors), running };
     } finally {
       clearInterval(ticker);
     }
