@@ -75,7 +75,7 @@ export function describeStack(options: Options, archivePort: number): Stack {
     },
     edge: {
       name: "the edge",
-      health: [`${edgeUrl}/health`, `${edgeUrl}/ready`],
+      health: [`${edgeUrl}/health`],
       start: async () => {
         const [bundle, key] = await prepared;
         const bindings = {

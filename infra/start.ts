@@ -7,7 +7,7 @@ import { describeStack } from "./stack.ts";
 import { answers, type Service, type Supervised, supervise } from "./supervise.ts";
 
 const HOST = "127.0.0.1";
-const SERVER_TIMEOUT = 5_000;
+const READY_TIMEOUT = 5_000;
 const WEATHER_TIMEOUT = 3_000;
 /** One Ctrl-C arrives twice, from the terminal and from npm; only a later one is a second. In milliseconds. */
 const SAME_SIGNAL = 1_000;
@@ -24,10 +24,11 @@ async function main(options: Options): Promise<void> {
   const stack = describeStack(options, await getPort({ host: HOST }));
   await Promise.all([
     stack.archive && run(stack.archive, "archive"),
-    stack.resonate ? run(stack.resonate, "resonate") : checkServer(stack.resonateUrl),
+    stack.resonate ? run(stack.resonate, "resonate") : checkReady(stack.resonateUrl, "RESONATE_URL"),
     stack.prepared,
   ]);
   await Promise.all([run(stack.worker, "worker"), run(stack.edge, "edge")]);
+  await checkReady(stack.edgeUrl, "the edge");
   console.log(banner(options, stack));
   if (!stack.archive) await warnWithoutWeather(stack.weatherUrl);
 }
@@ -60,9 +61,10 @@ async function checkPorts({ port, resonatePort, workerPort }: Options): Promise<
   }
 }
 
-async function checkServer(url: string): Promise<void> {
-  if (await answers([`${url}/ready`], AbortSignal.timeout(SERVER_TIMEOUT))) return;
-  throw new Error(`The Resonate server at ${url} (RESONATE_URL) does not answer.`);
+/** Waits until a server, and what it depends on, is ready. */
+async function checkReady(url: string, name: string): Promise<void> {
+  if (await answers([`${url}/ready`], AbortSignal.timeout(READY_TIMEOUT))) return;
+  throw new Error(`${url} (${name}) is not ready after ${READY_TIMEOUT / 1_000} s.`);
 }
 
 async function warnWithoutWeather(url: string): Promise<void> {

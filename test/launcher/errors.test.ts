@@ -84,7 +84,7 @@ describe.concurrent("what it depends on", () => {
     const RESONATE_URL = `http://127.0.0.1:${await getPort()}`;
     await using launcher = await launch({ args, via: "node", env: { RESONATE_URL } });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
-    expect(launcher.output()).toContain(`The Resonate server at ${RESONATE_URL} (RESONATE_URL) does not answer.`);
+    expect(launcher.output()).toContain(`${RESONATE_URL} (RESONATE_URL) is not ready`);
   });
 });
 
