@@ -14,7 +14,7 @@ export interface Service {
 }
 
 export interface Supervised {
-  /** Resolves when the service answers for the first time. */
+  /** Resolves when the service answers for the first time; stays pending when it never does. */
   readonly ready: Promise<void>;
   /** Resolves after `stop`; rejects, with the last output, when the service is given up. */
   readonly ended: Promise<void>;
@@ -65,7 +65,7 @@ export function supervise(service: Service, say: (message: string) => void): Sup
   const ended = run();
   ended.catch(() => {}); // Reported by whoever awaits it.
   return {
-    ready: Promise.race([firstReady.promise, ended]),
+    ready: firstReady.promise,
     ended,
     async stop() {
       stopping.abort();
