@@ -9,6 +9,8 @@ import type { Store } from "./store.ts";
 
 /** How often, in milliseconds, it is checked whether something is due: the most a timer is late while little happens. */
 const TICK_INTERVAL = 50;
+/** How long, in milliseconds, to leave a disk alone that could not be written to. */
+const FAILURE_PAUSE = 1_000;
 /** How often, in milliseconds, listeners are checked for whether their address is still connected. */
 const LISTENER_INTERVAL = 120_000;
 /** How many requests share one commit at most, so that a flood of them does not hold up the rest. */
@@ -31,6 +33,7 @@ export class Resonate {
   readonly #sweeper: NodeJS.Timeout;
   #ticker: NodeJS.Timeout | undefined;
   #unheard = new Set<string>();
+  #closed = false;
 
   constructor(store: Store, log: Logger) {
     this.#store = store;
@@ -47,6 +50,7 @@ export class Resonate {
    */
   submit(request: Request): Promise<Response> {
     return new Promise((resolve) => {
+      if (this.#closed) return resolve(failed(request.kind));
       if (this.#queue.length === 0) setImmediate(() => this.#answer());
       this.#queue.push({ request, resolve });
     });
@@ -78,7 +82,8 @@ export class Resonate {
       const { changes } = this.#engine.tick(Date.now());
       return { result: changes.length, changes };
     });
-    this.#ticker = setTimeout(() => this.#tick(), changes ? 0 : TICK_INTERVAL);
+    const pause = changes === undefined ? FAILURE_PAUSE : changes > 0 ? 0 : TICK_INTERVAL;
+    this.#ticker = setTimeout(() => this.#tick(), pause);
   }
 
   /** Commits what `work` does, then delivers the messages; undefined, and nothing changed, when that fails. */
@@ -88,7 +93,7 @@ export class Resonate {
       this.#mailbox.deliver(changes);
       return result;
     } catch (error) {
-      this.#log.error({ err: error }, "the state could not be written");
+      this.#log.error({ err: error }, "nothing was written");
       return undefined;
     }
   }
@@ -129,6 +134,7 @@ export class Resonate {
 
   /** Answers what has been asked, ends all connections and closes the store. */
   close(): void {
+    this.#closed = true;
     clearTimeout(this.#ticker);
     clearInterval(this.#sweeper);
     while (this.#queue.length > 0) this.#answer();

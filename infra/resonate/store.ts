@@ -45,6 +45,8 @@ export class Store {
 
   /** Runs `work` within a transaction. Undoes what `work` wrote, and no more, and rethrows when it throws. */
   attempt<T>(work: () => T): T {
+    // Without one, the savepoint would commit on its own what its caller then takes for undone.
+    if (!this.#db.isTransaction) throw new Error("the transaction was rolled back");
     this.#run("SAVEPOINT attempt");
     try {
       const result = work();

@@ -42,10 +42,10 @@ export interface Server extends AsyncDisposable {
 /** With `own`, always an embedded one that nobody else uses. */
 export async function startServer({ own = false } = {}): Promise<Server> {
   const given = process.env.RESONATE_URL;
-  if (given && !own) return connect(given, async () => {});
+  if (given && !own) return connectTo(given, async () => {});
   const program = run("infra/resonate/main.ts", { args: ["--port", "0", "--memory"] });
   const ready = await until("the server to be ready", () => program.logs().find(({ msg }) => msg === "ready"));
-  return connect(String(ready.url), async () => program[Symbol.asyncDispose]());
+  return connectTo(String(ready.url), async () => program[Symbol.asyncDispose]());
 }
 
 /** A name that no other run uses. */
@@ -60,7 +60,7 @@ export function head() {
   return { corrId: randomUUID(), version: "2026-04-01", ...(token && { auth: token }) };
 }
 
-function connect(url: string, stop: () => Promise<void>): Server {
+export function connectTo(url: string, stop: () => Promise<void>): Server {
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
 
   const post = async (body: string | Uint8Array<ArrayBuffer>) => {
