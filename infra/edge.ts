@@ -16,6 +16,8 @@ export interface EdgeOptions {
   port: number;
   /** Text bindings, over those in `wrangler.toml`. An empty string leaves a binding out. */
   bindings: Readonly<Record<string, string | undefined>>;
+  /** What to bundle instead of the edge's own entry point. */
+  entry?: string | undefined;
 }
 
 /** An edge in its own workerd process. */
@@ -31,7 +33,7 @@ export interface Edge extends AsyncDisposable {
  * @throws {Error} naming the port when it is taken, and otherwise with what workerd printed
  */
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
-  const { process, listening } = await spawnEdge(await bundleEdge(), options);
+  const { process, listening } = await spawnEdge(await bundleEdge(options.entry), options);
   const port = await listening;
   return {
     url: `http://127.0.0.1:${port}`,
@@ -45,7 +47,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 }
 
 /** Starts workerd on a bundle. `listening` resolves to the port once it listens, and rejects if it never does. */
-export async function spawnEdge(bundle: Bundle, { port, bindings }: EdgeOptions) {
+export async function spawnEdge(bundle: Bundle, { port, bindings }: Omit<EdgeOptions, "entry">) {
   const values = Object.entries({ ...bundle.vars, ...bindings }).filter(([, value]) => value);
   const config = join(bundle.dir, `${randomUUID()}.capnp`);
   await writeFile(
@@ -81,7 +83,7 @@ async function listeningPort(process: Child, wanted: number): Promise<number> {
 }
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
-function workerdConfig({ compatibilityDate, compatibilityFlags }: Bundle, bindings: string[]): string {
+function workerdConfig({ main, compatibilityDate, compatibilityFlags }: Bundle, bindings: string[]): string {
   const flags = compatibilityFlags.map(quote).join(", ");
   const fromEnvironment = bindings.map(quote).map((name) => `(name = ${name}, fromEnvironment = ${name})`);
   // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
@@ -94,7 +96,7 @@ const config :Workerd.Config = (
   sockets = [(name = "http", http = (), service = "edge")],
 );
 const edge :Workerd.Worker = (
-  modules = [(name = "index.js", esModule = embed "index.js")],
+  modules = [(name = "index.js", esModule = embed ${quote(main)})],
   compatibilityDate = ${quote(compatibilityDate)},
   compatibilityFlags = [${flags}],
   bindings = [${fromEnvironment.join(", ")}],

@@ -42,10 +42,12 @@ export interface StackOptions {
   env?: Record<string, string>;
   /** Added to the edge's bindings. */
   bindings?: Record<string, string>;
+  /** An edge and a worker that offer more than the product's, as paths from the repository root. */
+  programs?: { edge: string; worker: string };
 }
 
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const { workers: count = 1, env = {}, bindings = {} } = options;
+  const { workers: count = 1, env = {}, bindings = {}, programs } = options;
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
   const { server, resonate } = await startServer(options);
@@ -55,7 +57,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const workers: Part<WorkerProcess>[] = [];
   const addWorker = async () => {
-    const launch = () => startWorker({ ...place, WEATHER_API_URL: archive.url, ...env });
+    const launch = () =>
+      startWorker({ ...place, WEATHER_API_URL: archive.url, ...env }, programs && { script: programs.worker });
     const worker = part(await launch(), launch);
     workers.push(worker);
     return worker;
@@ -64,7 +67,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await Promise.all(Array.from({ length: count }, addWorker));
 
   const key = { TASK_KEY: randomBytes(32).toString("hex"), ALLOWED_HOSTS: "127.0.0.1,localhost" };
-  const serve = (port: number) => startEdge({ port, bindings: { ...place, ...key, ...bindings } });
+  const serve = (port: number) =>
+    startEdge({ port, entry: programs?.edge, bindings: { ...place, ...key, ...bindings } });
   const { port, process } = await serve(0);
   const edge = part(watch(process), async () => watch((await serve(port)).process));
   disposePart(started, edge);

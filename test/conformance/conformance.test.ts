@@ -1,0 +1,81 @@
+/** The public conformance suite, against the product's own edge and worker with the tools added that it expects. */
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const NOT_APPLICABLE = join(import.meta.dirname, "not-applicable.yml");
+
+const TASK_SCENARIOS = [
+  "tasks-capability-negotiation",
+  "tasks-dispatch-and-envelope",
+  "tasks-lifecycle",
+  "tasks-mrtr-composition",
+  "tasks-mrtr-input",
+  "tasks-request-headers",
+  "tasks-request-state-removal",
+  "tasks-required-task-error",
+  "tasks-status-notifications",
+  "tasks-wire-fields",
+];
+
+let stack: Stack;
+let results: string;
+
+beforeAll(async () => {
+  results = await mkdtemp(join(tmpdir(), "conformance-"));
+  stack = await startStack({ programs: { edge: "test/conformance/edge.ts", worker: "test/conformance/worker.ts" } });
+});
+
+afterAll(async () => {
+  await stack[Symbol.asyncDispose]();
+  await rm(results, { recursive: true, force: true });
+});
+
+/**
+ * Runs scenarios. The suite's exit code tells whether those fail that are listed, and no others. Returns how many checks
+ * each passed, that of the form of messages not counted, and those that passed none without being listed.
+ */
+async function run(name: string, selection: string[]) {
+  const output = join(results, name);
+  const args = ["server", "--url", stack.url, ...selection, "--expected-failures", NOT_APPLICABLE, "-o", output];
+  const { exitCode, stdout } = await execa("conformance", args, { preferLocal: true, reject: false });
+  const summary = stdout.slice(stdout.indexOf("=== SUMMARY ==="));
+  expect(exitCode, summary).toBe(0);
+  const listed = await readFile(NOT_APPLICABLE, "utf8");
+  const passed = new Map<string, number>();
+  for (const folder of await readdir(output)) {
+    const checks: { id: string; status: string }[] = JSON.parse(
+      await readFile(join(output, folder, "checks.json"), "utf8"),
+    );
+    const scenario = folder.replace(/^server-(.*)-\d{4}-\d{2}-\d{2}T.*$/, "$1");
+    const ok = checks.filter(({ id, status }) => status === "SUCCESS" && id !== "wire-schema-valid");
+    passed.set(scenario, ok.length);
+  }
+  const idle = [...passed].flatMap(([scenario, count]) => {
+    return count > 0 || new RegExp(`- ${scenario}(:|$)`, "m").test(listed) ? [] : [scenario];
+  });
+  return { summary, passed, idle };
+}
+
+test.for([
+  ["2025-11-25", ["server-session-lifecycle"]], // there are no sessions
+  ["2026-07-28", []],
+] as const)("every scenario of revision %s that applies", async ([revision, withoutChecks], { annotate }) => {
+  const { summary, passed, idle } = await run(revision, ["--suite", "all", "--spec-version", revision]);
+  await annotate(summary);
+  expect(passed.size).toBeGreaterThan(30);
+  expect(idle).toEqual(withoutChecks);
+});
+
+test("every scenario of the Tasks extension", { timeout: 60_000 }, async ({ annotate }) => {
+  // The suite counts them, with a few of others, as pending.
+  const { summary, passed, idle } = await run("tasks", ["--suite", "pending"]);
+  await annotate(summary);
+  const scenarios = [...passed.keys()].filter((scenario) => scenario.startsWith("tasks-"));
+  expect(scenarios.sort()).toEqual(TASK_SCENARIOS);
+  // The suite has suspended this one; test/tasks/subscriptions.test.ts checks what it did.
+  expect(idle.filter((scenario) => scenarios.includes(scenario))).toEqual(["tasks-status-notifications"]);
+});
