@@ -3,7 +3,7 @@ import { Hono } from "hono";
 import { type Config, readConfig } from "./config.ts";
 import type { AnyJob } from "./jobs/job.ts";
 import { logError } from "./log.ts";
-import { createMcp, type Mcp } from "./mcp.ts";
+import { createMcp, type Mcp } from "./mcp/handler.ts";
 import { RemoteStore } from "./resonate/store.ts";
 import { TaskHandles } from "./tasks/handle.ts";
 import type { Tool } from "./tools/tool.ts";

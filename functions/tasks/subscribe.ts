@@ -16,6 +16,15 @@ const MAX_TASKS = 100;
 /** How the SDK's own streams say that they are alive, in milliseconds. */
 const KEEP_ALIVE = 2_000;
 
+interface ListenMessage {
+  id: string | number;
+  params: Record<string, unknown>;
+}
+
+function isTaskFilter(notifications: unknown): boolean {
+  return typeof notifications === "object" && notifications !== null && "taskIds" in notifications;
+}
+
 const Listen = z.object({
   id: z.union([z.string(), z.number()]),
   params: z.object({
@@ -27,20 +36,19 @@ const Listen = z.object({
 });
 
 /**
- * Serves a `subscriptions/listen` request that names tasks. One that names none is for the SDK, whose `fetch` also
- * says whether the request is well-formed: it knows no `taskIds`, so what it acknowledges is answered here instead.
+ * Serves a `subscriptions/listen` request that names tasks. One that names none is for the SDK, which also says
+ * whether the request is well-formed: it knows no `taskIds`, so what it acknowledges is answered here instead.
  */
 export async function subscribe(
   service: TaskService,
   serverInfo: object,
   caller: string,
-  request: Request,
-  fetch: (request: Request) => Promise<Response>,
+  { request, message }: { request: Request; message: ListenMessage },
+  sdk: () => Promise<Response>,
 ): Promise<Response> {
-  const response = await fetch(request.clone() as Request);
+  const response = await sdk();
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
-  const message = (await request.json()) as { id: string | number; params?: { notifications?: object } };
-  if (!message.params?.notifications || !("taskIds" in message.params.notifications)) return response;
+  if (!isTaskFilter(message.params.notifications)) return response;
   await response.body?.cancel();
 
   const listen = Listen.safeParse(message);

@@ -1,0 +1,114 @@
+import {
+  createMcpHandler,
+  isJsonContentType,
+  type McpServerFactory,
+  readRequestBody,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { callerOf } from "../caller.ts";
+import type { RemoteStore } from "../resonate/store.ts";
+import type { TaskHandles } from "../tasks/handle.ts";
+import { declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
+import { subscribe } from "../tasks/subscribe.ts";
+import { TASKS } from "../tasks/task.ts";
+import type { Tool } from "../tools/tool.ts";
+import { type CallContext, Calls } from "./calls.ts";
+import { asDirect, Direct } from "./direct.ts";
+import { CACHE, IDENTITY, INSTRUCTIONS } from "./identity.ts";
+
+/** The largest request body that is read, in bytes. */
+const MAX_BODY = 1_000_000;
+
+/**
+ * How often a stream says that it is alive, in milliseconds. A caller that has gone away is noticed when something is
+ * written to it, so this is also how long a wait goes on for nobody.
+ */
+const KEEP_ALIVE = 2_000;
+
+/** Answers an MCP request. */
+export type Mcp = (request: Request) => Promise<Response>;
+
+export interface McpOptions {
+  store: RemoteStore;
+  tools: readonly Tool[];
+  /** Absent where no key seals task ids: then no tasks are offered. */
+  handles: TaskHandles | undefined;
+}
+
+/** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
+export function createMcp({ store, tools, handles }: McpOptions): Mcp {
+  const tasks = handles && { store, handles };
+  const calls = new Calls(store, tools, tasks);
+  const direct = new Direct(calls, tasks);
+  const toolList = { tools: tools.map((tool) => tool.listing) };
+
+  const createServer: McpServerFactory = ({ era }) => {
+    const offersTasks = tasks !== undefined && era === "modern";
+    const server = new Server(IDENTITY, {
+      capabilities: { tools: {}, ...(offersTasks && { extensions: { [TASKS]: {} } }) },
+      instructions: INSTRUCTIONS,
+      cacheHints: { "tools/list": CACHE, "server/discover": CACHE },
+    });
+    server.setRequestHandler("tools/list", () => toolList as never);
+    server.setRequestHandler("tools/call", ({ params }, context) => {
+      return calls.call(params.name, params.arguments ?? {}, callContextOf(context)) as never;
+    });
+    if (offersTasks) registerTaskMethods(server, tasks);
+    return server;
+  };
+  const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
+  const plain = createMcpHandler(createServer, options);
+  const streaming = createMcpHandler(createServer, { ...options, responseMode: "sse" });
+
+  return async (request) => {
+    const body = await readJson(request);
+    if (body.step === "sdk") return plain.fetch(body.request);
+    const { parsed } = body;
+    const sdk = (handler: typeof plain) => handler.fetch(request, { parsedBody: parsed });
+
+    const asked = asDirect(request, parsed);
+    if (!asked) return sdk(plain);
+    const { method, params } = asked.message;
+    if (tasks && method === "subscriptions/listen") {
+      return subscribe(tasks, IDENTITY, "", { request, message: asked.message }, () => sdk(plain));
+    }
+    const answer = await direct.answer(asked, "", request.signal, () => sdk(plain));
+    if (answer) return answer;
+    const waits = method === "tools/call" && calls.waits(String(params.name), asked.declaresTasks);
+    return sdk(waits ? streaming : plain);
+  };
+}
+
+type Body = { step: "parsed"; parsed: unknown } | { step: "sdk"; request: Request };
+
+/** The request's body as JSON, read once; what cannot be had that way is the SDK's to refuse. */
+async function readJson(request: Request): Promise<Body> {
+  const { method, url, headers, signal } = request;
+  const tooLarge = Number(headers.get("content-length")) > MAX_BODY;
+  if (method !== "POST" || !isJsonContentType(headers.get("content-type")) || tooLarge) {
+    return { step: "sdk", request };
+  }
+  const read = await readRequestBody(request, MAX_BODY);
+  const text = read.tooLarge ? " ".repeat(MAX_BODY + 1) : read.text;
+  try {
+    return { step: "parsed", parsed: JSON.parse(text) };
+  } catch {
+    return { step: "sdk", request: new Request(url, { method, headers, body: text, signal }) };
+  }
+}
+
+function callContextOf(context: ServerContext): CallContext {
+  const { signal, _meta, inputResponses = {}, notify } = context.mcpReq;
+  const progressToken = _meta?.progressToken;
+  const call = { caller: callerOf(context), declaresTasks: declaresTasks(context), signal, inputResponses };
+  if (progressToken === undefined) return call;
+  return {
+    ...call,
+    reportProgress(progress, total, message) {
+      const params = { progressToken, progress, total, message };
+      // A notification that cannot be delivered has nobody to be delivered to.
+      notify({ method: "notifications/progress", params }).catch(() => {});
+    },
+  };
+}
