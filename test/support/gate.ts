@@ -10,20 +10,43 @@ export interface Gate extends AsyncDisposable {
   open(): Promise<void>;
   /** Passes the next call of a kind on, but resets the connection instead of answering. Resolves when that is done. */
   loseAnswer(kind: string): Promise<void>;
-  /** Neither passes on nor answers calls of a kind from now on. Resolves when the first is there. */
+  /** Neither passes on nor answers calls of a kind until `release`. Resolves when the first is there. */
   hold(kind: string): Promise<void>;
+  /** Passes calls of a kind on again; those held back stay unanswered. */
+  release(kind: string): void;
+  /** What was passed on so far, in order. */
+  readonly calls: readonly Call[];
+  /** The event streams: how many are open now, and how many there were in all. */
+  readonly streams: { readonly open: number; readonly opened: number };
+  /** Ends the event streams that are open. */
+  cutStreams(): void;
+  /** Answers new event streams with 503, as a server does that has too many, until told otherwise. */
+  refuseStreams(refuse: boolean): void;
+}
+
+/** A call's kind, and the id of the promise or task it names. */
+interface Call {
+  kind: string;
+  id: string | undefined;
 }
 
 export async function startGate(target: string): Promise<Gate> {
   const lost = new Map<string, () => void>();
   const held = new Map<string, () => void>();
+  const calls: Call[] = [];
+  const streams = new Set<ServerResponse>();
+  let opened = 0;
+  let refusing = false;
   const server = createServer((req, res) => void pass(req, res).catch(() => req.socket.resetAndDestroy()));
 
   async function pass(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const body = await text(req);
-    const kind = body === "" ? "" : JSON.parse(body).kind;
+    const { kind = "", data } = body === "" ? {} : JSON.parse(body);
     const hold = held.get(kind);
     if (hold) return hold();
+    if (kind) calls.push({ kind, id: data?.id ?? data?.awaited });
+    const isStream = req.url?.startsWith("/poll/");
+    if (isStream && refusing) return void res.writeHead(503).end();
     const gone = new AbortController();
     res.on("close", () => gone.abort());
     const { host: _host, connection: _connection, "content-length": _length, ...headers } = req.headers;
@@ -39,6 +62,11 @@ export async function startGate(target: string): Promise<Gate> {
       await answer.text();
       req.socket.resetAndDestroy();
       return lose();
+    }
+    if (isStream) {
+      opened += 1;
+      streams.add(res);
+      res.on("close", () => streams.delete(res));
     }
     res.writeHead(answer.status, { "Content-Type": answer.headers.get("Content-Type") ?? "application/json" });
     res.flushHeaders();
@@ -61,6 +89,22 @@ export async function startGate(target: string): Promise<Gate> {
     open: () => listen(port),
     loseAnswer: (kind) => new Promise((resolve) => lost.set(kind, resolve)),
     hold: (kind) => new Promise((resolve) => held.set(kind, resolve)),
+    release: (kind) => void held.delete(kind),
+    calls,
+    streams: {
+      get open() {
+        return streams.size;
+      },
+      get opened() {
+        return opened;
+      },
+    },
+    cutStreams: () => {
+      for (const stream of streams) stream.destroy();
+    },
+    refuseStreams: (refuse) => {
+      refusing = refuse;
+    },
     [Symbol.asyncDispose]: close,
   };
 }

@@ -1,0 +1,200 @@
+import { request } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLIENTS } from "../support/clients.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+let resonate: Resonate;
+let gate: Gate;
+let stack: Stack;
+beforeAll(async () => {
+  resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  stack = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+const JSON_HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** How requests of an era look: what the headers and the parameters say besides the call itself. */
+const ERAS = {
+  "2026-07-28": {
+    headers: (method: string, name?: string) => ({
+      ...JSON_HEADERS,
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": method,
+      ...(name && { "mcp-name": name }),
+    }),
+    params: {
+      _meta: {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+      },
+    },
+  },
+  "2025": { headers: () => JSON_HEADERS, params: {} },
+};
+const eras = Object.entries(ERAS);
+
+const post = (body: string | object, headers: Record<string, string> = JSON_HEADERS) =>
+  fetch(stack.url, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body) });
+
+/** The JSON-RPC message of an answer, which is JSON or a stream of one event. */
+async function messageOf(response: Response) {
+  const text = await response.text();
+  return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
+}
+
+describe("routes", () => {
+  test("/health is the edge, /ready the Resonate server behind it", async () => {
+    const health = await fetch(`${stack.origin}/health`);
+    expect([health.status, await health.json()]).toEqual([200, { status: "ok" }]);
+    const ready = await fetch(`${stack.origin}/ready`);
+    expect([ready.status, await ready.json()]).toEqual([200, { status: "ready" }]);
+  });
+
+  test.each([
+    ["GET", "/"],
+    ["POST", "/"],
+    ["GET", "/mcp/"],
+    ["POST", "/mcp/x"],
+    ["POST", "/health"],
+    ["GET", "/favicon.ico"],
+    ["GET", "/.well-known/mcp"],
+  ])("%s %s is not found, and the answer says what is", async (method, path) => {
+    const response = await fetch(stack.origin + path, { method });
+    expect([response.status, await response.json()]).toEqual([404, { error: expect.stringContaining("/mcp") }]);
+  });
+
+  test.each(["GET", "DELETE", "PUT"])("%s /mcp is not allowed: there are no sessions", async (method) => {
+    for (const headers of [{ accept: "text/event-stream" }, { "mcp-protocol-version": "2026-07-28" }]) {
+      const response = await fetch(stack.url, { method, headers });
+      expect([response.status, response.headers.get("allow")]).toEqual([405, "POST"]);
+    }
+  });
+});
+
+describe.each(eras)("a request of the %s revision that is wrong", (era, { headers, params }) => {
+  const call = (name: string, args: unknown) => ({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name, arguments: args, ...params },
+  });
+
+  test.each(["{nope", "", '{"jsonrpc": "2.0", "id": 1'])("malformed JSON (%j)", async (body) => {
+    const response = await post(body, headers("tools/list"));
+    expect(response.status).toBe(400);
+    expect(await messageOf(response)).toMatchObject({ error: { code: -32700 } });
+  });
+
+  test("a content type other than JSON", async () => {
+    const body = call("set_timer", { timer_name: "tea", seconds: 5 });
+    const response = await post(body, { ...headers("tools/call", "set_timer"), "content-type": "text/plain" });
+    expect(response.status).toBe(415);
+    expect(await response.text()).toContain("application/json");
+  });
+
+  test("a body of more than 1 MB, announced or not", async () => {
+    const body = JSON.stringify(call("probe_status", { job_names: ["x".repeat(1_000_000)] }));
+    expect((await post(body, headers("tools/call", "probe_status"))).status).toBe(413);
+    const chunked = { method: "POST", headers: headers("tools/call", "probe_status"), duplex: "half" };
+    const response = await fetch(stack.url, { ...chunked, body: new Blob([body]).stream() } as RequestInit);
+    expect(response.status).toBe(413);
+  });
+
+  test("a body of just under 1 MB is read", async () => {
+    const body = call("probe_status", { job_names: ["x".repeat(990_000)] });
+    const { result } = await messageOf(await post(body, headers("tools/call", "probe_status")));
+    expect(result.structuredContent.statuses).toMatchObject([{ status: "not_found" }]);
+  });
+
+  test("an unknown method", async () => {
+    const response = await post({ jsonrpc: "2.0", id: 1, method: "nope", params }, headers("nope"));
+    expect(await messageOf(response)).toMatchObject({ id: 1, error: { code: -32601 } });
+  });
+
+  test.each(["set_timers", "__proto__"])("an unknown tool (%j), and the answer names those there are", async (name) => {
+    const response = await post(call(name, {}), headers("tools/call", name));
+    const { error } = await messageOf(response);
+    expect(error.code).toBe(-32602);
+    expect(error.message).toMatch(`Unknown tool: ${name}. The tools are start_gathering, probe_status`);
+  });
+
+  test.each([["tea"], [["tea"]], [5]])("arguments that are no object (%j)", async (args) => {
+    const response = await post(call("set_timer", args), headers("tools/call", "set_timer"));
+    expect(await messageOf(response)).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining("arguments") },
+    });
+  });
+
+  test("a batch is taken from a revision that has them, and is refused from one that has not", async () => {
+    const list = (id: number) => ({ jsonrpc: "2.0", id, method: "tools/list", params });
+    const response = await post([list(1), list(2)], headers("tools/list"));
+    const text = await response.text();
+    if (era === "2025") expect(text.match(/"tools":\[/g)).toHaveLength(2);
+    else expect([response.status, JSON.parse(text).error.code]).toEqual([400, -32600]);
+  });
+
+  test("nothing of all this reaches the Resonate server", async () => {
+    expect(gate.calls).toEqual([]);
+  });
+});
+
+test("headers of the 2026-07-28 revision that contradict the body are refused", async () => {
+  const { headers, params } = ERAS["2026-07-28"];
+  const args = { timer_name: "tea", seconds: 5 };
+  const body = {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name: "set_timer", arguments: args, ...params },
+  };
+  const response = await post(body, headers("tools/call", "get_timer_status"));
+  expect([response.status, (await response.json()).error.message]).toEqual([400, expect.stringContaining("set_timer")]);
+  expect(gate.calls).toEqual([]);
+});
+
+test.each(CLIENTS)("$kind is told of an unknown tool as an error of the protocol", async ({ connect }) => {
+  await using client = await connect(stack.url);
+  await expect(client.callTool("set_timers", {})).rejects.toThrow("Unknown tool: set_timers");
+});
+
+describe("a page on the web that had its own name resolved to this machine", () => {
+  /** `fetch` does not let a caller choose these headers. */
+  const send = (headers: Record<string, string>, path = "/mcp") =>
+    new Promise<number>((resolve, reject) => {
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+      const method = path === "/mcp" ? "POST" : "GET";
+      const req = request(stack.origin + path, { method, headers: { ...JSON_HEADERS, ...headers } }, (res) => {
+        res.resume();
+        resolve(res.statusCode ?? 0);
+      });
+      req.on("error", reject).end(method === "POST" ? body : undefined);
+    });
+
+  test.each([
+    { host: "evil.example" },
+    { host: "127.0.0.1.evil.example" },
+    { host: "evil.example:80" },
+    { origin: "http://evil.example" },
+    { origin: "http://localhost.evil.example" },
+    { origin: "null" },
+  ])("is refused by what it sends: %j", async (headers) => {
+    expect(await send(headers)).toBe(403);
+    expect(await send(headers, "/ready")).toBe(403);
+  });
+
+  test.each([{ host: "localhost:1" }, { host: "127.0.0.1" }, { origin: "http://localhost:3000" }])(
+    "while %j is let through",
+    async (headers) => {
+      expect(await send(headers)).toBe(200);
+    },
+  );
+});
