@@ -159,6 +159,9 @@ const anything: fc.Arbitrary<Asking> = fc.oneof(
   })),
 );
 
+/** Any request that a server may get from a client. */
+export const asking: fc.Arbitrary<Asking> = fc.oneof(work, anything);
+
 const pass = fc.oneof(
   { weight: 9, arbitrary: fc.integer({ min: 0, max: 500 }) },
   fc.integer({ min: 10_000, max: 70_000 }),
