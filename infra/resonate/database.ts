@@ -32,7 +32,6 @@ const SCHEMA = `
   ) STRICT;
   CREATE INDEX tasks_state ON tasks (state, id);
   CREATE INDEX tasks_due ON tasks (timer) WHERE timer IS NOT NULL;
-  CREATE INDEX tasks_offered ON tasks (timer) WHERE offered_to IS NOT NULL;
   CREATE TABLE schedules (id TEXT PRIMARY KEY, record TEXT NOT NULL, tags TEXT NOT NULL, timer REAL NOT NULL) STRICT;
   CREATE INDEX schedules_due ON schedules (timer);
 `;

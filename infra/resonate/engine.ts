@@ -83,6 +83,7 @@ export class Engine {
           promises.get(sibling);
         break;
       }
+      // Not for clients, who are refused it; it shows the whole state to whoever runs the engine.
       case "debug.snap":
         for (const id of this.#store.ids("promises", "ORDER BY id")) promises.get(id);
         for (const id of this.#store.ids("tasks", "ORDER BY id")) tasks.get(id);

@@ -178,7 +178,8 @@ export class Store {
   /** The unclaimed tasks, longest waiting first. */
   offers(): Offer[] {
     const rows = this.#all(
-      "SELECT id, version, offered_to AS address FROM tasks WHERE offered_to IS NOT NULL ORDER BY timer",
+      `SELECT id, version, offered_to AS address FROM tasks
+       WHERE state = 'pending' AND offered_to IS NOT NULL ORDER BY timer`,
     );
     return rows as unknown as Offer[];
   }
