@@ -40,7 +40,7 @@ export interface Requests {
   /** How often each query string was asked. */
   byQuery: Record<string, number>;
   /** Each request in order of arrival; `at` in milliseconds since the epoch. */
-  log: { at: number; query: string }[];
+  log: { at: number; query: string; fault?: Fault["kind"] }[];
 }
 
 /** Faults waiting to be served and a record of what was asked. */
@@ -73,9 +73,10 @@ export class Control {
     const seen = this.#requests;
     seen.total++;
     seen.byQuery[query] = (seen.byQuery[query] ?? 0) + 1;
-    seen.log.push({ at: Date.now(), query });
+    const fault = this.#take(monthOf(query));
+    seen.log.push({ at: Date.now(), query, ...(fault && { fault: fault.kind }) });
     seen.maxConcurrent = Math.max(seen.maxConcurrent, ++this.#running);
-    return { fault: this.#take(monthOf(query)), done: () => void this.#running-- };
+    return { fault, done: () => void this.#running-- };
   }
 
   #take(month: string | undefined): Fault | undefined {

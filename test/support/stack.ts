@@ -26,6 +26,8 @@ export interface Stack extends AsyncDisposable {
   /** Calls on the Resonate server that a test makes itself; ids there are `namespace` and the job name. */
   readonly resonate: Resonate;
   readonly namespace: string;
+  /** The workers' group, unless the options name another. */
+  readonly group: string;
   /** The Resonate server's process; undefined when the stack was given a server or `RESONATE_URL` names one. */
   readonly server: Part | undefined;
   readonly archive: SampleArchive;
@@ -52,8 +54,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const archive = started.use(await startSampleArchive());
   const { server, resonate } = await startServer(options);
   if (server) disposePart(started, server);
-  const { namespace, env: group } = ownGroup();
-  const place = { ...resonate.env, ...group };
+  const { group, namespace, env: own } = ownGroup();
+  const place = { ...resonate.env, ...own };
 
   const workers: Part<WorkerProcess>[] = [];
   const addWorker = async () => {
@@ -83,6 +85,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     addWorker,
     resonate,
     namespace,
+    group,
     server,
     archive,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
