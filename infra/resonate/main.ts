@@ -10,13 +10,12 @@ import pino from "pino";
 import { StartError } from "./database.ts";
 import { startResonate } from "./server.ts";
 
-const log = pino({
-  level: process.env.LOG_LEVEL ?? "info",
-  base: { process: "resonate" },
-  formatters: { level: (level) => ({ level }) },
-});
-
 try {
+  const log = pino({
+    level: process.env.LOG_LEVEL ?? "info",
+    base: { process: "resonate" },
+    formatters: { level: (level) => ({ level }) },
+  });
   const { values } = parseArgs({
     options: {
       port: { type: "string", default: "8001" },
