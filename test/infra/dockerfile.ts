@@ -1,0 +1,89 @@
+import { cp, mkdir, readFile, rename, stat } from "node:fs/promises";
+import { basename, join, relative } from "node:path";
+import dockerignore from "@balena/dockerignore";
+import { type Copy, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { execa } from "execa";
+
+/** What a Dockerfile makes, in a folder instead of an image. */
+export interface Built {
+  /** The image's root. */
+  root: string;
+  workdir: string;
+  env: Record<string, string>;
+  command: string[];
+  healthcheck: string[];
+}
+
+/**
+ * Carries out a Dockerfile's steps with this machine's programs: every stage is a folder under `target`, and of the
+ * build context only what the ignore file lets through is there to be copied.
+ */
+export async function buildInFolder(dockerfile: string, context: string, target: string): Promise<Built> {
+  const instructions = DockerfileParser.parse(await readFile(dockerfile, "utf8")).getInstructions();
+  const ignored = dockerignore.default().add(await readFile(`${dockerfile}.dockerignore`, "utf8"));
+  const stages = new Map<string, string>();
+  let image: Built = { root: "", workdir: "/", env: {}, command: [], healthcheck: [] };
+  for (const instruction of instructions) {
+    const args = words(instruction);
+    switch (instruction.getKeyword()) {
+      case "FROM": {
+        const root = join(target, `stage${stages.size}`);
+        stages.set(args[2] ?? `${stages.size}`, root);
+        image = { root, workdir: "/", env: {}, command: [], healthcheck: [] };
+        break;
+      }
+      case "WORKDIR":
+        image.workdir = args[0] ?? "/";
+        await mkdir(join(image.root, image.workdir), { recursive: true });
+        break;
+      case "ENV":
+        for (const pair of args) image.env[pair.slice(0, pair.indexOf("="))] = pair.slice(pair.indexOf("=") + 1);
+        break;
+      case "COPY":
+        await copy(args, (instruction as Copy).getFromFlag()?.getValue() ?? undefined);
+        break;
+      case "RUN":
+        await execa({ cwd: join(image.root, image.workdir), env: image.env, shell: true })(args.join(" "));
+        break;
+      case "HEALTHCHECK":
+        image.healthcheck = exec(instruction);
+        break;
+      case "CMD":
+        image.command = exec(instruction);
+        break;
+      case "USER":
+      case "EXPOSE":
+      case "STOPSIGNAL":
+        break;
+      default:
+        throw new Error(`no way to carry out ${instruction.getKeyword()} here`);
+    }
+  }
+  return image;
+
+  async function copy(args: string[], stage: string | undefined): Promise<void> {
+    const from = stage === undefined ? undefined : stages.get(stage);
+    const destination = args.at(-1) ?? "";
+    for (const source of args.slice(0, -1)) {
+      const path = join(from ?? context, source);
+      const isFolder = (await stat(path)).isDirectory();
+      const into = join(image.root, image.workdir, destination);
+      // One file becomes the destination itself, unless that is a folder.
+      const target = isFolder || !destination.endsWith("/") ? into : join(into, basename(source));
+      if (from) {
+        await rename(path, target); // nothing uses the earlier stage after this
+        continue;
+      }
+      const filter = (file: string) => file === path || !ignored.ignores(relative(context, file));
+      await cp(path, target, { recursive: true, filter });
+    }
+  }
+}
+
+const words = (instruction: Instruction) => instruction.getArguments().map((argument) => argument.getValue());
+
+/** The command of an instruction in its exec form. */
+function exec(instruction: Instruction): string[] {
+  const text = instruction.getArgumentsContent() ?? "";
+  return JSON.parse(text.slice(text.indexOf("["))) as string[];
+}
