@@ -8,6 +8,7 @@ import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
   classifyInboundRequest,
+  isInputRequiredResult,
   ProtocolError,
   SERVER_INFO_META_KEY,
   SUPPORTED_PROTOCOL_VERSIONS,
@@ -123,9 +124,14 @@ export class Direct {
   }
 }
 
-async function respond({ message: { id }, era }: DirectRequest, call: () => Promise<object>): Promise<Response> {
+async function respond(
+  { message: { id }, era }: DirectRequest,
+  call: () => Promise<object>,
+): Promise<Response | undefined> {
   try {
     const result = await call();
+    // What is asked has to be something that the client can answer, which the SDK checks when it makes the call.
+    if (isInputRequiredResult(result)) return undefined;
     const framed =
       era === "modern" ? { resultType: "complete", ...result, _meta: { [SERVER_INFO_META_KEY]: IDENTITY } } : result;
     return json(JSON.stringify({ jsonrpc: "2.0", id, result: framed }));
