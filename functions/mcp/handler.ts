@@ -3,13 +3,13 @@ import {
   isJsonContentType,
   type McpServerFactory,
   readRequestBody,
-  Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { callerOf } from "../caller.ts";
 import type { RemoteStore } from "../resonate/store.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
 import { declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
+import { TasksServer } from "../tasks/server.ts";
 import { subscribe } from "../tasks/subscribe.ts";
 import { TASKS } from "../tasks/task.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -45,7 +45,7 @@ export function createMcp({ store, tools, handles }: McpOptions): Mcp {
 
   const createServer: McpServerFactory = ({ era }) => {
     const offersTasks = tasks !== undefined && era === "modern";
-    const server = new Server(IDENTITY, {
+    const server = new TasksServer(IDENTITY, {
       capabilities: { tools: {}, ...(offersTasks && { extensions: { [TASKS]: {} } }) },
       instructions: INSTRUCTIONS,
       cacheHints: { "tools/list": CACHE, "server/discover": CACHE },

@@ -11,7 +11,8 @@ import {
 import * as z from "zod";
 import { callerOf } from "../caller.ts";
 import { Answer, type Question } from "../jobs/journal.ts";
-import type { DurablePromise, RemoteStore } from "../resonate/store.ts";
+import { logError } from "../log.ts";
+import { type DurablePromise, type RemoteStore, ResonateUnavailable } from "../resonate/store.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, snapshotOf, TASKS, withoutJournal } from "./task.ts";
 
@@ -43,12 +44,12 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
     requireTasks(context);
     const name = await nameOf(service, taskId, callerOf(context));
-    if (!(await service.store.cancel(name))) throw unknownTask();
+    if (!(await orUnavailable(service.store.cancel(name)))) throw unknownTask();
     return {};
   });
   server.setRequestHandler("tasks/update", { params }, async ({ taskId }, context) => {
     requireTasks(context);
-    await updateTask(service, taskId, responsesOf(context), requestOf(context));
+    await orUnavailable(updateTask(service, taskId, responsesOf(context), requestOf(context)));
     return {};
   });
 }
@@ -69,15 +70,27 @@ export function missingTasksCapability(): MissingRequiredClientCapabilityError {
   return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
 }
 
-/** @throws {ProtocolError} -32602 when the id is no task's */
+/** @throws {ProtocolError} -32602 when the id is no task's, -32603 when the Resonate server cannot be asked */
 export async function getTask(
   service: TaskService,
   taskId: unknown,
   request: TaskRequest,
 ): Promise<DetailedTask & Record<string, unknown>> {
-  const promise = await promiseOf(service, taskId, request);
-  const snapshot = await snapshotOf(service.store, promise, request.signal);
+  const promise = await orUnavailable(promiseOf(service, taskId, request));
+  const snapshot = await orUnavailable(snapshotOf(service.store, promise, request.signal));
   return { ...detailedTask(String(taskId), snapshot, Date.now()) };
+}
+
+/** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
+export async function orUnavailable<Result>(answer: Promise<Result>): Promise<Result> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof ResonateUnavailable)) throw error;
+    logError("resonate unavailable", error.cause ?? error);
+    const message = `The Resonate server, which keeps the tasks, is unavailable: ${error.message}. No task is lost. Repeat the same request later.`;
+    throw new ProtocolError(ProtocolErrorCode.InternalError, message);
+  }
 }
 
 /** What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. */

@@ -1,12 +1,13 @@
 /** `subscriptions/listen` with `taskIds`: the complete task, pushed at each change. */
 import {
   CLIENT_CAPABILITIES_META_KEY,
+  ProtocolError,
   ProtocolErrorCode,
   SERVER_INFO_META_KEY,
   SUBSCRIPTION_ID_META_KEY,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { missingTasksCapability, type TaskService } from "./methods.ts";
+import { missingTasksCapability, orUnavailable, type TaskService } from "./methods.ts";
 import { TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
@@ -58,14 +59,17 @@ export async function subscribe(
   }
   const { id, params } = listen.data;
   if (params._meta[CLIENT_CAPABILITIES_META_KEY].extensions?.[TASKS] === undefined) {
-    const { code, message, data } = missingTasksCapability();
-    return jsonRpcError(id, { code, message, data }, 400);
+    return jsonRpcError(id, missingTasksCapability(), 400);
   }
 
-  const tasks: Watched[] = [];
-  for (const taskId of new Set(params.notifications.taskIds)) {
-    const name = await service.handles.open(taskId, caller);
-    if (name !== undefined && (await service.store.get(name))) tasks.push({ taskId, name });
+  const taskIds = [...new Set(params.notifications.taskIds)];
+  let tasks: Watched[];
+  try {
+    const found = await orUnavailable(Promise.all(taskIds.map((taskId) => find(service, taskId, caller))));
+    tasks = found.filter((task) => task !== undefined);
+  } catch (error) {
+    if (error instanceof ProtocolError) return jsonRpcError(id, error);
+    throw error;
   }
   return eventStream(async (send, signal) => {
     const _meta = { [SUBSCRIPTION_ID_META_KEY]: id };
@@ -83,8 +87,15 @@ export async function subscribe(
   }, request.signal);
 }
 
+/** The task of an id; undefined for an id that is no task's, or not this caller's. */
+async function find({ handles, store }: TaskService, taskId: string, caller: string): Promise<Watched | undefined> {
+  const name = await handles.open(taskId, caller);
+  return name !== undefined && (await store.get(name)) ? { taskId, name } : undefined;
+}
+
 function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {
-  return Response.json({ jsonrpc: "2.0", id, error }, { status });
+  const { code, message, data } = error;
+  return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } }, { status });
 }
 
 /** A server-sent event stream of what `run` sends, until it is done; `signal` aborts when the client leaves. */

@@ -21,6 +21,7 @@ export async function watchTasks(
   onChange: (task: DetailedTask) => void,
   signal: AbortSignal,
 ): Promise<void> {
+  if (tasks.length === 0) return;
   const allEnded = new AbortController();
   const over = AbortSignal.any([signal, allEnded.signal]);
   const watchers = new Map(tasks.map((task) => [task.name, new Watcher(store, task, onChange, over)]));
