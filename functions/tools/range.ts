@@ -10,7 +10,7 @@ import {
   type WeatherRange,
   YearMonth,
 } from "../jobs/index.ts";
-import type { DurablePromise } from "../resonate/store.ts";
+import type { DurablePromise, RemoteStore } from "../resonate/store.ts";
 import { startJob } from "../start.ts";
 import { lenientBoolean } from "./arguments.ts";
 import { defineJobTool } from "./job-tool.ts";
@@ -37,7 +37,7 @@ export const weatherRange = defineJobTool({
     ),
   }),
   annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
-  async start({ latitude, longitude, from, to, timezone, confirm = false }, { store, now, tasks }) {
+  async start({ latitude, longitude, from, to, timezone, confirm = false }, { store, now, tasks, signal }) {
     const months = monthIndex(to) - monthIndex(from) + 1;
     if (months < 1) throw new ToolError(`to: ${to} is before ${from}. Accepted: a month not before \`from\`.`);
     if (months > MAX_MONTHS) {
@@ -64,17 +64,32 @@ export const weatherRange = defineJobTool({
       confirmed: confirm,
     };
     const promise = await startJob(store, range, args, now);
-    if (confirm) await confirmOpenQuestions(store, promise);
+    if (confirm) await confirmOpenQuestions(store, promise, signal);
     return promise;
   },
 });
 
-/** A job that was started unconfirmed waits for an answer; a confirmed call of the same job gives it. */
-async function confirmOpenQuestions(store: Parameters<typeof startJob>[0], promise: DurablePromise): Promise<void> {
+/** How long a job that has just been started may take to ask, in milliseconds. */
+const TIME_TO_ASK = 5_000;
+
+/**
+ * A job that was started unconfirmed waits for an answer; a confirmed call of the same job gives it.
+ *
+ * @throws {ToolError} when the job has not come as far as asking
+ */
+async function confirmOpenQuestions(store: RemoteStore, promise: DurablePromise, signal: AbortSignal): Promise<void> {
   if (promise.state !== "pending" || (promise.args as WeatherRange).confirmed) return;
-  const { entry } = await store.newestEntry(promise.name);
-  const questions = Object.values(entry?.questions ?? {});
-  await Promise.all(
-    questions.map(({ promiseId }) => store.answer(promiseId, { action: "accept", content: { confirm: true } })),
+  for (const start = Date.now(); Date.now() - start < TIME_TO_ASK; ) {
+    const { entry } = await store.newestEntry(promise.name, signal);
+    if (entry) {
+      const questions = Object.values(entry.questions);
+      const confirm = { action: "accept", content: { confirm: true } } as const;
+      await Promise.all(questions.map(({ promiseId }) => store.answer(promiseId, confirm)));
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+  throw new ToolError(
+    `${promise.name} was started without being confirmed, and has not asked for it yet. Repeat the same call.`,
   );
 }

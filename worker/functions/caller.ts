@@ -42,9 +42,9 @@ export class Caller {
     const key = `q${++this.#asked}`;
     const answer = this.#ctx.promise<Answer>({ data: question, timeout: AS_LONG_AS_THE_JOB });
     this.#open.set(key, { promiseId: answer.id, question });
-    const announced = this.#write();
-    return announced.then(async () => {
-      const given = await answer;
+    // Not waited for here: the engine makes the question's promise first, and ends no pass before the entry is written.
+    void this.#write();
+    return answer.then((given) => {
       this.#open.delete(key);
       return given;
     });

@@ -22,7 +22,8 @@ export function gatherRange(store: RemoteStore): JobFunction<WeatherRange> {
     const months = monthsOf(args);
     const total = months.length;
     if (total > CONFIRM_ABOVE && !args.confirmed && !(await confirms(caller, args, total))) {
-      return { declined: true, note: `Not gathered: the ${total} requests were not confirmed.`, months: [] };
+      // Not a result: that would be kept for ever, and who changes his mind could not have this range gathered.
+      throw new Error(`declined: none of the ${total} requests was made`);
     }
 
     const untilDone = ctx.options({ retryPolicy: UNTIL_DONE });
