@@ -160,10 +160,10 @@ export class RemoteStore {
     return (await this.#listen(id, channel, signal))?.state !== "pending";
   }
 
-  /** Whether a question is still to be answered. */
-  async isOpen(questionId: string, signal?: AbortSignal): Promise<boolean> {
+  /** When a question was answered, in milliseconds since the epoch; undefined while it is open. */
+  async answeredAt(questionId: string, signal?: AbortSignal): Promise<number | undefined> {
     const record = await this.#wire.call({ kind: "promise.get", data: { id: questionId } }, signal);
-    return record?.state === "pending";
+    return record?.state === "pending" ? undefined : (record?.settledAt ?? 0);
   }
 
   /** Asks for the answer to a question to be pushed. Whether it has been given already. */

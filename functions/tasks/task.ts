@@ -34,6 +34,8 @@ export interface TaskSnapshot {
   promise: DurablePromise;
   journal: NewestEntry;
   questions: OpenQuestions;
+  /** When the last of it came about, in milliseconds since the epoch. */
+  updatedAt: number;
 }
 
 /** Reads what there is to say of a job besides its promise: its newest journal entry, and which questions are open. */
@@ -44,26 +46,29 @@ export async function snapshotOf(
 ): Promise<TaskSnapshot> {
   if (promise.state !== "pending" || !promise.job.keepsJournal) return withoutJournal(promise);
   const journal = await store.newestEntry(promise.name, signal);
-  const snapshot: TaskSnapshot = { promise, journal, questions: new Map() };
   const asked = Object.entries(journal.entry?.questions ?? {});
-  const open = await Promise.all(asked.map(([, { promiseId }]) => store.isOpen(promiseId, signal)));
-  asked.forEach(([key, question], index) => {
-    if (open[index]) snapshot.questions.set(key, question);
-  });
-  return snapshot;
+  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.answeredAt(promiseId, signal)));
+  return {
+    promise,
+    journal,
+    questions: new Map(asked.filter((_question, index) => answeredAt[index] === undefined)),
+    updatedAt: Math.max(promise.createdAt, journal.writtenAt, ...answeredAt.map((at) => at ?? 0)),
+  };
 }
 
 /** What there is to say of a job that has only just started, has ended, or never reports. */
 export function withoutJournal(promise: DurablePromise): TaskSnapshot {
-  return { promise, journal: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map() };
+  const updatedAt = promise.settledAt ?? promise.createdAt;
+  return { promise, journal: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
 }
 
 /** The task as `tasks/get` and `notifications/tasks` give it. */
-export function detailedTask(taskId: string, { promise, journal, questions }: TaskSnapshot, now: number): DetailedTask {
+export function detailedTask(taskId: string, snapshot: TaskSnapshot, now: number): DetailedTask {
+  const { promise, journal, questions, updatedAt } = snapshot;
   const base: TaskBase = {
     taskId,
     createdAt: new Date(promise.createdAt).toISOString(),
-    lastUpdatedAt: new Date(promise.settledAt ?? Math.max(promise.createdAt, journal.writtenAt)).toISOString(),
+    lastUpdatedAt: new Date(updatedAt).toISOString(),
     ttlMs: null,
   };
   switch (promise.state) {

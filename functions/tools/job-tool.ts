@@ -22,7 +22,7 @@ export function defineJobTool<Input extends z.ZodObject>(
 ): Tool {
   const start: Tool["start"] = (args, context) => tool.start(args as z.output<Input>, context);
   return {
-    ...describeTool({ ...tool, output: JobOutput, waits: true }),
+    ...describeTool({ ...tool, output: JobOutput, waits: !tool.tasksOnly }),
     ...(tool.tasksOnly && { tasksOnly: true }),
     start,
     async call(args, context) {
