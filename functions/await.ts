@@ -35,27 +35,31 @@ export async function awaitSettled(
     onSettled(name, promise);
     if (pending.size === 0) allSettled.abort();
   };
-  const ask = (read: (name: string) => Promise<DurablePromise | undefined>) =>
-    Promise.all([...pending].map(async (name) => settle(name, await read(name))));
-
   let reached = false;
   let failure: unknown;
+  const ask = async (read: (name: string) => Promise<DurablePromise | undefined>) => {
+    const asked = [...pending].map(async (name) => {
+      const promise = await read(name);
+      reached = true;
+      settle(name, promise);
+    });
+    await Promise.all(asked);
+    failure = undefined;
+  };
+
   for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 2, LAST_PAUSE)) {
     try {
       const channel = await store.open(({ name, promise }) => settle(name, promise), signal);
       // Only now: a message to an address without a connection is dropped. The answer tells what has settled already.
       await ask((name) => store.listen(name, channel, signal));
-      reached = true;
-      failure = undefined;
       pause = FIRST_PAUSE;
       await Promise.race([channel.closed, over]);
     } catch {
       try {
         await ask((name) => store.get(name, signal));
-        reached = true;
-        failure = undefined;
       } catch (error) {
-        failure = error;
+        // A call that the end of the wait has cut short says nothing about the server.
+        if (!reached || !signal.aborted) failure = error;
         if (!reached) break;
       }
     }
