@@ -33,6 +33,8 @@ const Environment = z.object({
   MAX_TASKS: count.default(100),
   /** How many requests may be under way to the weather archive at once. */
   UPSTREAM_CONCURRENCY: count.default(8),
+  /** Where traces go, by OTLP over HTTP; none without. The exporter reads this and its companions itself. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: url.optional(),
   /** The time one request to the weather archive may take, body included. */
   UPSTREAM_TIMEOUT_SECONDS: seconds.min(1).default(30),
 });

@@ -6,6 +6,7 @@ import {
   OptionsBuilder,
   type PromiseRecord,
   Registry,
+  type Request,
   type Send,
   type TaskRecord,
   WallClock,
@@ -14,6 +15,8 @@ import { type Context, Core, type Status } from "@resonatehq/sdk/async";
 import * as z from "zod";
 import { type DurableFunction, storedError } from "./functions/durable.ts";
 import { type Logger, reasonOf } from "./logger.ts";
+import { leasesLost, settled } from "./metrics.ts";
+import { inSpan, traceOf } from "./tracing.ts";
 
 /** A task this worker has a lease on, with its promise and those of the steps that have ended, still encoded. */
 export interface Acquired {
@@ -46,6 +49,8 @@ export class Engine {
   readonly #registry = new Registry();
   readonly #heartbeat: AsyncHeartbeat;
   readonly #core: Core;
+  /** Tasks that the server has said are no longer this worker's. */
+  readonly #lost = new Set<string>();
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -69,15 +74,28 @@ export class Engine {
 
   /**
    * Runs a task until its job has ended or sleeps, keeping the lease alive. Never rejects: a job that cannot go on here
-   * is left, and when its lease has lapsed the server offers it again.
+   * is left, and when its lease has lapsed the server offers it again. `kind` is the kind of job.
    */
-  async execute({ task, promise, preload }: Acquired): Promise<void> {
-    const log = this.#options.log.child({ job: this.#options.nameOf(promise.id) });
+  async execute(acquired: Acquired, kind: string): Promise<void> {
+    const { id, tags } = acquired.promise;
+    const job = this.#options.nameOf(id);
+    const attributes = { job, "task.version": acquired.task.version };
+    const parent = traceOf(tags["resonate:origin"] ?? id);
+    const log = this.#options.log.child({ job });
+    await inSpan(
+      `job ${kind}`,
+      { attributes, parent },
+      () => this.#execute(acquired, kind, log),
+      (outcome) => ({ outcome }),
+    );
+  }
+
+  async #execute({ task, promise, preload }: Acquired, kind: string, log: Logger): Promise<Outcome> {
     const decoded = this.#decode(promise);
     if (!decoded) {
       // Not handed back, which would bring it straight here again: later, a worker that knows its function may get it.
       log.warn("no function for this job here");
-      return;
+      return "left";
     }
     if (task.version === 1) log.info("job started");
     else log.debug({ version: task.version }, "job continued");
@@ -90,15 +108,24 @@ export class Engine {
         this.#core.executeUntilBlocked(task, decoded, preload),
         delay(timeLeft, undefined, { signal: ended.signal }),
       ]);
-      if (status === undefined) log.warn("job still running at its deadline");
-      else if (status.kind === "done") report(log, promise, status);
+      if (status?.kind === "done") return report(log, kind, promise, status);
+      if (status) return "asleep";
+      log.warn("job still running at its deadline");
+      return "left";
     } catch (error) {
-      if (isUnstorable(error)) await this.#fail(task, promise, error, log);
-      else log.info({ reason: reasonOf(error) }, "job left");
+      if (!isUnstorable(error)) return this.#leave(task, kind, error, log);
+      return await this.#fail(task, promise, kind, error, log);
     } finally {
       ended.abort();
       this.#heartbeat.stop(task);
+      this.#lost.delete(task.id);
     }
+  }
+
+  #leave({ id }: TaskRecord, kind: string, error: unknown, log: Logger): "left" {
+    if (this.#lost.has(id)) leasesLost.inc({ job: kind });
+    log.info({ reason: reasonOf(error) }, "job left");
+    return "left";
   }
 
   /** Lets every lease lapse. */
@@ -117,16 +144,17 @@ export class Engine {
   }
 
   /** Fails a job whose result, or a step's, cannot be stored: run again it would only end the same way. */
-  async #fail({ id, version }: TaskRecord, promise: PromiseRecord, cause: unknown, log: Logger): Promise<void> {
+  async #fail(task: TaskRecord, promise: PromiseRecord, kind: string, cause: unknown, log: Logger): Promise<Outcome> {
+    const { id, version } = task;
     const value = storedError(`the result cannot be stored as JSON: ${rootCause(cause)}`);
     const head = { corrId: randomUUID(), version: "2026-04-01", "resonate:origin": id };
     const data = { id, state: "rejected" as const, value: this.#codec.encode(value) };
     try {
       const action = { kind: "promise.settle" as const, head, data };
       await this.#send({ kind: "task.fulfill", head, data: { id, version, action } });
-      report(log, promise, { state: "rejected", value });
+      return report(log, kind, promise, { state: "rejected", value });
     } catch (error) {
-      log.info({ reason: reasonOf(error) }, "job left");
+      return this.#leave(task, kind, error, log);
     }
   }
 
@@ -140,7 +168,9 @@ export class Engine {
       return { kind: request.kind, head: { ...request.head, status: 200 }, data: {} } as never;
     }
     const answer = await this.#options.send(request);
-    if (request.kind === "task.fulfill" && answer.head.status !== 200) {
+    const { status } = answer.head;
+    if (isAboutTask(request) && (status === 404 || status === 409)) this.#lost.add(request.data.id);
+    if (request.kind === "task.fulfill" && status !== 200) {
       throw new Error("settled elsewhere, or its lease was lost");
     }
     return answer;
@@ -157,14 +187,24 @@ export class Engine {
   }
 }
 
+/** How a pass over a job ended: settled, asleep until something it waits for has happened, or given up here. */
+type Outcome = "complete" | "failed" | "asleep" | "left";
+
+function isAboutTask(request: Request): request is Extract<Request, { kind: "task.fence" }> {
+  return ["task.fence", "task.suspend", "task.fulfill"].includes(request.kind);
+}
+
 function report(
   log: Logger,
+  job: string,
   { createdAt }: PromiseRecord,
   { state, value }: Pick<Extract<Status, { kind: "done" }>, "state" | "value">,
-) {
+): "complete" | "failed" {
   const duration_ms = Date.now() - createdAt;
-  if (state === "resolved") log.info({ outcome: "complete", duration_ms }, "job done");
-  else log.info({ outcome: "failed", duration_ms, reason: reasonOf(value) }, "job done");
+  const outcome = state === "resolved" ? "complete" : "failed";
+  log.info({ outcome, duration_ms, ...(outcome === "failed" && { reason: reasonOf(value) }) }, "job done");
+  settled.inc({ job, outcome });
+  return outcome;
 }
 
 /** Whether the engine could not encode what a job or one of its steps returned or threw. */

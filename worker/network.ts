@@ -4,6 +4,7 @@ import { EventSourceParserStream } from "eventsource-parser/stream";
 import pRetry from "p-retry";
 import { backoff } from "./backoff.ts";
 import { type Logger, reasonOf } from "./logger.ts";
+import { resonateRequests } from "./metrics.ts";
 
 /** A task the server offers. */
 export interface Offer {
@@ -44,7 +45,7 @@ export class Network {
    * as long as `patience` allows; every operation of the protocol is safe to repeat. Then ResonateTimeoutException.
    */
   send: Send = (request) =>
-    pRetry(() => this.#http.send(request), {
+    pRetry(() => this.#sendOnce(request), {
       retries: Number.POSITIVE_INFINITY,
       maxRetryTime: this.#options.patience,
       minTimeout: 250,
@@ -52,6 +53,18 @@ export class Network {
       randomize: true,
       shouldRetry: ({ error }) => error instanceof ResonateTimeoutException,
     });
+
+  #sendOnce: Send = async (request) => {
+    const count = (status: string) => resonateRequests.inc({ kind: request.kind, status });
+    try {
+      const answer = await this.#http.send(request);
+      count(String(answer.head.status));
+      return answer;
+    } catch (error) {
+      count("none");
+      throw error;
+    }
+  };
 
   /** Receives offers until `close`, reconnecting whenever the connection is lost or refused. */
   async listen(onOffer: (offer: Offer) => void, onConnect: () => void): Promise<void> {

@@ -1,5 +1,7 @@
 import PQueue from "p-queue";
 import * as z from "zod";
+import { upstreamDuration } from "./metrics.ts";
+import { inSpan } from "./tracing.ts";
 
 /** A period of whole days at a place; `timezone` is an IANA name or `auto`. */
 export interface Period {
@@ -68,7 +70,7 @@ export class OpenMeteo {
       const limit = Math.min(this.#timeout, deadline - Date.now() - MARGIN);
       if (limit <= 0)
         throw new UpstreamError("unavailable", "the job's time ran out while other requests were under way");
-      const { status, retryAfter, text } = await this.#get(this.#address(period), limit);
+      const { status, retryAfter, text } = await this.#measured(this.#address(period), limit);
       if (status === 200) return parse(text, period);
       const reason = reasonIn(text);
       const message = `Open-Meteo answered ${status}${reason === undefined ? "" : `: ${reason}`}`;
@@ -82,6 +84,22 @@ export class OpenMeteo {
     for (const [name, value] of Object.entries(period)) url.searchParams.set(name, String(value));
     url.searchParams.set("daily", Object.keys(Series.shape).join(","));
     return url;
+  }
+
+  async #measured(url: URL, limit: number) {
+    const stop = upstreamDuration.startTimer({ status: "none" });
+    const attributes = { "http.request.method": "GET", "server.address": url.hostname };
+    try {
+      const get = () => this.#get(url, limit);
+      const answer = await inSpan("GET archive", { attributes }, get, ({ status }) => ({
+        "http.response.status_code": status,
+      }));
+      stop({ status: `${Math.floor(answer.status / 100)}xx` });
+      return answer;
+    } catch (error) {
+      stop();
+      throw error;
+    }
   }
 
   async #get(url: URL, limit: number) {

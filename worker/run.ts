@@ -2,6 +2,7 @@ import { type Config, readConfig } from "./config.ts";
 import type { DurableFunction } from "./functions/durable.ts";
 import { serveHealth } from "./health.ts";
 import { createLogger, reasonOf } from "./logger.ts";
+import { startTracing } from "./tracing.ts";
 import { Worker } from "./worker.ts";
 
 /**
@@ -13,6 +14,7 @@ export async function runWorker(functions: (config: Config) => DurableFunction[]
   try {
     const config = readConfig(process.env);
     log = createLogger(config.LOG_LEVEL);
+    const stopTracing = config.OTEL_EXPORTER_OTLP_ENDPOINT ? startTracing() : async () => {};
     const worker = new Worker(config, functions(config), log);
     const { url: health_url } = await serveHealth(worker, { host: config.HEALTH_HOST, port: config.HEALTH_PORT });
     // What a job leaves behind unawaited must not end the process that runs the others.
@@ -22,6 +24,7 @@ export async function runWorker(functions: (config: Config) => DurableFunction[]
         if (worker.stopping) process.exit(1);
         log.info({ signal, running: worker.running }, "stopping");
         await worker.stop();
+        await stopTracing();
         process.exit(0);
       });
     }

@@ -7,6 +7,7 @@ import type { Config } from "./config.ts";
 import { type Acquired, Engine } from "./engine.ts";
 import type { DurableFunction } from "./functions/durable.ts";
 import { type Logger, reasonOf } from "./logger.ts";
+import { handedBack, running, waiting } from "./metrics.ts";
 import { Network, type Offer } from "./network.ts";
 
 /** How many waiting offers of a kind are handed back at once when the worker stops. */
@@ -28,8 +29,8 @@ export class Worker {
   readonly #queues = new Map<DurableFunction | undefined, PQueue>();
   /** Offers that wait for a place, by task: one that is made again replaces the one before. */
   readonly #offers = new Map<string, Offer>();
-  /** Tasks this worker has the lease on. */
-  readonly #held = new Set<TaskRecord>();
+  /** Tasks this worker has the lease on, each with its kind of job. */
+  readonly #held = new Map<TaskRecord, string>();
   #stopping = false;
 
   constructor(config: Config, functions: readonly DurableFunction[], log: Logger) {
@@ -71,7 +72,7 @@ export class Worker {
     for (const queue of queues) queue.concurrency += HAND_BACK; // for offers still waiting, even when every place is taken
     const idle = Promise.all(queues.map((queue) => queue.onIdle()));
     await Promise.race([idle, delay(this.#config.DRAIN_SECONDS * 1000)]);
-    const released = Promise.allSettled([...this.#held].map((task) => this.#release(task)));
+    const released = Promise.allSettled([...this.#held.keys()].map((task) => this.#release(task)));
     await Promise.race([released, delay(HAND_BACK_TIME)]);
     this.#engine.stop();
   }
@@ -80,25 +81,30 @@ export class Worker {
     const isWaiting = this.#offers.has(offer.id);
     this.#offers.set(offer.id, offer);
     if (isWaiting) return;
-    void this.#queueFor(offer.id).add(async () => {
+    const { job, queue } = this.#queueFor(offer.id);
+    waiting.inc({ job });
+    void queue.add(async () => {
       const latest = this.#offers.get(offer.id) ?? offer;
       this.#offers.delete(offer.id);
+      waiting.dec({ job });
       const acquired = await this.#acquire(latest);
       if (!acquired) return;
       const { task } = acquired;
-      this.#held.add(task);
+      this.#held.set(task, job);
+      running.inc({ job });
       if (this.#stopping) await this.#release(task);
-      else await this.#engine.execute(acquired);
+      else await this.#engine.execute(acquired, job);
       this.#held.delete(task);
+      running.dec({ job });
     });
   }
 
-  #queueFor(id: string): PQueue {
+  #queueFor(id: string) {
     const name = splitGeneration(this.#nameOf(id)).base;
     const kind = this.#functions.find(({ owns }) => owns(name));
     const queue = this.#queues.get(kind) ?? new PQueue({ concurrency: this.#config.MAX_TASKS });
     this.#queues.set(kind, queue);
-    return queue;
+    return { job: kind?.name ?? "unknown", queue };
   }
 
   /** Takes the lease on an offered task; nothing when another worker has it or the job has ended meanwhile. */
@@ -115,11 +121,14 @@ export class Worker {
   }
 
   /** Ends a lease, so that the server offers the task to another worker at once. */
-  async #release({ id, version }: TaskRecord): Promise<void> {
+  async #release(task: TaskRecord): Promise<void> {
+    const { id, version } = task;
     const job = this.#nameOf(id);
     try {
       const answer = await this.#network.send({ kind: "task.release", head: head(id), data: { id, version } });
-      if (answer.head.status === 200) this.#log.info({ job }, "job handed back");
+      if (answer.head.status !== 200) return;
+      this.#log.info({ job }, "job handed back");
+      handedBack.inc({ job: this.#held.get(task) ?? "unknown" });
     } catch (error) {
       this.#log.warn({ job, reason: reasonOf(error) }, "job not handed back");
     }

@@ -1,6 +1,7 @@
 import type { Context } from "@resonatehq/sdk/async";
-import { DAY, monthBounds, type WeatherMonth } from "../../functions/jobs/index.ts";
+import { DAY, monthBounds, type WeatherMonth, weather } from "../../functions/jobs/index.ts";
 import type { Logger } from "../logger.ts";
+import { retries } from "../metrics.ts";
 import { type DailyWeather, type OpenMeteo, UpstreamError } from "../open-meteo.ts";
 import type { JobFunction } from "./durable.ts";
 import { nextStep, type Retry } from "./retry.ts";
@@ -18,12 +19,15 @@ export function gatherMonth(archive: OpenMeteo): JobFunction<WeatherMonth> {
     for (let attempt = 1; ; attempt++) {
       const outcome: Attempt = await ctx.run(async function request(): Promise<Attempt> {
         try {
-          const weather = await archive.daily(period(month), ctx.timeoutAt);
-          return missingDays(month, weather) ?? { weather };
+          const daily = await archive.daily(period(month), ctx.timeoutAt);
+          return missingDays(month, daily) ?? { weather: daily };
         } catch (error) {
           if (!(error instanceof UpstreamError)) throw error;
           const step = nextStep(error, { attempt, invalid, timeLeft: ctx.timeoutAt - Date.now() });
-          if ("retry_in_ms" in step) log.warn({ attempt, ...step }, "attempt failed");
+          if ("retry_in_ms" in step) {
+            log.warn({ attempt, ...step }, "attempt failed");
+            retries.inc({ job: weather.func });
+          }
           return step;
         }
       });

@@ -1,0 +1,50 @@
+/** What the worker counts, served in the Prometheus text format. `job` is the kind of job: its function's name. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+export const registry = new Registry();
+const registers = [registry];
+collectDefaultMetrics({ register: registry });
+
+const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+  new Counter({ name: `durable_worker_${name}`, help, labelNames, registers });
+const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+  new Gauge({ name: `durable_worker_${name}`, help, labelNames, registers });
+
+export const connected = gauge("connected", "1 while jobs can arrive from the Resonate server.");
+export const running = gauge("tasks_running", "Jobs that execute at the moment; one that sleeps does not.", "job");
+export const waiting = gauge("tasks_waiting", "Jobs offered to this worker that wait for a place.", "job");
+
+export const settled = counter(
+  "jobs_settled_total",
+  "Jobs that ended here; outcome: complete, failed.",
+  "job",
+  "outcome",
+);
+export const retries = counter("job_retries_total", "Attempts that failed and are made again after a wait.", "job");
+export const leasesLost = counter(
+  "leases_lost_total",
+  "Jobs given up because the Resonate server had taken them back, or they had been settled elsewhere, meanwhile.",
+  "job",
+);
+export const handedBack = counter(
+  "tasks_handed_back_total",
+  "Jobs handed to another worker when this one stopped.",
+  "job",
+);
+
+/** `status`: `2xx` to `5xx`, or `none` when no answer came. */
+export const upstreamDuration = new Histogram({
+  name: "durable_worker_upstream_request_duration_seconds",
+  help: "Requests to the weather archive, answer included; status: 2xx to 5xx, or none without an answer.",
+  labelNames: ["status"],
+  buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  registers,
+});
+
+/** `status`: what the server answered, or `none`. Each try of a call that is repeated counts. */
+export const resonateRequests = counter(
+  "resonate_requests_total",
+  "Calls to the Resonate server that advance jobs; status: what it answered, or none.",
+  "kind",
+  "status",
+);

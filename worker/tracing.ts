@@ -1,0 +1,67 @@
+/** Traces, where an OpenTelemetry collector is configured; without one every span here is a no-op. */
+import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Context, context, ROOT_CONTEXT, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
+import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+
+const NAME = "durable-mcp-edge-worker";
+
+/** The longest that sending what is left may take when the worker stops, in milliseconds. */
+const LAST_EXPORT = 2_000;
+
+/**
+ * Begins to send spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. The function returned
+ * sends what is left; it never rejects.
+ */
+export function startTracing(): () => Promise<void> {
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ "service.name": NAME }))
+      .merge(detectResources({ detectors: [envDetector] })),
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+  });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  trace.setGlobalTracerProvider(provider);
+  return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
+}
+
+type Attributes = Record<string, string | number>;
+
+/** Runs `work` inside a span; what `work` throws marks the span failed. `describe` adds what only the result tells. */
+export function inSpan<Result>(
+  name: string,
+  { attributes, parent = context.active() }: { attributes: Attributes; parent?: Context },
+  work: () => Promise<Result>,
+  describe?: (result: Result) => Attributes,
+): Promise<Result> {
+  return trace.getTracer(NAME).startActiveSpan(name, { attributes }, parent, async (span) => {
+    try {
+      const result = await work();
+      if (describe) span.setAttributes(describe(result));
+      return result;
+    } catch (error) {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/**
+ * Where the spans of a job belong: one trace for each promise id, derived from it, so that the parts of a job that
+ * executed before and after a sleep, or on several workers, are found together.
+ */
+export function traceOf(promiseId: string): Context {
+  const hash = createHash("sha256").update(promiseId).digest("hex");
+  const parent = {
+    traceId: hash.slice(0, 32),
+    spanId: hash.slice(32, 48),
+    traceFlags: TraceFlags.SAMPLED,
+    isRemote: true,
+  };
+  return trace.setSpanContext(ROOT_CONTEXT, parent);
+}
