@@ -1,0 +1,122 @@
+/** Makes the planned faults happen to a stack, and mends what they broke. */
+import { setTimeout as delay } from "node:timers/promises";
+import { answers } from "../../infra/supervise.ts";
+import type { Part, Stack } from "../support/stack.ts";
+import type { Journal } from "./journal.ts";
+import type { PlannedFault } from "./plan.ts";
+
+/** A time during which a process was away or had just come back, in milliseconds since the epoch. */
+export interface Disruption {
+  what: string;
+  /** Only workers and Resonate can make a job be done again; the edge holds no part of one. */
+  process: "edge" | "worker" | "resonate";
+  from: number;
+  to: number;
+}
+
+type ProcessFault = Exclude<PlannedFault, { target: "upstream" }>;
+
+interface Victim {
+  name: string;
+  process: Disruption["process"];
+  part: Part;
+  /** What answers 2xx when it works. */
+  health(): string;
+}
+
+/** How long a process that works again may take to answer, in milliseconds. */
+const RECOVERY = 30_000;
+
+export class Faults {
+  readonly disruptions: Disruption[] = [];
+  readonly #stack: Stack;
+  readonly #journal: Journal;
+  /** Processes that this has ended; any other that ends did so by itself. */
+  readonly #ended = new Set<Part["process"]>();
+
+  constructor(stack: Stack, journal: Journal) {
+    this.#stack = stack;
+    this.#journal = journal;
+    for (const victim of this.#victims()) this.#watch(victim);
+  }
+
+  /** Whether a fault hits only what this run started itself. */
+  isOurs({ target }: PlannedFault): boolean {
+    return target !== "resonate" || this.#stack.server !== undefined;
+  }
+
+  /** Makes a fault happen and waits until what it hit works again. */
+  async inject(fault: PlannedFault): Promise<void> {
+    if (fault.target === "upstream") {
+      return this.#stack.archive.control.inject({ fault: fault.fault, times: fault.times });
+    }
+    await Promise.all(this.#hitBy(fault).map((victim) => this.#disrupt(victim, fault)));
+  }
+
+  /** Kills every process at once and starts them again. */
+  async restartAll(): Promise<void> {
+    await this.inject({ target: "everything", index: 0, how: "SIGKILL", ms: 100, at: 0 });
+  }
+
+  async #disrupt(victim: Victim, { how, ms }: ProcessFault): Promise<void> {
+    const { name, process, part, health } = victim;
+    const from = Date.now();
+    const disruption: Disruption = { what: `${how} ${process}`, process, from, to: Number.POSITIVE_INFINITY };
+    this.disruptions.push(disruption);
+    if (how === "SIGSTOP") {
+      part.process.signal("SIGSTOP");
+      await delay(ms);
+      part.process.signal("SIGCONT");
+    } else {
+      this.#ended.add(part.process);
+      const { exitCode } = await part.end(how);
+      // The edge is workerd, which has nothing to put in order.
+      if (how === "SIGTERM" && process !== "edge" && exitCode !== 0) {
+        this.#journal.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
+      }
+      await delay(Math.max(0, from + ms - Date.now()));
+      await part.start();
+      this.#watch(victim);
+    }
+    if (!(await answers([health()], AbortSignal.timeout(RECOVERY)))) {
+      this.#journal.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
+    }
+    disruption.to = Date.now();
+  }
+
+  #hitBy({ target, index }: ProcessFault): Victim[] {
+    const victims = this.#victims();
+    if (target === "everything") return victims;
+    return victims.filter(({ name }) => name === (target === "worker" ? `worker ${index}` : target));
+  }
+
+  #victims(): Victim[] {
+    const { edge, origin, workers, server, resonate } = this.#stack;
+    return [
+      { name: "edge", process: "edge", part: edge, health: () => `${origin}/health` },
+      ...workers.map(
+        (part, i): Victim => ({
+          name: `worker ${i}`,
+          process: "worker",
+          part,
+          health: () => part.process.healthUrl,
+        }),
+      ),
+      ...(server
+        ? [{ name: "resonate", process: "resonate", part: server, health: () => `${resonate.url}/ready` } as const]
+        : []),
+    ];
+  }
+
+  #watch({ name, part }: Victim): void {
+    const { process } = part;
+    void process.exited.then(({ exitCode, signal }) => {
+      if (this.#ended.has(process)) return;
+      this.#journal.violation("process", `${name} ended by itself (${signal ?? exitCode}):\n${tail(part)}`);
+    });
+  }
+}
+
+function tail({ process }: Part): string {
+  return process.output().split("\n").slice(-15).join("\n");
+}

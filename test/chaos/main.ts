@@ -1,0 +1,41 @@
+/**
+ * Keeps hundreds of jobs in flight while it kills and pauses the product's processes and makes the archive fail, then
+ * holds every job against what it had to come to.
+ *
+ *   npm run chaos -- [--seed N] [--minutes 2] [--workers 3]
+ *
+ * The same seed makes the same plan. With RESONATE_URL the jobs are kept by that server, which is left alone. Ends with
+ * 0 when nothing was lost, invented, wrong, early or late.
+ */
+import { randomInt } from "node:crypto";
+import { parseArgs } from "node:util";
+import { makePlan } from "./plan.ts";
+import { report } from "./report.ts";
+import { runChaos } from "./run.ts";
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: String(randomInt(2 ** 31)) },
+    minutes: { type: "string", default: "2" },
+    workers: { type: "string", default: "3" },
+  },
+});
+const [seed, minutes, workers] = [values.seed, values.minutes, values.workers].map(positive) as [
+  number,
+  number,
+  number,
+];
+const lease = 5_000;
+
+console.log(`chaos --seed ${seed} --minutes ${minutes} --workers ${workers}`);
+const plan = makePlan({ seed, seconds: minutes * 60, workers, lease });
+const outcome = await runChaos(plan, { workers, lease, quiet: 180_000, say: console.log });
+console.log(report(outcome));
+console.log(`Repeat with: npm run chaos -- --seed ${seed} --minutes ${minutes} --workers ${workers}`);
+process.exit(outcome.violations.length === 0 ? 0 : 1);
+
+function positive(text: string): number {
+  const number = Number(text);
+  if (!(number > 0)) throw new Error(`not a number greater than 0: ${text}`);
+  return number;
+}

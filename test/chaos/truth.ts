@@ -1,0 +1,43 @@
+/** What the Resonate server holds in the end: every job of the stack, read past the edge. */
+import { Codec, type PromiseRecord } from "@resonatehq/sdk";
+import type { Stack } from "../support/stack.ts";
+
+/** A job's promise as the server has it, decoded, under its job name. */
+export interface Stored {
+  name: string;
+  func: string;
+  // biome-ignore lint/suspicious/noExplicitAny: arguments of whatever job
+  args: any;
+  state: PromiseRecord["state"];
+  value: unknown;
+  settledAt: number | undefined;
+}
+
+const codec = new Codec();
+const PAGE = 500;
+
+/** All jobs of the stack, by name; those in `state` when it is given. */
+export async function storedJobs(
+  { resonate, namespace, group }: Stack,
+  state?: PromiseRecord["state"],
+): Promise<Map<string, Stored>> {
+  const jobs = new Map<string, Stored>();
+  for (let cursor: string | undefined; ; ) {
+    const { head, data } = await resonate.call("promise.search", {
+      tags: { "resonate:target": `poll://any@${group}` },
+      limit: PAGE,
+      ...(state && { state }),
+      ...(cursor !== undefined && { cursor }),
+    });
+    if (head.status !== 200 || typeof data !== "object")
+      throw new Error(`promise.search answered ${head.status}: ${data}`);
+    for (const record of data.promises) {
+      const { id, param, value, settledAt } = codec.decodePromise(record);
+      const name = id.slice(namespace.length);
+      const { func, args } = param.data;
+      jobs.set(name, { name, func, args: args[0], state: record.state, value: value.data, settledAt });
+    }
+    if (data.cursor === undefined) return jobs;
+    cursor = data.cursor;
+  }
+}

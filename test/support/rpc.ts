@@ -1,0 +1,60 @@
+/** MCP of the 2026-07-28 revision as it goes over the wire: for what no client library sends. */
+
+export const REVISION = "2026-07-28";
+
+/** The Tasks extension, as a client declares it on each request. */
+export const TASKS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
+
+export interface RpcAnswer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  result?: any;
+  error?: { code: number; message: string; data?: unknown };
+}
+
+export interface RpcOptions {
+  /** The client's capabilities; those of a client that understands tasks unless told otherwise. */
+  capabilities?: object;
+  signal?: AbortSignal;
+}
+
+/** Sends one request with its routing headers and returns what it is answered with, streamed or not. */
+export async function rpc(url: string, method: string, params: object = {}, options: RpcOptions = {}) {
+  const { capabilities = TASKS, signal } = options;
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": REVISION,
+    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
+    "io.modelcontextprotocol/clientCapabilities": capabilities,
+  };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: rpcHeaders(method, params),
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } }),
+    ...(signal && { signal }),
+  });
+  return readAnswer(response);
+}
+
+/** The headers of a request, of which two say what the body says. */
+export function rpcHeaders(method: string, params: { name?: unknown; taskId?: unknown } = {}): Record<string, string> {
+  const name = params.name ?? params.taskId;
+  return {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": REVISION,
+    "mcp-method": method,
+    ...(typeof name === "string" && { "mcp-name": name }),
+  };
+}
+
+/** The answer in a response, which a stream ends with. @throws {Error} when there is none */
+async function readAnswer(response: Response): Promise<RpcAnswer> {
+  const body = await response.text();
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+  const messages = isStream
+    ? body.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6))] : []))
+    : [JSON.parse(body)];
+  const answer = messages.find((message) => "result" in message || "error" in message);
+  if (!answer) throw new Error(`no answer in: ${body.slice(0, 500)}`);
+  return { status: response.status, result: answer.result, error: answer.error };
+}
