@@ -33,6 +33,7 @@ export class Faults {
   readonly #journal: Journal;
   /** Processes that this has ended; any other that ends did so by itself. */
   readonly #ended = new Set<Part["process"]>();
+  readonly #turns = new Map<Part, Promise<void>>();
 
   constructor(stack: Stack, journal: Journal) {
     this.#stack = stack;
@@ -50,7 +51,14 @@ export class Faults {
     if (fault.target === "upstream") {
       return this.#stack.archive.control.inject({ fault: fault.fault, times: fault.times });
     }
-    await Promise.all(this.#hitBy(fault).map((victim) => this.#disrupt(victim, fault)));
+    await Promise.all(this.#hitBy(fault).map((victim) => this.#inTurn(victim, () => this.#disrupt(victim, fault))));
+  }
+
+  /** A process that takes long to end or to come back is spared until it works again. */
+  #inTurn({ part }: Victim, disrupt: () => Promise<void>): Promise<void> {
+    const turn = (this.#turns.get(part) ?? Promise.resolve()).then(disrupt);
+    this.#turns.set(part, turn);
+    return turn;
   }
 
   /** Kills every process at once and starts them again. */
