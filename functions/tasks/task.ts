@@ -22,7 +22,7 @@ export type DetailedTask = TaskBase &
   (
     | { status: "working" | "cancelled" }
     | { status: "input_required"; inputRequests: Record<string, { method: "elicitation/create"; params: object }> }
-    | { status: "completed"; result: CallToolResult }
+    | { status: "completed"; result: { resultType: "complete" } & CallToolResult }
     | { status: "failed"; error: { code: number; message: string } }
   );
 
@@ -100,7 +100,8 @@ export function detailedTask(taskId: string, snapshot: TaskSnapshot, now: number
 }
 
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
-  return { ...base, status: "completed", result: presentJob(promise) };
+  // As the call itself would have been answered, and so with what kind of result it is.
+  return { ...base, status: "completed", result: { resultType: "complete", ...presentJob(promise) } };
 }
 
 /**
