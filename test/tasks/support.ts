@@ -1,0 +1,113 @@
+import { EventSourceParserStream } from "eventsource-parser/stream";
+import { until } from "../support/process.ts";
+import { REVISION, rpc, rpcHeaders, TASKS } from "../support/rpc.ts";
+import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
+
+/** The product with the conformance suite's jobs and tools added: some fail or ask as the product's own never do. */
+export function startTaskStack(options: StackOptions = {}): Promise<Stack> {
+  return startStack({
+    programs: { edge: "test/conformance/edge.ts", worker: "test/conformance/worker.ts" },
+    ...options,
+    // A killed worker's jobs move on soon.
+    env: { LEASE_SECONDS: "1", ...options.env },
+  });
+}
+
+/** What a client declares that understands tasks and can ask its user. */
+export const CAPABILITIES = { elicitation: {}, ...TASKS };
+
+/** A task as it comes over the wire. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+export type WireTask = Record<string, any> & { taskId: string; status: string };
+
+/** The requests of a client that understands tasks. Each fails with the JSON-RPC error it is answered with. */
+export function tasksAt(url: string) {
+  const request = async (method: string, params: object) => {
+    const { result, error } = await rpc(url, method, params, { capabilities: CAPABILITIES });
+    if (error) throw Object.assign(new Error(error.message), error);
+    return result;
+  };
+  const get = (taskId: string): Promise<WireTask> => request("tasks/get", { taskId });
+  return {
+    call: (name: string, args: object): Promise<WireTask> => request("tools/call", { name, arguments: args }),
+    get,
+    update: (taskId: string, inputResponses: object) => request("tasks/update", { taskId, inputResponses }),
+    cancel: (taskId: string) => request("tasks/cancel", { taskId }),
+    /** The task once it has the status, or once `condition` holds of it. */
+    reaches(taskId: string, condition: string | ((task: WireTask) => boolean), ms?: number): Promise<WireTask> {
+      const holds = typeof condition === "string" ? (task: WireTask) => task.status === condition : condition;
+      return until(
+        `the task to be ${condition}`,
+        async () => {
+          const task = await get(taskId);
+          return holds(task) ? task : undefined;
+        },
+        ms,
+      );
+    },
+  };
+}
+
+export const accept = (content: object) => ({ action: "accept", content });
+
+/** An open `subscriptions/listen` stream. */
+export interface Subscription extends AsyncDisposable {
+  /** Everything received so far. */
+  readonly messages: readonly Message[];
+  /** The tasks received so far, without what frames them. */
+  tasks(taskId?: string): WireTask[];
+  /** Waits for a notification that the task has the status, or for which `condition` holds. */
+  told(taskId: string, condition: string | ((task: WireTask) => boolean)): Promise<WireTask>;
+  /** Resolves when the server has ended the stream. */
+  readonly ended: Promise<void>;
+  leave(): void;
+}
+
+interface Message {
+  method?: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  params?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  result?: any;
+}
+
+export async function subscribe(url: string, taskIds: string[]): Promise<Subscription> {
+  const left = new AbortController();
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": REVISION,
+    "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
+  };
+  const params = { notifications: { taskIds }, _meta };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: rpcHeaders("subscriptions/listen"),
+    body: JSON.stringify({ jsonrpc: "2.0", id: "s", method: "subscriptions/listen", params }),
+    signal: left.signal,
+  });
+  if (!response.body || !response.ok) throw new Error(`not subscribed: ${response.status} ${await response.text()}`);
+  const messages: Message[] = [];
+  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+  const ended = (async () => {
+    for await (const { data } of events) messages.push(JSON.parse(data));
+  })();
+  ended.catch(() => {}); // the client left
+  const tasks = (taskId?: string): WireTask[] =>
+    messages.flatMap(({ method, params }) => {
+      if (method !== "notifications/tasks" || (taskId && params.taskId !== taskId)) return [];
+      const { _meta, ...task } = params;
+      return [task];
+    });
+  return {
+    messages,
+    tasks,
+    told(taskId, condition) {
+      const holds = typeof condition === "string" ? (task: WireTask) => task.status === condition : condition;
+      return until(`to be told that the task is ${condition}`, () => tasks(taskId).find(holds));
+    },
+    ended,
+    leave: () => left.abort(),
+    async [Symbol.asyncDispose]() {
+      left.abort();
+    },
+  };
+}
