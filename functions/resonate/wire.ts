@@ -1,6 +1,7 @@
 /** Resonate's protocol as the edge speaks it: one POST a call, one SSE connection for what is pushed. */
 import type { PromiseRecord, Request as ResonateRequest, Response as ResonateResponse } from "@resonatehq/sdk";
 import { createParser } from "eventsource-parser";
+import pRetry from "p-retry";
 
 /** The version of the protocol. */
 const VERSION = "2026-04-01";
@@ -8,9 +9,22 @@ const VERSION = "2026-04-01";
 /** How long one call may take, in milliseconds. */
 const CALL_TIMEOUT = 10_000;
 
+/**
+ * How a call that failed in passing is repeated, pauses in milliseconds. On Postgres the server answers 500 to some of
+ * several calls on one promise at the same time.
+ */
+const REPEAT = { retries: 3, minTimeout: 20, maxTimeout: 200, factor: 3, randomize: true };
+
 /** The server could not be reached or could not answer. The same call is safe to repeat: every operation here is idempotent. */
 export class ResonateUnavailable extends Error {
   override name = "ResonateUnavailable";
+  /** Whether the same call may well succeed a moment later. */
+  readonly inPassing: boolean;
+
+  constructor(message: string, { cause, inPassing = false }: { cause?: unknown; inPassing?: boolean } = {}) {
+    super(message, { cause });
+    this.inPassing = inPassing;
+  }
 }
 
 /** An open SSE connection, over which the server pushes the promises listened to at `address` as they settle. */
@@ -40,6 +54,18 @@ export class Wire {
    * @throws {ResonateUnavailable}
    */
   async call(call: Call, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
+    try {
+      return await this.#call(call, signal);
+    } catch (error) {
+      if (!isInPassing(error) || signal?.aborted) throw error;
+      return pRetry(() => this.#call(call, signal), {
+        ...REPEAT,
+        shouldRetry: (context) => isInPassing(context.error) && !signal?.aborted,
+      });
+    }
+  }
+
+  async #call(call: Call, signal: AbortSignal | undefined): Promise<PromiseRecord | undefined> {
     const timeout = AbortSignal.timeout(CALL_TIMEOUT);
     const head = { corrId: crypto.randomUUID(), version: VERSION, ...(this.#token && { auth: this.#token }) };
     const response = await this.#fetch("", {
@@ -87,16 +113,22 @@ export class Wire {
     try {
       return await fetch(this.#url + path, init);
     } catch (error) {
-      throw new ResonateUnavailable("it could not be reached", { cause: error });
+      const timedOut = error instanceof Error && error.name === "TimeoutError";
+      const reason = timedOut ? "it did not answer in time" : "it could not be reached";
+      throw new ResonateUnavailable(reason, { cause: error, inPassing: !timedOut });
     }
   }
 }
 
+function isInPassing(error: unknown): boolean {
+  return error instanceof ResonateUnavailable && error.inPassing;
+}
+
 function refusal(status: number, data?: unknown): ResonateUnavailable {
   if (status === 401 || status === 403) return new ResonateUnavailable("it refused this deployment's token");
-  if (status === 429 || status === 503) return new ResonateUnavailable("it is at capacity");
+  if (status === 429 || status === 503) return new ResonateUnavailable("it is at capacity", { inPassing: true });
   const reason = typeof data === "string" && data !== "" ? `: ${data}` : "";
-  return new ResonateUnavailable(`it answered ${status}${reason}`);
+  return new ResonateUnavailable(`it answered ${status}${reason}`, { inPassing: status >= 500 });
 }
 
 /** Feeds a body to `sink` until it ends, fails or is aborted. */
