@@ -4,16 +4,12 @@ import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn, servedBody } from "../support/months.ts";
 import { until } from "../support/process.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { ownGroup } from "../support/worker.ts";
 
 vi.setConfig({ maxConcurrency: 40 });
 
-const { group } = ownGroup();
 let stack: Stack;
 beforeAll(async () => {
-  const place = { RESONATE_GROUP: group };
-  const env = { ...place, UPSTREAM_TIMEOUT_SECONDS: "1", UPSTREAM_CONCURRENCY: "40" };
-  stack = await startStack({ env, bindings: place });
+  stack = await startStack({ env: { UPSTREAM_TIMEOUT_SECONDS: "1", UPSTREAM_CONCURRENCY: "40" } });
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
@@ -74,7 +70,8 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
     const month = nextMonth();
     stack.archive.control.inject({ fault, month: month.archived });
     const timeoutAt = Date.now() + 8_000;
-    const id = stack.namespace + month.job;
+    const { group, namespace } = stack;
+    const id = namespace + month.job;
     await stack.resonate.start({ id, func: "weather_data", args: month.args, group, timeoutAt });
     expect((await client.callTool("start_gathering", month.args)).content).toMatchObject({ job_name: month.job });
     const { content } = await client.callTool("await_result", { job_names: [month.job] });

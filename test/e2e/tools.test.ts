@@ -96,14 +96,14 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
   test("sets a timer, sees it run, and is told when it has fired", async () => {
     const timer_name = `tea of ${kind}`;
     const before = Date.now();
-    const set = await call("set_timer", { timer_name, seconds: 1.5 });
+    const set = await call("set_timer", { timer_name, seconds: 2.5 });
     expect(set).toEqual({ promise_id: `timer_${timer_name}`, timer_name, status: "running", fires_at: isInstant });
     const due = Date.parse(set.fires_at);
-    expect(due).toBeGreaterThanOrEqual(before + 1_500);
+    expect(due).toBeGreaterThanOrEqual(before + 2_500);
     const { fires_at } = set;
     const { remaining_seconds, ...status } = await call("get_timer_status", { timer_name });
     expect(status).toEqual({ timer_name, status: "running", fires_at });
-    expect([1, 2]).toContain(remaining_seconds);
+    expect([1, 2, 3]).toContain(remaining_seconds);
     const { results } = await call("await_result", { job_names: [set.promise_id] });
     expect(Date.now()).toBeGreaterThanOrEqual(due);
     expect(results).toEqual({ [set.promise_id]: "complete" });

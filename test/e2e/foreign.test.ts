@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLIENTS, type McpClient } from "../support/clients.ts";
+import { monthsOfItsOwn } from "../support/months.ts";
+import { until } from "../support/process.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+let resonate: Resonate;
+let stack: Stack;
+/** Another deployment on the same Resonate server, whose workers are down. */
+let neighbour: Stack;
+beforeAll(async () => {
+  resonate = await startResonate();
+  stack = await startStack({ resonate });
+  neighbour = await startStack({ resonate, workers: 0 });
+});
+afterAll(async () => {
+  await neighbour?.[Symbol.asyncDispose]();
+  await stack?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+const nextMonth = monthsOfItsOwn();
+const encode = (value: unknown) => ({ data: Buffer.from(JSON.stringify(value)).toString("base64") });
+const MONTH = { latitude: 1, longitude: 1, year: 2001, month: 1 };
+
+/** Promises that others may have put on the server, under ids that look like this deployment's. */
+const FOREIGN: [what: string, name: string, param: object][] = [
+  ["a promise of no function", "timer_none", {}],
+  ["a promise of another function", "timer_other", encode({ func: "reboot", args: [], version: 1 })],
+  ["a gathering under a timer's name", "timer_month", encode({ func: "weather_data", args: [MONTH], version: 1 })],
+  [
+    "a timer under a gathering's name",
+    "weather_data_1_1_2001_1",
+    encode({ func: "timer", args: [{ timer_name: "x", fires_at: "2030-01-01T00:00:00.000Z" }], version: 1 }),
+  ],
+  ["a promise that others encoded", "timer_opaque", { data: "%%%" }],
+  ["a promise of text", "timer_text", encode("timer")],
+  ["a promise of nothing", "timer_null", encode(null)],
+];
+
+describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind, connect }) => {
+  let client: McpClient;
+  beforeAll(async () => {
+    client = await connect(stack.url);
+  });
+  afterAll(() => client?.close());
+
+  const call = async (name: string, args: object) => (await client.callTool(name, args)).content;
+
+  /** That these names are nothing to any tool, and that what is there stays as it is. */
+  async function expectUnreachable(names: string[], namespace = stack.namespace) {
+    const before = await Promise.all(names.map((name) => resonate.call("promise.get", { id: namespace + name })));
+    const { statuses } = await call("probe_status", { job_names: names });
+    expect(statuses).toEqual(
+      names.map((job_name) => ({ job_name, status: "not_found", error: expect.stringContaining("No job") })),
+    );
+    // Without a time-out of its own: a name that nothing can come of is not waited for.
+    const awaited = await call("await_result", { job_names: names });
+    expect([Object.keys(awaited.errors).sort(), awaited.results, awaited.running]).toEqual([names.toSorted(), {}, []]);
+    const cancelled = await call("cancel_job", { job_names: names });
+    expect(cancelled).toEqual({ cancelled: [], already_finished: [], not_found: names });
+    const after = await Promise.all(names.map((name) => resonate.call("promise.get", { id: namespace + name })));
+    expect(after.map(({ data }) => data)).toEqual(before.map(({ data }) => data));
+  }
+
+  test.each(FOREIGN)("%s, is not found, and its name is not taken from it", async (_what, name, param) => {
+    const id = stack.namespace + name;
+    await resonate.call("promise.create", {
+      id,
+      timeoutAt: Date.now() + 60_000,
+      param,
+      tags: { "resonate:scope": "global" },
+    });
+    await expectUnreachable([name]);
+    const start = name.startsWith("timer_")
+      ? client.callTool("set_timer", { timer_name: name.slice("timer_".length), seconds: 5 })
+      : client.callTool("start_gathering", MONTH);
+    const { isError, text } = await start;
+    expect([isError, text]).toEqual([true, expect.stringMatching(`${name} is taken .* Nothing was started`)]);
+    if (name.startsWith("timer_")) {
+      const timer_name = name.slice("timer_".length);
+      expect(await call("get_timer_status", { timer_name })).toEqual({ timer_name, status: "not_found" });
+    }
+    const { data } = await resonate.call("promise.get", { id });
+    expect(data).toMatchObject({ promise: { state: "pending", tags: { "resonate:scope": "global" } } });
+  });
+
+  test("an id that no job could have", async () => {
+    const names = [
+      "order-17",
+      "timer",
+      "timer_",
+      "weather_data_",
+      "weather_data_x_y_2013_5",
+      "weather_data_1_1_2013",
+      "TIMER_none",
+    ];
+    for (const name of names) {
+      const param = encode({
+        func: "timer",
+        args: [{ timer_name: "x", fires_at: "2030-01-01T00:00:00.000Z" }],
+        version: 1,
+      });
+      const data = {
+        id: stack.namespace + name,
+        timeoutAt: Date.now() + 60_000,
+        param,
+        tags: { "resonate:scope": "global" },
+      };
+      await resonate.call("promise.create", data);
+    }
+    await expectUnreachable(names);
+  });
+
+  test("the inside of a job", async () => {
+    const timer_name = `inside ${kind}`;
+    const { promise_id } = await call("set_timer", { timer_name, seconds: 3_600 });
+    const child = await until("the timer to sleep on a promise of its own", async () => {
+      const id = `${promise_id}:0`;
+      return (await resonate.get(stack.namespace + id)) ? id : undefined;
+    });
+    await expectUnreachable([child, `${child}.0`, `${promise_id}:u1`]);
+    await expectUnreachable([
+      `${promise_id}~1`,
+      `${promise_id}~2`,
+      `${promise_id}~02`,
+      `${promise_id}~`,
+      `${promise_id}~2~2`,
+    ]);
+    expect(await call("get_timer_status", { timer_name })).toMatchObject({ status: "running" });
+  });
+
+  test("a later generation of a job that has failed", async () => {
+    const timer_name = `later ${kind}`;
+    const { promise_id } = await call("set_timer", { timer_name, seconds: 3_600 });
+    await call("cancel_job", { job_names: promise_id });
+    const id = `${stack.namespace}${promise_id}~2`;
+    await resonate.call("promise.create", { id, timeoutAt: Date.now() + 60_000, param: {}, tags: {} });
+    const { isError, text } = await client.callTool("set_timer", { timer_name, seconds: 5 });
+    expect([isError, text]).toEqual([true, expect.stringContaining(`${promise_id}~2 is taken`)]);
+    await expectUnreachable([`${promise_id}~2`]);
+  });
+
+  test("the jobs of another deployment on the same server, and its own are not theirs", async () => {
+    await using other = await connect(neighbour.url);
+    const { args, job } = nextMonth();
+    const timer_name = `shared ${kind}`;
+    await other.callTool("start_gathering", args);
+    const theirs = (await other.callTool("set_timer", { timer_name, seconds: 3_600 })).content;
+    await expectUnreachable([job, theirs.promise_id], neighbour.namespace);
+    await expectUnreachable(
+      [job, theirs.promise_id].map((name) => neighbour.namespace + name),
+      "",
+    );
+
+    const ours = await call("set_timer", { timer_name, seconds: 1 });
+    expect(ours).toMatchObject({ promise_id: theirs.promise_id, status: "running" });
+    expect(ours).not.toHaveProperty("note");
+    const { results } = await call("await_result", { job_names: ours.promise_id });
+    expect(results).toEqual({ [ours.promise_id]: "complete" });
+    expect((await other.callTool("get_timer_status", { timer_name })).content).toMatchObject({
+      status: "running",
+      fires_at: theirs.fires_at,
+    });
+    expect(await call("weather_data", args)).toMatchObject({ job_name: job, status: "complete" });
+    expect((await other.callTool("probe_status", { job_names: job })).content.statuses).toMatchObject([
+      { job_name: job, status: "running" },
+    ]);
+  });
+});

@@ -1,0 +1,124 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CLIENTS, type McpClient, type ToolResult } from "../support/clients.ts";
+import { monthsOfItsOwn } from "../support/months.ts";
+import { type Part, type Stack, startStack } from "../support/stack.ts";
+
+let data: string;
+let stack: Stack;
+let server: Part;
+let clients: McpClient[];
+beforeAll(async () => {
+  data = await mkdtemp(join(tmpdir(), "resonate-"));
+  stack = await startStack({ own: { data } });
+  server = stack.server ?? expect.fail("the stack has a server of its own");
+  clients = await Promise.all(CLIENTS.map(({ connect }) => connect(stack.url)));
+});
+afterAll(async () => {
+  await Promise.all(clients?.map((client) => client.close()) ?? []);
+  await stack?.[Symbol.asyncDispose]();
+  if (data) await rm(data, { recursive: true });
+});
+
+const nextMonth = monthsOfItsOwn();
+const ready = async () => {
+  const response = await fetch(`${stack.origin}/ready`);
+  return [response.status, await response.json()];
+};
+
+/** Does the same with each client at once, so that they share an outage. */
+const withEach = (work: (client: McpClient, tag: string) => Promise<void>) =>
+  Promise.all(clients.map((client, i) => work(client, String(i))));
+
+test("each call fails with an error that says so and that it is safe to repeat, and then works", async () => {
+  const months = clients.map(nextMonth);
+  /** Calls of every tool, each of which needs the server. */
+  const calls = (tag: string): [string, object][] => [
+    ["start_gathering", months[Number(tag)]?.args ?? {}],
+    ["weather_data", months[Number(tag)]?.args ?? {}],
+    ["set_timer", { timer_name: `during ${tag}`, seconds: 3_600 }],
+    ["timer", { timer_name: `short ${tag}`, seconds: 1 }],
+    ["get_timer_status", { timer_name: `before ${tag}` }],
+    ["probe_status", { job_names: `timer_before ${tag}` }],
+    ["await_result", { job_names: `timer_before ${tag}`, timeout_seconds: 1 }],
+    ["cancel_job", { job_names: `timer_unheard of ${tag}` }],
+  ];
+  await withEach(async (client, tag) => {
+    await client.callTool("set_timer", { timer_name: `before ${tag}`, seconds: 3_600 });
+  });
+
+  await server.end();
+  await withEach(async (client, tag) => {
+    for (const [tool, args] of calls(tag)) {
+      const { isError, text } = await client.callTool(tool, args);
+      const said = expect.stringMatching(/Resonate server.* is unavailable: .+ Repeat the same call.* safe/);
+      expect([tool, isError, text]).toEqual([tool, true, said]);
+    }
+    expect((await client.listTools()).length).toBeGreaterThan(4);
+  });
+  expect(await ready()).toEqual([503, { status: "unavailable", reason: expect.stringContaining("Resonate") }]);
+  expect((await fetch(`${stack.origin}/health`)).status).toBe(200);
+  for (const { connect } of CLIENTS) {
+    await using newcomer = await connect(stack.url); // the edge itself needs no server to be met
+    expect(newcomer.instructions).toContain("Resonate");
+  }
+  expect(stack.archive.control.requests.total).toBe(0);
+
+  await server.start();
+  expect(await ready()).toEqual([200, { status: "ready" }]);
+  await withEach(async (client, tag) => {
+    const results = [];
+    for (const [tool, args] of calls(tag)) results.push(await client.callTool(tool, args));
+    const job_name = months[Number(tag)]?.job;
+    expect(results.filter(({ isError }) => isError)).toEqual([]);
+    expect(results.map(({ content }) => content)).toMatchObject([
+      { job_name, status: "running" }, // no call before has started it
+      { job_name, status: "complete" },
+      { status: "running" },
+      { status: "complete" },
+      { status: "running" },
+      { statuses: [{ status: "running" }] },
+      { running: [`timer_before ${tag}`] },
+      { not_found: [`timer_unheard of ${tag}`] },
+    ]);
+    expect(results[2]?.content).not.toHaveProperty("note");
+  });
+  expect(months.map(({ archived }) => stack.archive.control.count(archived))).toEqual([1, 1]);
+});
+
+test("a wait that is under way goes on, and one whose time is up meanwhile says why it has nothing", async () => {
+  /** A wait that has reached the server: it has reported one job that was done, over its connection. */
+  const wait = async (client: McpClient, done: string, name: string, timeout_seconds: number) => {
+    const waiting = Promise.withResolvers<void>();
+    const args = { job_names: [done, name], timeout_seconds };
+    const answer = client.callTool("await_result", args, { onprogress: () => waiting.resolve() });
+    await waiting.promise;
+    return { answer };
+  };
+  const waits: { long: Promise<ToolResult>; short: Promise<ToolResult> }[] = [];
+  await withEach(async (client, tag) => {
+    const { content: done } = await client.callTool("timer", { timer_name: `done ${tag}`, seconds: 1 });
+    const { content: timer } = await client.callTool("set_timer", { timer_name: `awaited ${tag}`, seconds: 5 });
+    const { content: other } = await client.callTool("set_timer", { timer_name: `other ${tag}`, seconds: 3_600 });
+    const [long, short] = await Promise.all([
+      wait(client, done.job_name, timer.promise_id, 45),
+      wait(client, done.job_name, other.promise_id, 4),
+    ]);
+    waits[Number(tag)] = { long: long.answer, short: short.answer };
+  });
+
+  await server.end();
+  for (const { short } of waits) {
+    expect(await short).toMatchObject({ isError: true, text: expect.stringMatching(/unavailable: .* safe/) });
+  }
+  await server.start();
+  for (const [tag, { long }] of waits.entries()) {
+    const { isError, content } = await long;
+    expect([isError, content]).toEqual([
+      false,
+      { results: { [`timer_done ${tag}`]: "complete", [`timer_awaited ${tag}`]: "complete" }, errors: {}, running: [] },
+    ]);
+  }
+});

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { CLIENTS, client2025, currentClient } from "../support/clients.ts";
+import { startGate } from "../support/gate.ts";
+import { SEATTLE, servedBody } from "../support/months.ts";
+import { until } from "../support/process.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Part, type Stack, startStack } from "../support/stack.ts";
+import type { WorkerProcess } from "../support/worker.ts";
+
+vi.setConfig({ maxConcurrency: 10, testTimeout: 60_000 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+const MAY = {
+  args: { ...SEATTLE, year: 2013, month: 5 },
+  job: "weather_data_47.6_-122.3_2013_5",
+  archived: "2013-05",
+  first: "2013-05-01",
+};
+
+/** Either client starts, the other collects. */
+const pairs = [
+  { starter: currentClient, collector: client2025 },
+  { starter: client2025, collector: currentClient },
+];
+
+describe.concurrent.each(pairs)("the edge is killed. $starter.kind starts jobs", ({ starter, collector }) => {
+  test("and leaves; after the restart, the other collects", async () => {
+    await using stack = await startStack({ resonate });
+    stack.archive.control.inject({ fault: { kind: "slow", ms: 300 }, times: 1 });
+    await using first = await starter.connect(stack.url);
+    const { content: gathering } = await first.callTool("start_gathering", MAY.args);
+    const { content: timer } = await first.callTool("set_timer", { timer_name: "tea", seconds: 2 });
+    await first.close();
+    await stack.edge.end();
+    await expect(fetch(`${stack.origin}/health`)).rejects.toThrow();
+    await stack.edge.start();
+
+    await using second = await collector.connect(stack.url);
+    const job_names = [gathering.job_name, timer.promise_id];
+    const { content } = await second.callTool("await_result", { job_names });
+    expect(content).toMatchObject({ results: { timer_tea: "complete" }, errors: {}, running: [] });
+    expect(stack.archive.control.requests.total).toBe(1);
+    expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
+    expect(stack.archive.control.requests.total).toBe(2); // the second is the test's own
+  });
+
+  test("while a call waits; the same client makes the same call after the restart", async () => {
+    await using stack = await startStack({ resonate });
+    await using client = await starter.connect(stack.url);
+    const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 3 });
+    const { content: other } = await client.callTool("timer", { timer_name: "egg", seconds: 1 });
+    const args = { job_names: [timer.promise_id, other.job_name] };
+    const leaving = new AbortController();
+    const progress = new Promise<void>((resolve) => {
+      const options = { signal: leaving.signal, onprogress: () => resolve() };
+      client.callTool("await_result", args, options).catch(() => {});
+    });
+    await progress; // it waits for the other timer now
+    await stack.edge.end();
+    await stack.edge.start();
+    leaving.abort();
+    const { content } = await client.callTool("await_result", args);
+    expect(content.results).toEqual({ timer_tea: "complete", timer_egg: "complete" });
+  });
+});
+
+const SHORT_LEASE = { LEASE_SECONDS: "1" };
+
+/** What happens after a worker has been killed. */
+const recoveries: [string, number, (stack: Stack, killed: Part<WorkerProcess>) => Promise<unknown>][] = [
+  ["a second worker is running", 2, async () => {}],
+  ["it is started again", 1, (_stack, killed) => killed.start()],
+];
+
+/** The worker that has begun a job. */
+const runnerOf = (stack: Stack, job: string) =>
+  until(`a worker to begin ${job}`, () =>
+    stack.workers.find(({ process }) => process.about(job).some(({ msg }) => msg === "job started")),
+  );
+
+const sleeping = (stack: Stack, job: string) =>
+  until(`${job} to sleep`, async () => {
+    const { data } = await resonate.call("task.get", { id: stack.namespace + job });
+    return typeof data === "object" && data.task.state === "suspended";
+  });
+
+describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, workers, recover) => {
+  const [starter, collector] = workers === 1 ? CLIENTS : CLIENTS.toReversed();
+  const connect = async (stack: Stack) => {
+    if (!starter || !collector) throw new Error("two clients are needed");
+    return { client: await starter.connect(stack.url), other: await collector.connect(stack.url) };
+  };
+
+  test("during the fetch, the archive is asked once more", async () => {
+    await using stack = await startStack({ resonate, workers, env: SHORT_LEASE });
+    const { client, other } = await connect(stack);
+    stack.archive.control.inject({ fault: { kind: "hang" }, times: 1 });
+    await client.callTool("start_gathering", MAY.args);
+    const worker = await runnerOf(stack, MAY.job);
+    await until("the request to be under way", () => stack.archive.control.requests.total === 1);
+    await worker.end("SIGKILL");
+    const result = other.callTool("await_result", { job_names: MAY.job });
+    await recover(stack, worker);
+    const { content } = await result;
+    expect(stack.archive.control.requests.total).toBe(2);
+    expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
+  });
+
+  test("after the fetch, the archive is not asked again", async () => {
+    await using gate = await startGate(resonate.url);
+    await using stack = await startStack({ resonate, workers, env: { ...SHORT_LEASE, RESONATE_URL: gate.url } });
+    const { client, other } = await connect(stack);
+    const fetched = gate.hold("task.fulfill");
+    await client.callTool("start_gathering", MAY.args);
+    await fetched;
+    const worker = await runnerOf(stack, MAY.job);
+    await worker.end("SIGKILL");
+    gate.release("task.fulfill");
+    const result = other.callTool("await_result", { job_names: MAY.job });
+    await recover(stack, worker);
+    const { content } = await result;
+    expect(stack.archive.control.requests.total).toBe(1);
+    expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
+  });
+
+  test("during a timer's sleep, it fires, not early", async () => {
+    await using stack = await startStack({ resonate, workers, env: SHORT_LEASE });
+    const { client, other } = await connect(stack);
+    const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 3 });
+    await sleeping(stack, timer.promise_id);
+    const worker = await runnerOf(stack, timer.promise_id);
+    await worker.end("SIGKILL");
+    expect((await other.callTool("get_timer_status", { timer_name: "tea" })).content).toMatchObject({
+      fires_at: timer.fires_at,
+    });
+    const result = other.callTool("await_result", { job_names: timer.promise_id });
+    await recover(stack, worker);
+    expect((await result).content.results).toEqual({ timer_tea: "complete" });
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(timer.fires_at));
+  });
+});
+
+test.concurrent("with no worker at all, jobs are taken, reported as running, and done once there is one", async () => {
+  await using stack = await startStack({ resonate, workers: 0 });
+  await using client = await currentClient.connect(stack.url);
+  expect((await client.callTool("start_gathering", MAY.args)).content.status).toBe("running");
+  await client.callTool("set_timer", { timer_name: "tea", seconds: 1 });
+  const job_names = [MAY.job, "timer_tea"];
+  const { content } = await client.callTool("await_result", { job_names, timeout_seconds: 2 });
+  expect(content).toEqual({ results: {}, errors: {}, running: job_names });
+  expect((await client.callTool("get_timer_status", { timer_name: "tea" })).content).toMatchObject({
+    status: "running",
+    remaining_seconds: 0,
+  });
+  await stack.addWorker();
+  const { results } = (await client.callTool("await_result", { job_names })).content;
+  expect(Object.keys(results).sort()).toEqual(job_names.toSorted());
+  expect(stack.archive.control.requests.total).toBe(1);
+});

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { CLIENTS, client2025, currentClient, type McpClient } from "../support/clients.ts";
+import { monthsOfItsOwn } from "../support/months.ts";
+import { until } from "../support/process.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+vi.setConfig({ maxConcurrency: 40 });
+
+let stack: Stack;
+beforeAll(async () => {
+  stack = await startStack();
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+const nextMonth = monthsOfItsOwn();
+const YEAR = 365 * 24 * 60 * 60;
+
+describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
+  let client: McpClient;
+  let other: McpClient;
+  beforeAll(async () => {
+    const otherKind = kind === currentClient.kind ? client2025 : currentClient;
+    [client, other] = await Promise.all([connect(stack.url), otherKind.connect(stack.url)]);
+  });
+  afterAll(() => Promise.all([client?.close(), other?.close()]));
+
+  const set = async (timer_name: unknown, seconds: number, by = client) => {
+    const { isError, content, text } = await by.callTool("set_timer", { timer_name, seconds });
+    if (isError) throw new Error(text);
+    return content;
+  };
+  const status = async (timer_name: unknown) => (await client.callTool("get_timer_status", { timer_name })).content;
+
+  test("that is set again, by whomever, is the one that is there, unchanged", async () => {
+    const timer_name = `twice ${kind}`;
+    const first = await set(timer_name, 3_600);
+    expect(first).not.toHaveProperty("note");
+    for (const by of [client, other]) {
+      const note = "A timer of this name was already set and is unchanged.";
+      expect(await set(timer_name, 5, by)).toEqual({ ...first, note });
+    }
+    expect(await status(timer_name)).toMatchObject({ status: "running", fires_at: first.fires_at });
+  });
+
+  test("set by 50 callers at once is one timer", async () => {
+    const timer_name = `crowd ${kind}`;
+    const calls = Array.from({ length: 50 }, (_, i) => set(timer_name, 3_600 + i, i % 2 ? client : other));
+    const timers = await Promise.all(calls);
+    expect(new Set(timers.map(({ promise_id, fires_at }) => `${promise_id} ${fires_at}`)).size).toBe(1);
+    expect(timers.filter(({ note }) => note === undefined).length).toBeGreaterThanOrEqual(1);
+  });
+
+  test("tells how long it has to go, less each time, and nothing once it has fired", async () => {
+    const timer_name = `falling ${kind}`;
+    const { promise_id, fires_at } = await set(timer_name, 2.5);
+    const seen: number[] = [];
+    await until("the timer to fire", async () => {
+      const now = await status(timer_name);
+      expect(now.fires_at).toBe(fires_at);
+      seen.push(now.remaining_seconds);
+      return now.status === "complete";
+    });
+    expect(seen).toEqual(seen.toSorted((a, b) => b - a));
+    expect(new Set(seen).size).toBeGreaterThanOrEqual(2);
+    expect(seen[0]).toBeLessThanOrEqual(3);
+    expect(seen.at(-1)).toBe(0);
+    expect(await set(timer_name, 2)).toEqual({
+      promise_id,
+      timer_name,
+      status: "complete",
+      fires_at,
+      note: expect.stringContaining("already fired"),
+    });
+  });
+
+  test("is never early, among many", async () => {
+    const seconds = Array.from({ length: 20 }, (_, i) => 1 + i / 20);
+    const before = Date.now();
+    const timers = await Promise.all(seconds.map((s, i) => set(`${i} of many, ${kind}`, s)));
+    const job_names = timers.map(({ promise_id }) => promise_id);
+    const { content } = await client.callTool("await_result", { job_names });
+    expect(content).toEqual({
+      results: Object.fromEntries(job_names.map((name) => [name, "complete"])),
+      errors: {},
+      running: [],
+    });
+    const { statuses } = (await client.callTool("probe_status", { job_names })).content;
+    for (const [i, { finished_at }] of statuses.entries()) {
+      expect(Date.parse(timers[i].fires_at)).toBeGreaterThanOrEqual(before + (seconds[i] ?? 0) * 1_000);
+      expect(Date.parse(finished_at)).toBeGreaterThanOrEqual(Date.parse(timers[i].fires_at));
+    }
+  });
+
+  test.each([
+    ["spaces", "a cup of tea"],
+    ["accents", "thé à la menthe"],
+    ["another script", "お茶の時間"],
+    ["emoji", "🍵🫖 👩‍🚀"],
+    ["marks", `50 % "off" <b>/?#&=\\ {'x'}`],
+    ["100 characters", "x".repeat(100)],
+    ["a dot and a colon's lookalike", "tea.0：1"],
+    ["the looks of a namespace", "a/b"],
+    ["the looks of JSON", '["tea"]'],
+    ["a name of every object", "__proto__"],
+  ])("may have a name with %s", async (_what, name) => {
+    const timer_name = `${name}${kind === currentClient.kind ? "" : " "}`.slice(0, 100); // trimmed: the same timer for both
+    const { promise_id } = await set(timer_name, 1);
+    expect(promise_id).toBe(`timer_${name}`);
+    const { content } = await client.callTool("await_result", { job_names: [promise_id] });
+    expect(Object.entries(content.results)).toEqual([[promise_id, "complete"]]);
+    expect(await status(name)).toMatchObject({ timer_name: name, status: "complete" });
+  });
+
+  test("has one name however its letters are composed", async () => {
+    const first = await set("caf\u00e9", 3_600);
+    expect(await set("cafe\u0301", 3_600)).toMatchObject({ promise_id: first.promise_id, fires_at: first.fires_at });
+    expect(await status("cafe\u0301")).toMatchObject({ status: "running", fires_at: first.fires_at });
+  });
+
+  test("named like a gathering leaves the gathering its name", async () => {
+    const { args, job } = nextMonth();
+    const { promise_id } = await set(job, 3_600);
+    expect(promise_id).toBe(`timer_${job}`);
+    expect((await client.callTool("probe_status", { job_names: job })).content.statuses).toMatchObject([
+      { status: "not_found" },
+    ]);
+    expect((await client.callTool("weather_data", args)).content).toMatchObject({ job_name: job, status: "complete" });
+    expect(await status(job)).toMatchObject({ status: "running" });
+  });
+
+  test("that was cancelled is cancelled, and can be set anew", async () => {
+    const timer_name = `cancelled ${kind}`;
+    const { promise_id, fires_at } = await set(timer_name, 3_600);
+    const { content } = await client.callTool("cancel_job", { job_names: [promise_id] });
+    expect(content).toEqual({ cancelled: [promise_id], already_finished: [], not_found: [] });
+    expect(await status(timer_name)).toEqual({ timer_name, status: "cancelled", fires_at, remaining_seconds: 0 });
+    const again = await set(timer_name, 1);
+    expect(again).toMatchObject({
+      promise_id: `${promise_id}~2`,
+      status: "running",
+      note: expect.stringMatching(/^Attempt 2/),
+    });
+    expect(await status(timer_name)).toMatchObject({ fires_at: again.fires_at });
+    const { errors, results } = (await client.callTool("await_result", { job_names: [promise_id, again.promise_id] }))
+      .content;
+    expect(errors).toEqual({ [promise_id]: expect.stringMatching(/^cancelled: /) });
+    expect(results).toEqual({ [again.promise_id]: "complete" });
+    expect(await status(timer_name)).toMatchObject({ status: "complete", fires_at: again.fires_at });
+  });
+
+  test("nobody has set is not found", async () => {
+    expect(await status(`unheard of, ${kind}`)).toEqual({ timer_name: `unheard of, ${kind}`, status: "not_found" });
+  });
+
+  test("of a year is kept for a year and more", async () => {
+    const { promise_id, fires_at } = await set(`year ${kind}`, YEAR);
+    const remaining = (await status(`year ${kind}`)).remaining_seconds;
+    expect([YEAR, YEAR - 1]).toContain(remaining);
+    const promise = await stack.resonate.get(stack.namespace + promise_id);
+    expect(promise?.timeoutAt).toBeGreaterThan(Date.parse(fires_at));
+  });
+});
+
+test("a gathering is given an hour", async () => {
+  await using client = await currentClient.connect(stack.url);
+  const { args, job } = nextMonth();
+  const before = Date.now();
+  await client.callTool("weather_data", args);
+  const promise = await stack.resonate.get(stack.namespace + job);
+  expect(promise?.timeoutAt).toBeGreaterThanOrEqual(before + 3_600_000);
+  expect(promise?.timeoutAt).toBeLessThanOrEqual(Date.now() + 3_600_000);
+});

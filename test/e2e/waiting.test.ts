@@ -1,0 +1,220 @@
+import { get } from "node:http";
+import { Codec } from "@resonatehq/sdk";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { CLIENTS, currentClient, type McpClient } from "../support/clients.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { until } from "../support/process.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+/** Stands between the edge and the Resonate server, and counts. */
+let gate: Gate;
+let resonate: Resonate;
+/** Without workers: jobs settle when a test settles them. */
+let stack: Stack;
+beforeAll(async () => {
+  resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  stack = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+let timers = 0;
+/** Sets timers that nobody lets fire, and returns their job names. */
+async function pendingJobs(client: McpClient, count: number): Promise<string[]> {
+  const names = Array.from({ length: count }, () => `t${++timers}`);
+  const set = names.map((timer_name) => client.callTool("set_timer", { timer_name, seconds: 3_600 }));
+  return (await Promise.all(set)).map(({ content }) => content.promise_id);
+}
+
+const settle = (name: string, value: unknown = `result of ${name}`, server = stack) =>
+  server.resonate.call("promise.settle", {
+    id: server.namespace + name,
+    state: value instanceof Error ? "rejected" : "resolved",
+    value: new Codec().encode(value),
+  });
+
+/** The calls at the Resonate server about these names, by kind. */
+const callsAbout = (names: string[]) => {
+  const ids = new Set(names.map((name) => stack.namespace + name));
+  const calls = gate.calls.filter(({ id }) => id !== undefined && ids.has(id));
+  const byKind = Object.entries(Object.groupBy(calls, ({ kind }) => kind));
+  return Object.fromEntries(byKind.map(([kind, list = []]) => [kind, list.length]));
+};
+
+const listening = (names: string[]) =>
+  until("the edge to listen to all of the jobs", () => {
+    return (callsAbout(names)["promise.register_listener"] ?? 0) >= names.length;
+  });
+
+const results = (names: string[]) => Object.fromEntries(names.map((name) => [name, `result of ${name}`]));
+
+describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
+  let client: McpClient;
+  beforeAll(async () => {
+    client = await connect(stack.url);
+  });
+  afterAll(() => client?.close());
+  afterEach(() => gate.refuseStreams(false));
+
+  test("is told of settlements: one connection for all jobs, one listener a job, and nothing more is asked", async () => {
+    const names = await pendingJobs(client, 50);
+    const { opened } = gate.streams;
+    const answer = client.callTool("await_result", { job_names: names });
+    await listening(names);
+    await Promise.all(names.map((name) => settle(name)));
+    expect((await answer).content).toEqual({ results: results(names), errors: {}, running: [] });
+    expect(gate.streams.opened - opened).toBe(1);
+    expect(callsAbout(names)).toEqual({ "promise.create": 50, "promise.register_listener": 50 });
+    await until("the connection to be closed", () => gate.streams.open === 0);
+  });
+
+  test("reports progress as jobs settle, when asked to", async () => {
+    const names = await pendingJobs(client, 4);
+    const reports: { progress: number; total?: number | undefined; message?: string | undefined }[] = [];
+    const onprogress = (report: (typeof reports)[number]) => reports.push(report);
+    const answer = client.callTool("await_result", { job_names: names }, { onprogress });
+    await listening(names);
+    for (const [i, name] of names.entries()) {
+      await settle(name, i === 1 ? new Error("no tea") : undefined);
+      const message = `${i + 1} of 4 jobs settled`;
+      if (i < 3) await until(`the report of ${message}`, () => reports.some((report) => report.message === message));
+    }
+    const { content } = await answer;
+    expect(content.errors).toEqual({ [names[1] ?? ""]: "failed: no tea" });
+    expect(reports.length).toBeGreaterThanOrEqual(3);
+    const progress = reports.map((report) => report.progress);
+    expect(progress).toEqual([...new Set(progress)].sort((a, b) => a - b)); // each greater than the one before
+    expect(reports.every(({ progress, total = 0 }) => total === 4 && progress <= total)).toBe(true);
+  });
+
+  test("returns what there is at its time-out, and names what is still running", async () => {
+    const names = await pendingJobs(client, 3);
+    const [settled = "", ...running] = names;
+    await settle(settled);
+    const { content } = await client.callTool("await_result", { job_names: names, timeout_seconds: 1 });
+    expect(content).toEqual({ results: results([settled]), errors: {}, running });
+    await until("the connection to be closed", () => gate.streams.open === 0);
+  });
+
+  test("of jobs that are settled already, or were never started, returns at once", async () => {
+    const names = await pendingJobs(client, 3);
+    await Promise.all(names.map((name) => settle(name)));
+    const { content } = await client.callTool("await_result", { job_names: [...names, "timer_never", "order-1"] });
+    expect([content.results, Object.keys(content.errors).sort()]).toEqual([results(names), ["order-1", "timer_never"]]);
+  });
+
+  test("stops when its client goes away", async () => {
+    const names = await pendingJobs(client, 3);
+    const leaving = await connect(stack.url);
+    leaving.callTool("await_result", { job_names: names, timeout_seconds: 300 }).catch(() => {});
+    await listening(names);
+    expect(gate.streams.open).toBe(1);
+    await leaving.close();
+    await until("the edge to close its connection", () => gate.streams.open === 0, 20_000);
+  });
+
+  test("goes on over a new connection when its own is lost", async () => {
+    const names = await pendingJobs(client, 3);
+    const [before = "", during = "", after = ""] = names;
+    const answer = client.callTool("await_result", { job_names: names });
+    await listening(names);
+    await settle(before);
+    const { opened } = gate.streams;
+    gate.refuseStreams(true);
+    gate.cutStreams();
+    await settle(during); // nobody is told of it
+    await until("it to be read", () => callsAbout([during])["promise.get"] !== undefined);
+    gate.refuseStreams(false);
+    await until("a new connection", () => gate.streams.opened > opened);
+    await settle(after);
+    expect((await answer).content).toEqual({ results: results(names), errors: {}, running: [] });
+  });
+
+  test("reads when connections are refused, with pauses in between", async () => {
+    const names = await pendingJobs(client, 3);
+    const { opened } = gate.streams;
+    gate.refuseStreams(true);
+    const answer = client.callTool("await_result", { job_names: names });
+    await until("the jobs to be read twice", () => (callsAbout(names)["promise.get"] ?? 0) >= 6);
+    await Promise.all(names.map((name) => settle(name)));
+    expect((await answer).content).toEqual({ results: results(names), errors: {}, running: [] });
+    expect(gate.streams.opened).toBe(opened);
+  });
+});
+
+test("many waits at once are each answered with their own jobs", async () => {
+  const clients = await Promise.all(CLIENTS.map(({ connect }) => connect(stack.url)));
+  const names = await pendingJobs(clients[0] as McpClient, 50);
+  const waits = names.flatMap((name) => clients.map((client) => client.callTool("await_result", { job_names: name })));
+  await until("all to wait", () => gate.streams.open === 100);
+  await Promise.all(names.map((name) => settle(name)));
+  const answers = await Promise.all(waits);
+  expect(answers.map(({ content }) => content.results)).toEqual(
+    names.flatMap((name) => [results([name]), results([name])]),
+  );
+  await Promise.all(clients.map((client) => client.close()));
+});
+
+test("stops when the call is given up", async () => {
+  await using client = await currentClient.connect(stack.url);
+  const names = await pendingJobs(client, 1);
+  const given = new AbortController();
+  const answer = client.callTool("await_result", { job_names: names, timeout_seconds: 300 }, { signal: given.signal });
+  await listening(names);
+  given.abort();
+  await expect(answer).rejects.toThrow();
+  await until("the edge to close its connection", () => gate.streams.open === 0, 20_000);
+});
+
+test.concurrent("a caller that asked for progress is told while nothing happens, too; one that did not is told nothing", async () => {
+  await using client = await currentClient.connect(stack.url);
+  const [name = "", silent = ""] = await pendingJobs(client, 2);
+  const answer = fetch(stack.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "await_result", arguments: { job_names: [silent] } },
+    }),
+  });
+  const reports: number[] = [];
+  const onprogress = ({ progress }: { progress: number }) => reports.push(progress);
+  const reported = client.callTool("await_result", { job_names: [name] }, { onprogress });
+  await until("a report", () => reports.length > 0);
+  expect(reports[0]).toBeGreaterThan(0);
+  expect(reports[0]).toBeLessThan(1);
+  await Promise.all([settle(name), settle(silent)]);
+  expect((await reported).content.results).toEqual(results([name]));
+  const text = await (await answer).text();
+  expect(text).toContain(`result of ${silent}`);
+  expect(text).not.toContain("notifications/progress");
+});
+
+test.concurrent("a server that has all the connections it serves does not keep a wait from its results", async () => {
+  await using full = await startStack({ own: true, workers: 0 });
+  const streams = Array.from({ length: 1_001 }, (_, i) => {
+    const opened = Promise.withResolvers<number>();
+    get(`${full.resonate.url}/poll/others/${i}`, { agent: false }, (res) => {
+      opened.resolve(res.statusCode ?? 0);
+      res.on("error", () => {}).resume();
+    }).on("error", () => {});
+    return opened.promise;
+  });
+  expect((await Promise.all(streams)).toSorted().slice(-2)).toEqual([200, 503]);
+  await using client = await currentClient.connect(full.url);
+  const [early = "", late = ""] = await pendingJobs(client, 2);
+  await settle(early, "early", full);
+  const reading = Promise.withResolvers<void>();
+  const options = { onprogress: () => reading.resolve() };
+  const answer = client.callTool("await_result", { job_names: [early, late] }, options);
+  await reading.promise;
+  await settle(late, "late", full);
+  expect((await answer).content).toEqual({ results: { [early]: "early", [late]: "late" }, errors: {}, running: [] });
+});
