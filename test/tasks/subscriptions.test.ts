@@ -1,0 +1,199 @@
+/** `subscriptions/listen` with task ids: each change of a task, pushed. */
+import { Codec } from "@resonatehq/sdk";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Gate, startGate } from "../support/gate.ts";
+import { SEATTLE } from "../support/months.ts";
+import { until } from "../support/process.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { rpc } from "../support/rpc.ts";
+import type { Stack } from "../support/stack.ts";
+import { accept, CAPABILITIES, startTaskStack, subscribe, tasksAt, type WireTask } from "./support.ts";
+
+let resonate: Resonate;
+/** Between the edge and the Resonate server. */
+let gate: Gate;
+let stack: Stack;
+let tasks: ReturnType<typeof tasksAt>;
+beforeAll(async () => {
+  resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  stack = await startTaskStack({ resonate, bindings: { RESONATE_URL: gate.url } });
+  tasks = tasksAt(stack.url);
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+/** What does not depend on when it was asked. */
+const lasting = ({ pollIntervalMs, resultType, _meta, ...task }: WireTask) => task;
+
+const acknowledgement = (taskIds: string[]) => ({
+  jsonrpc: "2.0",
+  method: "notifications/subscriptions/acknowledged",
+  params: { notifications: { taskIds }, _meta: { "io.modelcontextprotocol/subscriptionId": "s" } },
+});
+
+const timer = (timer_name: string, seconds = 3_600) => tasks.call("timer", { timer_name, seconds });
+
+test("the acknowledgement comes first, and names just the tasks that there are", async () => {
+  const { taskId } = await timer("acknowledged");
+  const forged = `${taskId.slice(0, -2)}AA`;
+  await using subscription = await subscribe(stack.url, [forged, taskId, "timer_acknowledged", taskId]);
+  await until("the acknowledgement", () => subscription.messages.length > 0);
+  expect(subscription.messages[0]).toEqual(acknowledgement([taskId]));
+  await tasks.cancel(taskId);
+  await subscription.ended;
+  expect(subscription.messages.slice(1)).toMatchObject([
+    {
+      jsonrpc: "2.0",
+      method: "notifications/tasks",
+      params: { taskId, status: "cancelled", _meta: { "io.modelcontextprotocol/subscriptionId": "s" } },
+    },
+    { jsonrpc: "2.0", id: "s", result: { resultType: "complete" } },
+  ]);
+});
+
+describe("what is told is what tasks/get returns at that moment", () => {
+  test("a question asked, answered, and the job completed", async () => {
+    const { taskId } = await tasks.call("confirm_delete", { filename: "told" });
+    await using subscription = await subscribe(stack.url, [taskId]);
+    const asked = await subscription.told(taskId, "input_required");
+    expect(lasting(asked)).toEqual(lasting(await tasks.get(taskId)));
+    const [key = ""] = Object.keys(asked.inputRequests);
+    await tasks.update(taskId, { [key]: accept({ confirm: true }) });
+    const completed = await subscription.told(taskId, "completed");
+    expect(lasting(completed)).toEqual(lasting(await tasks.get(taskId)));
+    expect(completed.result.structuredContent.result).toBe("deleted told");
+    await subscription.ended;
+    // The answer may have been followed by the end too soon to be told apart.
+    const told = subscription.tasks().map(({ status }) => status);
+    expect(["input_required,completed", "input_required,working,completed"]).toContain(told.join());
+  });
+
+  test("of two questions one answered", async () => {
+    const { taskId } = await tasks.call("multi_input", { name: "told" });
+    await using subscription = await subscribe(stack.url, [taskId]);
+    const open = (count: number) => (task: WireTask) => Object.keys(task.inputRequests ?? {}).length === count;
+    const [first = "", second = ""] = Object.keys((await subscription.told(taskId, open(2))).inputRequests);
+    const before = subscription.tasks().length;
+    await tasks.update(taskId, { [first]: accept({ name: "Ada" }) });
+    await until("another notification", () => subscription.tasks().length > before);
+    const told = subscription.tasks().at(-1) as WireTask;
+    expect(Object.keys(told.inputRequests)).toEqual([second]);
+    expect(lasting(told)).toEqual(lasting(await tasks.get(taskId)));
+  });
+
+  test("progress, month by month", async () => {
+    stack.archive.control.inject({ fault: { kind: "slow", ms: 2_500 }, month: "2012-02" });
+    const { taskId } = await tasks.call("weather_range", { ...SEATTLE, from: "2012-01", to: "2012-02" });
+    await using subscription = await subscribe(stack.url, [taskId]);
+    const part = await subscription.told(taskId, ({ statusMessage }) => statusMessage === "1 of 2 months");
+    expect(lasting(part)).toEqual(lasting(await tasks.get(taskId)));
+    expect(part.status).toBe("working");
+    await subscription.told(taskId, "completed");
+    const messages = subscription.tasks().map(({ statusMessage }) => statusMessage);
+    expect(messages.indexOf("1 of 2 months")).toBeLessThan(messages.indexOf(undefined));
+    stack.archive.control.clear();
+  });
+
+  test.each([
+    ["completed", () => timer("told", 1)],
+    ["completed", () => tasks.call("failing_job", {})],
+    ["failed", () => tasks.call("protocol_error_job", {})],
+    ["cancelled", () => timer("told cancelled")],
+  ])("%s", async (status, start) => {
+    const { taskId } = await start();
+    await using subscription = await subscribe(stack.url, [taskId]);
+    if (status === "cancelled") await tasks.cancel(taskId);
+    const told = await subscription.told(taskId, status);
+    expect(lasting(told)).toEqual(lasting(await tasks.get(taskId)));
+    await subscription.ended;
+    expect(subscription.tasks()).toEqual([told]);
+  });
+});
+
+test("a task that has ended before is told at once", async () => {
+  const { taskId } = await timer("ended before");
+  await tasks.cancel(taskId);
+  await using subscription = await subscribe(stack.url, [taskId]);
+  await subscription.ended;
+  expect(subscription.tasks().map(lasting)).toEqual([lasting(await tasks.get(taskId))]);
+});
+
+test("a subscription to no task that there is ends at once", async () => {
+  await using subscription = await subscribe(stack.url, ["none"]);
+  await subscription.ended;
+  expect(subscription.messages).toEqual([acknowledgement([]), expect.objectContaining({ id: "s" })]);
+});
+
+test.each([[], "all", [7], Array.from({ length: 101 }, (_, n) => `task ${n}`)].map((taskIds) => ({ taskIds })))(
+  "is refused: $taskIds",
+  async (notifications) => {
+    const answer = await rpc(stack.url, "subscriptions/listen", { notifications }, { capabilities: CAPABILITIES });
+    expect(answer.error).toMatchObject({ code: -32602, message: expect.stringContaining("1 to 100 task ids") });
+  },
+);
+
+test("many tasks on one stream take one connection to the Resonate server, which ends with the stream", async () => {
+  await until("no connection", () => gate.streams.open === 0);
+  const created = await Promise.all(Array.from({ length: 30 }, (_, n) => timer(`one of many ${n}`)));
+  const ids = created.map(({ taskId }) => taskId);
+  await using subscription = await subscribe(stack.url, ids);
+  await until("the connection", () => gate.streams.open === 1);
+  await Promise.all(ids.slice(0, 29).map((taskId) => tasks.cancel(taskId)));
+  await until("all but one to be told", () => subscription.tasks().length === 29);
+  expect(gate.streams.open).toBe(1);
+  expect(new Set(subscription.tasks().map(({ taskId }) => taskId))).toEqual(new Set(ids.slice(0, 29)));
+  await tasks.cancel(ids[29] as string);
+  await subscription.ended;
+  await until("the connection to be closed", () => gate.streams.open === 0);
+});
+
+test("a client that leaves leaves no connection behind", async () => {
+  const { taskId } = await timer("left");
+  const subscription = await subscribe(stack.url, [taskId]);
+  await until("the connection", () => gate.streams.open === 1);
+  subscription.leave();
+  await until("the connection to be closed", () => gate.streams.open === 0);
+});
+
+test("two clients are told of the same task", async () => {
+  const { taskId } = await timer("two clients");
+  await using one = await subscribe(stack.url, [taskId]);
+  await using other = await subscribe(stack.url, [taskId]);
+  await until("both connections", () => gate.streams.open === 2);
+  await tasks.cancel(taskId);
+  expect(await one.told(taskId, "cancelled")).toEqual(await other.told(taskId, "cancelled"));
+});
+
+describe("a change while the connection to the Resonate server is", () => {
+  test("lost: is told when it is back", async () => {
+    const { taskId } = await timer("lost");
+    const { taskId: later } = await timer("lost, later");
+    await using subscription = await subscribe(stack.url, [taskId, later]);
+    await until("the connection", () => gate.streams.open === 1);
+    gate.refuseStreams(true);
+    gate.cutStreams();
+    await tasks.cancel(taskId);
+    gate.refuseStreams(false);
+    await subscription.told(taskId, "cancelled");
+    await tasks.cancel(later);
+    await subscription.told(later, "cancelled");
+  });
+
+  test("down altogether, in the middle of a question: is told when it is back", async () => {
+    const { taskId } = await tasks.call("confirm_delete", { filename: "outage" });
+    await using subscription = await subscribe(stack.url, [taskId]);
+    await subscription.told(taskId, "input_required");
+    await gate.close();
+    // Answered through an edge that still reaches the server.
+    const job = `${stack.namespace}confirm_delete_outage`;
+    const value = new Codec().encode(accept({ confirm: true }));
+    await resonate.call("promise.settle", { id: `${job}:0`, state: "resolved", value });
+    await resonate.settled(job);
+    await gate.open();
+    expect((await subscription.told(taskId, "completed")).result.structuredContent.result).toBe("deleted outage");
+  });
+});
