@@ -1,0 +1,125 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { awaitSettled } from "../../functions/await.ts";
+import { timer } from "../../functions/jobs/index.ts";
+import { ResonateUnavailable } from "../../functions/resonate/store.ts";
+import { until } from "../support/process.ts";
+import { type Scene, startScene } from "./support.ts";
+
+let the: Scene;
+beforeAll(async () => {
+  the = await startScene();
+});
+afterAll(() => the?.[Symbol.asyncDispose]());
+afterEach(() => {
+  the.gate.refuseStreams(false);
+  for (const kind of ["promise.get", "promise.register_listener"]) the.gate.release(kind);
+});
+
+let jobs = 0;
+const fires_at = new Date(Date.now() + 3_600_000).toISOString();
+
+async function pendingJobs(count: number): Promise<string[]> {
+  const timers = Array.from({ length: count }, () => ({ timer_name: `t${++jobs}`, fires_at }));
+  const names = timers.map((args) => timer.name(args));
+  await Promise.all(timers.map((args, i) => the.store.create(timer, names[i] ?? "", args, Date.now())));
+  return names;
+}
+
+const settle = (name: string) =>
+  the.resonate.call("promise.settle", { id: the.namespace + name, state: "resolved", value: {} });
+
+/** A wait; `settled` fills as it goes on. */
+function wait(names: string[], { timeout = 20_000, signal = new AbortController().signal, store = the.store } = {}) {
+  const settled: [string, string | undefined][] = [];
+  const pending = awaitSettled(store, names, {
+    timeout,
+    signal,
+    onSettled: (name, promise) => settled.push([name, promise?.state]),
+  });
+  return { settled, pending };
+}
+
+/** Calls of a kind so far. */
+const calls = (kind: string) => the.gate.calls.filter((call) => call.kind === kind).length;
+
+test("each name is reported once, whichever way it was learnt, also one that there is none of", async () => {
+  const [first = "", second = ""] = await pendingJobs(2);
+  await settle(first);
+  const before = calls("promise.register_listener");
+  const { settled, pending } = wait([first, second, "timer_none", "order-1"]);
+  await until("the wait to listen", () => calls("promise.register_listener") === before + 3);
+  await settle(second);
+  expect(await pending).toEqual([]);
+  expect(settled.toSorted()).toEqual([
+    ["order-1", undefined],
+    ["timer_none", undefined],
+    [first, "resolved"],
+    [second, "resolved"],
+  ]);
+});
+
+test("the caller's leaving ends it quietly", async () => {
+  const names = await pendingJobs(1);
+  const leaving = new AbortController();
+  const before = calls("promise.register_listener");
+  const { settled, pending } = wait(names, { signal: leaving.signal });
+  await until("the wait to listen", () => calls("promise.register_listener") > before);
+  leaving.abort();
+  expect([await pending, settled]).toEqual([names, []]);
+  await until("its connection to be closed", () => the.gate.streams.open === 0);
+});
+
+test("a caller that has left already costs the server nothing", async () => {
+  const names = await pendingJobs(1);
+  const before = [the.gate.calls.length, the.gate.streams.opened];
+  expect(await wait(names, { signal: AbortSignal.abort() }).pending).toEqual(names);
+  expect([the.gate.calls.length, the.gate.streams.opened]).toEqual(before);
+});
+
+describe("a server", () => {
+  test("that cannot be reached fails the wait at once", async () => {
+    const store = the.storeAt("http://127.0.0.1:9"); // the discard port: nothing listens
+    await expect(wait(["timer_tea"], { store }).pending).rejects.toThrow(ResonateUnavailable);
+  });
+
+  test("that stops answering at the end of the wait is no failure when it answered before", async () => {
+    const names = await pendingJobs(1);
+    the.gate.refuseStreams(true);
+    const before = calls("promise.get");
+    const { pending } = wait(names, { timeout: 2_000 });
+    await until("a first read", () => calls("promise.get") > before);
+    await the.gate.hold("promise.get"); // the second one is never answered
+    expect(await pending).toEqual(names);
+  });
+
+  test("that answers nothing at all is one when the time is up", async () => {
+    const names = await pendingJobs(1);
+    for (const kind of ["promise.register_listener", "promise.get"]) void the.gate.hold(kind);
+    await expect(wait(names, { timeout: 500 }).pending).rejects.toThrow(ResonateUnavailable);
+  });
+
+  test("that goes away and does not come back is one when the time is up", async () => {
+    const names = await pendingJobs(1);
+    const before = calls("promise.register_listener");
+    const { pending } = wait(names, { timeout: 1_500 });
+    await until("the wait to listen", () => calls("promise.register_listener") > before);
+    await the.gate.close();
+    await expect(pending).rejects.toThrow(ResonateUnavailable);
+    await the.gate.open();
+  });
+
+  test("that loses connections again and again is connected to again and again", async () => {
+    const names = await pendingJobs(2);
+    const [first = "", second = ""] = names;
+    const { settled, pending } = wait(names);
+    const { opened } = the.gate.streams;
+    for (let lost = 1; lost <= 3; lost++) {
+      await until("a connection", () => the.gate.streams.opened >= opened + lost && the.gate.streams.open === 1);
+      if (lost === 2) await settle(first);
+      the.gate.cutStreams();
+    }
+    await settle(second);
+    expect(await pending).toEqual([]);
+    expect(settled.map(([name]) => name)).toEqual([first, second]);
+  });
+});

@@ -1,0 +1,53 @@
+import { describe, expect, test, vi } from "vitest";
+import { createApp } from "../../functions/app.ts";
+import { readConfig } from "../../functions/config.ts";
+
+const MINIMAL = { RESONATE_URL: "http://127.0.0.1:9" };
+
+describe("bindings", () => {
+  test("have defaults but for the Resonate server's address", () => {
+    expect(readConfig(MINIMAL)).toEqual({ ...MINIMAL, RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" });
+  });
+
+  test.each([
+    [{}, "RESONATE_URL"],
+    [{ RESONATE_URL: "127.0.0.1:8001" }, "RESONATE_URL"],
+    [{ RESONATE_URL: "ftp://127.0.0.1" }, "RESONATE_URL"],
+    [{ ...MINIMAL, RESONATE_GROUP: "default" }, "RESONATE_GROUP"],
+    [{ ...MINIMAL, RESONATE_GROUP: "a@b" }, "RESONATE_GROUP"],
+    [{ ...MINIMAL, RESONATE_NAMESPACE: "a:b" }, "RESONATE_NAMESPACE"],
+    [{ ...MINIMAL, RESONATE_NAMESPACE: "a~" }, "RESONATE_NAMESPACE"],
+    [{ ...MINIMAL, TASK_KEY: "short" }, "TASK_KEY"],
+  ])("%j are refused, by name", (env, name) => {
+    expect(() => readConfig(env)).toThrow(name);
+  });
+});
+
+describe("an edge", () => {
+  const app = createApp({ jobs: [], tools: [] });
+
+  test("that is misconfigured says so, in its log too, but for its health", async () => {
+    using log = vi.spyOn(console, "error").mockImplementation(() => {});
+    for (const path of ["/mcp", "/ready"]) {
+      const response = await app.request(path, { method: "GET" }, { RESONATE_URL: "nonsense" });
+      expect([response.status, await response.json()]).toEqual([
+        500,
+        { error: expect.stringMatching(/misconfigured.*RESONATE_URL/) },
+      ]);
+    }
+    expect(log).toHaveBeenCalledWith(expect.stringMatching(/^\{"level":"error".*RESONATE_URL/));
+    expect((await app.request("/health", {}, {})).status).toBe(200);
+  });
+
+  test.each([
+    [undefined, "edge.example", 503],
+    ["edge.example", "edge.example", 503],
+    ["edge.example", "evil.example", 403],
+    ["127.0.0.1, localhost", "localhost:8787", 503],
+    ["127.0.0.1, localhost", "evil.example", 403],
+  ])("with ALLOWED_HOSTS %s, addressed as %s, answers %i", async (hosts, host, status) => {
+    const env = { ...MINIMAL, ...(hosts !== undefined && { ALLOWED_HOSTS: hosts }) };
+    const response = await app.request(`http://${host}/ready`, { headers: { host } }, env);
+    expect(response.status).toBe(status); // 503: let through, to a Resonate server that is not there
+  });
+});

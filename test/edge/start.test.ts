@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { timer, withGeneration } from "../../functions/jobs/index.ts";
+import { newestGeneration, startJob } from "../../functions/start.ts";
+import { type Scene, startScene } from "./support.ts";
+
+let the: Scene;
+beforeAll(async () => {
+  the = await startScene();
+});
+afterAll(() => the?.[Symbol.asyncDispose]());
+
+let jobs = 0;
+const now = Date.now();
+const fires_at = new Date(now + 3_600_000).toISOString();
+const nextTimer = () => ({ timer_name: `t${++jobs}`, fires_at });
+type Args = ReturnType<typeof nextTimer>;
+
+/** A job whose first `ended` generations ended without a result, and whose next one, if `last` says so, did not. */
+async function history(args: Args, ended: number, last?: "pending" | "resolved") {
+  const base = timer.name(args);
+  for (let n = 1; n <= ended; n++) {
+    const name = withGeneration(base, n);
+    await the.store.create(timer, name, args, now);
+    await the.store.cancel(name);
+  }
+  if (!last) return;
+  const id = the.namespace + withGeneration(base, ended + 1);
+  await the.store.create(timer, withGeneration(base, ended + 1), args, now);
+  if (last === "resolved") await the.resonate.call("promise.settle", { id, state: "resolved", value: {} });
+}
+
+/** Runs `work` and returns what it gave, with the calls it made. */
+async function counted<T>(work: () => Promise<T>) {
+  const before = the.gate.calls.length;
+  const result = await work();
+  return { result, calls: the.gate.calls.slice(before).map(({ kind }) => kind) };
+}
+
+describe("a start is one call", () => {
+  test.each([
+    ["new", 0, undefined],
+    ["running", 0, "pending"],
+    ["complete", 0, "resolved"],
+  ] as const)("of a job that is %s", async (_what, ended, last) => {
+    const args = nextTimer();
+    await history(args, ended, last);
+    const { result, calls } = await counted(() => startJob(the.store, timer, args, now));
+    expect([result.name, calls]).toEqual([timer.name(args), ["promise.create"]]);
+  });
+});
+
+describe("of a job with generations that ended without a result,", () => {
+  test.each(
+    [1, 2, 3, 4, 5, 7, 8, 9, 20, 33].flatMap((ended) => [
+      { ended, last: undefined },
+      { ended, last: "pending" as const },
+      { ended, last: "resolved" as const },
+    ]),
+  )("$ended of them and then one $last, the right one is found, in few reads", async ({ ended, last }) => {
+    const args = nextTimer();
+    await history(args, ended, last);
+    const { result, calls } = await counted(() => startJob(the.store, timer, args, now));
+    expect(result.name).toBe(withGeneration(timer.name(args), ended + 1));
+    expect(result.state).toBe(last ?? "pending");
+    expect(calls.filter((kind) => kind === "promise.get").length).toBeLessThanOrEqual(2 * Math.log2(ended) + 2);
+    expect(calls.filter((kind) => kind === "promise.create").length).toBe(last ? 1 : 2);
+
+    const first = (await the.store.get(timer.name(args))) ?? expect.fail("the first generation is there");
+    const newest = await newestGeneration(the.store, timer.name(args), first);
+    expect([newest.generation, newest.promise.name]).toEqual([ended + 1, result.name]);
+  });
+
+  test("20 restarts at once are one", async () => {
+    const args = nextTimer();
+    await history(args, 3);
+    const starts = await Promise.all(Array.from({ length: 20 }, () => startJob(the.store, timer, args, now)));
+    expect(new Set(starts.map(({ name }) => name))).toEqual(new Set([`${timer.name(args)}~4`]));
+  });
+});
