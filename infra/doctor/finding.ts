@@ -1,0 +1,84 @@
+/** What one check found, and for what is wrong, what to do. */
+export interface Finding {
+  /** What was checked, in a word or two. */
+  check: string;
+  status: "ok" | "warning" | "failed" | "skipped";
+  detail: string;
+  fix?: string;
+}
+
+export const ok = (check: string, detail: string): Finding => ({ check, status: "ok", detail });
+export const skipped = (check: string, detail: string): Finding => ({ check, status: "skipped", detail });
+export const warning = (check: string, detail: string, fix: string): Finding => ({
+  check,
+  status: "warning",
+  detail,
+  fix,
+});
+export const failed = (check: string, detail: string, fix: string): Finding => ({
+  check,
+  status: "failed",
+  detail,
+  fix,
+});
+
+/** An answer to a request, or why there is none. `text` is cut at 1000 characters. */
+export type Answer =
+  | { status: number; headers: Headers; text: string; skew: number | undefined }
+  | { status: undefined; reason: string };
+
+const TIMEOUT = 10_000;
+
+/** Makes a request and reads its answer; never rejects. Redirects are not followed. */
+export async function ask(url: string | URL, init: RequestInit = {}): Promise<Answer> {
+  const asked = Date.now();
+  try {
+    const response = await fetch(url, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT), ...init });
+    const answered = Date.now();
+    const text = (await response.text()).slice(0, 1_000);
+    const date = Date.parse(response.headers.get("Date") ?? "");
+    // The header counts whole seconds.
+    const skew = Number.isNaN(date) ? undefined : date + 500 - (asked + answered) / 2;
+    return { status: response.status, headers: response.headers, text, skew };
+  } catch (error) {
+    return { status: undefined, reason: whyNot(error) };
+  }
+}
+
+/** Why a request got no answer, in a few words. */
+export function whyNot(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === "TimeoutError") return `no answer within ${TIMEOUT / 1_000} s`;
+  const { cause } = error;
+  if (!(cause instanceof Error)) return error.message;
+  return "code" in cause && typeof cause.code === "string" ? cause.code : cause.message;
+}
+
+/** The field `name` of a JSON object, or undefined. */
+export function field(text: string, name: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The most that two clocks may differ, in milliseconds: tokens are checked with a minute of tolerance. */
+const TOLERANCE = 30_000;
+
+/** Whether the clock behind an answer and this machine's agree. */
+export function checkClock(check: string, answer: Answer): Finding {
+  if (answer.status === undefined || answer.skew === undefined) return skipped(check, "the answer has no date");
+  const seconds = Math.round(answer.skew / 1_000);
+  if (Math.abs(answer.skew) <= TOLERANCE) return ok(check, "agrees with this machine's");
+  return failed(
+    check,
+    `${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"} this machine's`,
+    "Set the clock that is wrong, by NTP: with clocks apart, valid tokens are refused and timers fire early or late.",
+  );
+}
+
+export function isLoopback({ hostname }: URL): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
+}

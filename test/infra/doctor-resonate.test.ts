@@ -1,0 +1,133 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { checkResonate } from "../../infra/doctor/resonate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { nowhere, of, serve } from "./doctor.ts";
+import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
+
+let guarded: ProtectedResonate;
+let open: Resonate;
+beforeAll(async () => {
+  [guarded, open] = await Promise.all([startProtectedResonate(), startResonate({ own: true })]);
+});
+afterAll(async () => {
+  await guarded?.[Symbol.asyncDispose]();
+  await open?.[Symbol.asyncDispose]();
+});
+
+describe.concurrent("the Resonate server", () => {
+  const check = (url: string | URL, token?: string, namespace = "prod/") =>
+    checkResonate({ url: new URL(url), token, namespace });
+
+  test("that requires tokens is as it should be", async () => {
+    const findings = await check(guarded.url, await guarded.token({ prefix: "prod/" }));
+    expect(findings.filter(({ status }) => status !== "ok" && status !== "skipped")).toEqual([]);
+    expect(of(findings, "Resonate token").detail).toMatch(/^for prod\/, until \d{4}-/);
+  });
+
+  test("that is not there", async () => {
+    expect(of(await check(await nowhere()), "Resonate")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("RESONATE_URL"),
+    });
+  });
+
+  test("that speaks another version of the protocol", async () => {
+    const data = "Unsupported protocol version '2026-04-01', supported versions: [\"2027-01-01\"]";
+    using other = await serve((_req, res) =>
+      res.writeHead(400).end(JSON.stringify({ kind: "promise.get", head: { status: 400 }, data })),
+    );
+    expect(await check(other.url)).toEqual([
+      { check: "Resonate", status: "failed", detail: data, fix: expect.stringContaining("compose.yaml") },
+    ]);
+  });
+
+  test("that is something else, or too old to know the protocol", async () => {
+    using other = await serve((_req, res) => res.writeHead(404).end("404 page not found"));
+    expect(of(await check(other.url), "Resonate")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("no Resonate"),
+    });
+  });
+
+  test("that takes calls without a token", async () => {
+    const findings = await check(open.url, await guarded.token({ prefix: "prod/" }));
+    expect(of(findings, "Resonate's protection")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("PUBLICKEY"),
+    });
+  });
+
+  const day = 86_400;
+  const now = () => Math.floor(Date.now() / 1_000);
+
+  test("refuses a token that has expired", async () => {
+    const findings = await check(guarded.url, await guarded.token({ prefix: "prod/", exp: now() - day }));
+    expect(of(findings, "Resonate token")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("npm run keys"),
+    });
+    expect(of(findings, "Resonate access").status).toBe("failed");
+  });
+
+  test("refuses a token of another key", async () => {
+    await using other = await startProtectedResonate();
+    const findings = await check(guarded.url, await other.token({ prefix: "prod/" }));
+    expect(of(findings, "Resonate access")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("public.pem"),
+    });
+  });
+
+  test("does not open another namespace to a token", async () => {
+    const findings = await check(guarded.url, await guarded.token({ prefix: "test/" }));
+    expect(of(findings, "Resonate token").detail).toBe("is for the namespace test/, not prod/");
+    expect(of(findings, "Resonate access")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("RESONATE_NAMESPACE"),
+    });
+  });
+
+  test.each([
+    ["expires soon", { prefix: "prod/", exp: now() + 3 * day }],
+    ["opens every namespace", { prefix: "" }],
+    ["opens every namespace", { prefix: "prod/", role: "admin" }],
+  ])("warns of a token that %s", async (what, claims) => {
+    const finding = of(await check(guarded.url, await guarded.token(claims)), "Resonate token");
+    expect(finding.status).toBe("warning");
+    expect(finding.detail.startsWith(what === "expires soon" ? "expires on" : what)).toBe(true);
+  });
+
+  test("cannot use a token that is none", async () => {
+    const findings = await check(guarded.url, randomBytes(16).toString("hex"));
+    expect(of(findings, "Resonate token").detail).toBe("is not a JSON Web Token");
+  });
+
+  test.each([
+    ["has no room for another connection", 503, "MAX_CONNECTIONS"],
+    ["is behind a proxy that does not pass on /poll", 404, "/poll"],
+  ])("that %s", async (_what, status, fix) => {
+    using before = await serve(async (req, res) => {
+      if (req.url?.startsWith("/poll")) return res.writeHead(status).end();
+      const body = await new Response(req as never).text();
+      const answer = await fetch(guarded.url, { method: "POST", body });
+      return res.writeHead(answer.status).end(await answer.text());
+    });
+    const findings = await check(before.url, await guarded.token({ prefix: "prod/" }));
+    expect(of(findings, "Resonate's messages")).toMatchObject({ status: "failed", fix: expect.stringContaining(fix) });
+    expect(of(findings, "Resonate access").status).toBe("ok");
+  });
+
+  test("behind a proxy that holds its messages back", async () => {
+    using before = await serve(async (req, res) => {
+      if (req.url?.startsWith("/poll")) return; // no header before the first message, which does not come
+      const answer = await fetch(guarded.url, { method: "POST", body: await new Response(req as never).text() });
+      res.writeHead(answer.status).end(await answer.text());
+    });
+    const findings = await check(before.url, await guarded.token({ prefix: "prod/" }));
+    expect(of(findings, "Resonate's messages")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("buffering"),
+    });
+  });
+});

@@ -1,0 +1,259 @@
+import { getRequestListener } from "@hono/node-server";
+import { Hono } from "hono";
+import { proxy } from "hono/proxy";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { checkAuth, checkEdge, checkReady } from "../../infra/doctor/edge.ts";
+import type { Finding } from "../../infra/doctor/finding.ts";
+import { checkMcp } from "../../infra/doctor/mcp.ts";
+import { checkWorker } from "../../infra/doctor/worker.ts";
+import { startEdge } from "../../infra/edge.ts";
+import { startGate } from "../support/gate.ts";
+import { run, until } from "../support/process.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { startWorker } from "../support/worker.ts";
+import { nowhere, of, serve } from "./doctor.ts";
+
+vi.setConfig({ testTimeout: 40_000, maxConcurrency: 6 });
+
+let stack: Stack;
+beforeAll(async () => {
+  stack = await startStack({ own: true });
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+async function doctor(args: string[], env: Record<string, string> = {}) {
+  const program = run("infra/doctor/main.ts", { args, env: { RESONATE_URL: "", RESONATE_TOKEN: "", ...env } });
+  const { exitCode } = await program.exited;
+  return { exitCode, output: program.output() };
+}
+
+describe.concurrent("a healthy stack", () => {
+  test("passes every check, and the exit code says so", async () => {
+    const healthUrl = stack.workers[0]?.process.healthUrl ?? "";
+    const { RESONATE_URL = "" } = stack.resonate.env;
+    const args = ["--url", stack.origin, "--worker-url", healthUrl, "--json"];
+    const { exitCode, output } = await doctor(args, { RESONATE_URL, RESONATE_NAMESPACE: stack.namespace });
+    const { healthy, findings } = JSON.parse(output) as { healthy: boolean; findings: Finding[] };
+    expect(findings.filter(({ status }) => status !== "ok")).toEqual([
+      // What serves the edge here sends no Date header.
+      { check: "edge's clock", status: "skipped", detail: "the answer has no date" },
+    ]);
+    expect(findings.map(({ check }) => check)).toEqual(
+      expect.arrayContaining([
+        "edge",
+        "edge to Resonate",
+        "authentication",
+        "MCP",
+        "one-second timer",
+        "Resonate",
+        "worker",
+      ]),
+    );
+    expect([exitCode, healthy]).toEqual([0, true]);
+  });
+
+  test("is told for reading, with what was not looked at", async () => {
+    const { exitCode, output } = await doctor(["--url", stack.origin]);
+    expect(exitCode).toBe(0);
+    expect(output).toMatch(/^ok +one-second timer +came through in \d+\.\d s$/m);
+    expect(output).toMatch(/^skipped +worker +give --worker-url/m);
+    expect(output).toContain("Nothing has failed");
+  });
+});
+
+describe.concurrent("arguments", () => {
+  test.each([
+    ["no address", []],
+    ["an unknown mode", ["--url", "https://example.org", "--auth", "basic"]],
+  ])("with %s are refused", async (_what, args) => {
+    const { exitCode, output } = await doctor(args);
+    expect([exitCode, output]).toEqual([2, expect.stringContaining("Usage: npm run doctor")]);
+  });
+});
+
+describe.concurrent("the edge", () => {
+  test("that is not there", async () => {
+    const url = await nowhere();
+    const { exitCode, output } = await doctor(["--url", url.href]);
+    expect(exitCode).toBe(1);
+    expect(output).toMatch(/^FAILED +edge +http:\S+ cannot be reached: ECONNREFUSED\n +→ .*npm run deploy/m);
+    expect(output).toMatch(/^skipped +MCP/m);
+  });
+
+  test("that is something else", async () => {
+    using other = await serve((_req, res) => res.writeHead(200).end("<html>"));
+    expect(of(await checkEdge(other.url), "edge")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("/mcp"),
+    });
+  });
+
+  test("whose configuration is wrong names the variable", async () => {
+    await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL: "resonate" } });
+    const findings = [...(await checkEdge(new URL(edge.url))), await checkReady(new URL(edge.url))];
+    const failures = findings.filter(({ status }) => status === "failed");
+    expect(failures[0]?.detail).toContain("RESONATE_URL");
+    expect(failures[0]?.fix).toContain("edge.env");
+  });
+
+  test("that cannot reach Resonate", async () => {
+    const { href } = await nowhere();
+    await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL: href, AUTH_MODE: "none" } });
+    const url = new URL(edge.url);
+    expect(await checkReady(url)).toMatchObject({ status: "failed", fix: expect.stringContaining("RESONATE_URL") });
+    const findings = await checkMcp({ url: new URL("/mcp", url), token: undefined, wait: 1 });
+    expect(of(findings, "MCP").status).toBe("ok");
+    expect(of(findings, "one-second timer")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("Resonate"),
+    });
+  });
+
+  test.each([
+    ["ahead of", 90_000],
+    ["behind", -90_000],
+  ])("whose clock is %s ours", async (words, ms) => {
+    using late = await serve((_req, res) =>
+      res.writeHead(200, { Date: new Date(Date.now() + ms).toUTCString() }).end('{"status":"ok"}'),
+    );
+    const finding = of(await checkEdge(late.url), "edge's clock");
+    expect(finding).toMatchObject({ status: "failed", fix: expect.stringContaining("NTP") });
+    expect(finding.detail).toMatch(new RegExp(`^(89|90|91) s ${words}`));
+  });
+
+  test("behind which no worker runs", async () => {
+    const bindings = { ...stack.resonate.env, RESONATE_NAMESPACE: "idle/", RESONATE_GROUP: "idle", AUTH_MODE: "none" };
+    await using edge = await startEdge({ port: 0, bindings });
+    const findings = await checkMcp({ url: new URL("/mcp", edge.url), token: undefined, wait: 2 });
+    const finding = of(findings, "one-second timer");
+    expect(finding).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("no worker"),
+      fix: expect.stringContaining("RESONATE_GROUP"),
+    });
+  });
+});
+
+describe.concurrent("authentication", () => {
+  /** The edge behind one that demands the token `secret`, with a challenge and metadata as given. */
+  async function front({
+    challenge,
+    documents = {},
+  }: {
+    challenge: string;
+    documents?: Record<string, (self: URL) => unknown>;
+  }) {
+    const app = new Hono();
+    let self = new URL("http://127.0.0.1");
+    for (const [path, document] of Object.entries(documents)) app.get(path, (c) => c.json(document(self) as object));
+    app.all("*", async (c) => {
+      if (c.req.header("Authorization") === "Bearer secret")
+        return proxy(new URL(c.req.path, stack.origin), { raw: c.req.raw });
+      return c.json({ error: "invalid_token" }, 401, { "WWW-Authenticate": challenge.replace("SELF", self.origin) });
+    });
+    const server = await serve(getRequestListener(app.fetch));
+    self = server.url;
+    return server;
+  }
+
+  const RESOURCE = "/.well-known/oauth-protected-resource/mcp";
+  const oauth = `Bearer resource_metadata="SELF${RESOURCE}"`;
+  const resource = (self: URL) => ({ resource: `${self.origin}/mcp`, authorization_servers: [`${self.origin}/`] });
+  const issuer = (self: URL) => ({ issuer: `${self.origin}/` });
+
+  test("that is missing is a fault where a token was to be demanded", async () => {
+    expect(await checkAuth(new URL(stack.origin), "bearer")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("everyone"),
+      fix: expect.stringContaining("AUTH_MODE"),
+    });
+  });
+
+  test("by static tokens: is as expected, and a good token goes through", async () => {
+    using edge = await front({ challenge: "Bearer" });
+    expect((await checkAuth(edge.url, "bearer")).status).toBe("ok");
+    expect((await checkAuth(edge.url, undefined)).status).toBe("ok");
+    expect((await checkAuth(edge.url, "none")).status).toBe("failed");
+    expect((await checkAuth(edge.url, "oauth")).status).toBe("failed");
+    const url = new URL("/mcp", edge.url);
+    expect(of(await checkMcp({ url, token: "secret", wait: 20 }), "one-second timer").status).toBe("ok");
+    expect(of(await checkMcp({ url, token: "wrong", wait: 20 }), "MCP")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("BEARER_TOKENS"),
+    });
+    expect(of(await checkMcp({ url, token: undefined, wait: 20 }), "MCP").status).toBe("skipped");
+  });
+
+  test("by OAuth: is followed to the authorization server", async () => {
+    const documents = { [RESOURCE]: resource, "/.well-known/openid-configuration": issuer };
+    using edge = await front({ challenge: oauth, documents });
+    expect(await checkAuth(edge.url, "oauth")).toMatchObject({
+      status: "ok",
+      detail: expect.stringContaining(edge.url.origin),
+    });
+    expect((await checkAuth(edge.url, "bearer")).status).toBe("failed");
+  });
+
+  test.each([
+    ["metadata is not there", {}],
+    ["metadata is about another resource", { [RESOURCE]: () => ({ resource: "https://example.org/mcp" }) }],
+    ["metadata names no authorization server", { [RESOURCE]: (self: URL) => ({ resource: self.href }) }],
+    ["authorization server is not there", { [RESOURCE]: resource }],
+    [
+      "authorization server calls itself something else",
+      { [RESOURCE]: resource, "/.well-known/oauth-authorization-server": () => ({ issuer: "https://example.org" }) },
+    ],
+  ])("by OAuth, whose %s", async (_what, documents) => {
+    using edge = await front({ challenge: oauth, documents });
+    expect(await checkAuth(edge.url, "oauth")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("OAUTH_ISSUER"),
+    });
+  });
+});
+
+describe.concurrent("the worker", () => {
+  test("that is not there", async () => {
+    expect(of(await checkWorker(await nowhere()), "worker")).toMatchObject({
+      status: "failed",
+      fix: expect.stringContaining("8081"),
+    });
+  });
+
+  test("that is something else", async () => {
+    const { detail } = of(await checkWorker(new URL(stack.origin)), "worker");
+    expect(detail).toMatch(/^something else answers/);
+  });
+
+  test("that lost its connection to Resonate", async () => {
+    await using gate = await startGate(stack.resonate.url);
+    await using worker = await startWorker({ RESONATE_URL: gate.url, RESONATE_GROUP: "lonely" });
+    await gate.close();
+    const check = async () => of(await checkWorker(new URL(worker.healthUrl)), "worker");
+    await until("the loss to be seen", async () => (await check()).status === "failed");
+    expect(await check()).toMatchObject({
+      detail: expect.stringContaining("not connected"),
+      fix: expect.stringContaining("RESONATE_URL"),
+    });
+  });
+
+  test("that is stopping", async () => {
+    await using worker = await startWorker({
+      ...stack.resonate.env,
+      RESONATE_GROUP: "leaving",
+      RESONATE_NAMESPACE: "leaving/",
+      WEATHER_API_URL: stack.archive.url,
+    });
+    // A job that asks and asks keeps it from ending at once.
+    const month = { latitude: 47.6, longitude: -122.3, year: 2014, month: 1 };
+    stack.archive.control.inject({ fault: { kind: "hang" }, month: "2014-01" });
+    const id = "leaving/weather_data_47.6_-122.3_2014_1";
+    await stack.resonate.start({ id, func: "weather_data", args: month, group: "leaving" });
+    await worker.said("weather_data_47.6_-122.3_2014_1", "job started");
+    worker.signal("SIGTERM");
+    await until(
+      "it to say so",
+      async () => of(await checkWorker(new URL(worker.healthUrl)), "worker").status === "warning",
+    );
+  });
+});

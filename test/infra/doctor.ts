@@ -1,0 +1,24 @@
+import { createServer, type RequestListener } from "node:http";
+import getPort from "get-port";
+import type { Finding } from "../../infra/doctor/finding.ts";
+
+/** A server of the test's own on a free port, for what no part of the product does by itself. */
+export async function serve(listener: RequestListener) {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return {
+    url: new URL(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`),
+    [Symbol.dispose]: () => void server.close().closeAllConnections(),
+  };
+}
+
+/** An address where nothing listens. */
+export const nowhere = async () => new URL(`http://127.0.0.1:${await getPort()}`);
+
+/** The finding of one check. */
+export function of(findings: Finding | Finding[], check: string): Finding {
+  const found = [findings].flat().find((finding) => finding.check === check);
+  if (!found) throw new Error(`nothing was found about ${check}: ${JSON.stringify(findings)}`);
+  return found;
+}
