@@ -1,6 +1,40 @@
-/** One structured line, collected by Workers Logs (`console` is how a Worker logs). */
-export function logError(message: string, error: unknown): void {
-  const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  // biome-ignore lint/suspicious/noConsole: the platform's log
-  console.error(JSON.stringify({ level: "error", msg: message, error: detail }));
+/** Structured lines, collected by Workers Logs (`console` is how a Worker logs). */
+import * as z from "zod";
+
+const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+export const LogLevel = z.enum(LEVELS);
+export type LogLevel = z.infer<typeof LogLevel>;
+
+export class Log {
+  readonly #least: number;
+
+  /** Writes what is of `level` or more serious. */
+  constructor(level: LogLevel) {
+    this.#least = LEVELS.indexOf(level);
+  }
+
+  info(message: string, fields: object): void {
+    this.#write("info", message, fields);
+  }
+
+  warn(message: string, fields: object): void {
+    this.#write("warn", message, fields);
+  }
+
+  error(message: string, fields: object): void {
+    this.#write("error", message, fields);
+  }
+
+  #write(level: "info" | "warn" | "error", message: string, fields: object): void {
+    if (LEVELS.indexOf(level) < this.#least) return;
+    // biome-ignore lint/suspicious/noConsole: the platform's log
+    console[level](JSON.stringify({ level, time: new Date().toISOString(), msg: message, ...fields }));
+  }
+}
+
+/** What kind of error it is and where it arose; its message could hold an argument or what an upstream server wrote. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const frames = error.stack?.split("\n").filter((line) => /^\s+at /.test(line)) ?? [];
+  return [error.name, ...frames.slice(0, 5).map((line) => line.trim())].join(" ");
 }

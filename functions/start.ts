@@ -20,6 +20,7 @@ export async function startJob<Args>(
   const first = await store.create(job, base, args, now);
   if (!endedWithoutResult(first)) return first;
   let { generation, promise } = await newestGeneration(store, base, first);
+  if (!endedWithoutResult(promise)) promise = await store.join(promise);
   while (endedWithoutResult(promise)) {
     generation += 1;
     promise = await store.create(job, withGeneration(base, generation), args, now);

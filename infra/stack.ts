@@ -9,6 +9,13 @@ import { taskKey } from "./task-key.ts";
 const ROOT = join(import.meta.dirname, "..");
 const OPEN_METEO = "https://archive-api.open-meteo.com/v1/archive";
 
+/** What the edge takes over from the environment as it is. */
+const EDGE_ENVIRONMENT = [
+  ...["RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "LOG_LEVEL"],
+  ...["OAUTH_ISSUER", "OAUTH_JWKS_URL", "OAUTH_AUDIENCE", "OAUTH_SCOPES", "BEARER_TOKENS"],
+  ...["CORS_ORIGINS", "RATE_LIMIT", "MAX_JOBS"],
+];
+
 /** How long each kind of process may take to end after SIGTERM, in milliseconds. */
 const GRACE = { worker: 6_000, other: 3_000 };
 /** How long running jobs may go on after SIGTERM: short, as they continue at the next start. In seconds. */
@@ -31,8 +38,7 @@ export interface Stack {
 /** `archivePort` is the sample archive's, when there is one. */
 export function describeStack(options: Options, archivePort: number): Stack {
   const local = (port: number) => `http://127.0.0.1:${port}`;
-  const { RESONATE_URL, RESONATE_TOKEN, RESONATE_GROUP, RESONATE_NAMESPACE } = process.env;
-  const { WEATHER_API_URL, TASK_KEY, LOG_LEVEL } = process.env;
+  const { RESONATE_URL, WEATHER_API_URL, TASK_KEY } = process.env;
   const edgeUrl = local(options.port);
   const resonateUrl = RESONATE_URL?.replace(/\/+$/, "") || local(options.resonatePort);
   const archiveUrl = local(archivePort);
@@ -79,11 +85,9 @@ export function describeStack(options: Options, archivePort: number): Stack {
       start: async () => {
         const [bundle, key] = await prepared;
         const bindings = {
+          ...Object.fromEntries(EDGE_ENVIRONMENT.map((name) => [name, process.env[name]])),
+          AUTH_MODE: process.env.AUTH_MODE || "none",
           RESONATE_URL: resonateUrl,
-          RESONATE_TOKEN,
-          RESONATE_GROUP,
-          RESONATE_NAMESPACE,
-          LOG_LEVEL,
           TASK_KEY: key,
           ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]",
         };

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { TaskRecord } from "@resonatehq/sdk";
 import PQueue from "p-queue";
+import { splitKey } from "../functions/caller.ts";
 import { splitGeneration } from "../functions/jobs/index.ts";
 import type { Config } from "./config.ts";
 import { type Acquired, Engine } from "./engine.ts";
@@ -100,8 +101,8 @@ export class Worker {
   }
 
   #queueFor(id: string) {
-    const name = splitGeneration(this.#nameOf(id)).base;
-    const kind = this.#functions.find(({ owns }) => owns(name));
+    const { base } = splitGeneration(splitKey(this.#nameOf(id)).name);
+    const kind = this.#functions.find(({ owns }) => owns(base));
     const queue = this.#queues.get(kind) ?? new PQueue({ concurrency: this.#config.MAX_TASKS });
     this.#queues.set(kind, queue);
     return { job: kind?.name ?? "unknown", queue };
@@ -134,7 +135,7 @@ export class Worker {
     }
   }
 
-  /** The job's name: its promise id without the deployment's namespace. */
+  /** The job's name: its promise id without the deployment's namespace, so with the key of the caller it belongs to. */
   #nameOf(id: string): string {
     const namespace = this.#config.RESONATE_NAMESPACE;
     return id.startsWith(namespace) ? id.slice(namespace.length) : id;

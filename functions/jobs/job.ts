@@ -22,6 +22,11 @@ export interface Job<Args> {
   deadline(args: Args, now: number): number;
   /** When it is expected to settle, in milliseconds since the epoch, for a job that knows. */
   expectedAt?(args: Args): number;
+  /**
+   * Whether callers share the job: its arguments and its result are nobody's secret. A job that is not shared belongs to
+   * the caller who started it, and to others it does not exist.
+   */
+  readonly shared?: boolean;
   /** Whether the function reports progress or asks its caller questions (see `journal.ts`). */
   readonly keepsJournal?: boolean;
 }

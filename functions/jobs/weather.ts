@@ -37,6 +37,7 @@ export const weather = defineJob<WeatherMonth>({
   name: ({ year, month, ...where }) => `weather_data_${place(where)}_${year}_${month}${zoneAndDay(where)}`,
   owns: (name) => NAME.test(name),
   deadline: (_args, now) => now + HOUR,
+  shared: true,
 });
 
 /** The part of a name that says where: `53.50` and `53.5` are one number, and `-0` is `0`. */

@@ -13,6 +13,7 @@ import {
   SERVER_INFO_META_KEY,
   SUPPORTED_PROTOCOL_VERSIONS,
 } from "@modelcontextprotocol/server";
+import type { RequestScope } from "../request.ts";
 import { getTask, type TaskService } from "../tasks/methods.ts";
 import { TASKS } from "../tasks/task.ts";
 import type { Calls } from "./calls.ts";
@@ -92,7 +93,7 @@ export class Direct {
   /** The answer, or undefined where it is the SDK's to give. `sdk` is asked once for each constant answer. */
   async answer(
     request: DirectRequest,
-    caller: string,
+    scope: RequestScope,
     signal: AbortSignal,
     sdk: () => Promise<Response>,
   ): Promise<Response | undefined> {
@@ -101,12 +102,12 @@ export class Direct {
     if (CONSTANT.has(method) && params.cursor === undefined) return this.#constant(request, sdk);
     if (method === "tasks/get" && era === "modern" && declaresTasks && this.#tasks) {
       const tasks = this.#tasks;
-      return respond(request, () => getTask(tasks, params.taskId, { caller, signal }));
+      return respond(request, () => getTask(tasks, params.taskId, { caller: scope.caller, signal }));
     }
     const { name, arguments: args = {} } = params;
     if (method !== "tools/call" || typeof name !== "string" || !isRecord(args)) return undefined;
     if (this.#calls.waits(name, declaresTasks) || "task" in params || "inputResponses" in params) return undefined;
-    const context = { caller, declaresTasks, signal, inputResponses: {} };
+    const context = { scope, declaresTasks, signal, inputResponses: {} };
     return respond(request, () => this.#calls.call(name, args, context));
   }
 

@@ -5,7 +5,8 @@ import {
   readRequestBody,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { callerOf } from "../caller.ts";
+import type { Log } from "../log.ts";
+import { authInfoOf, type RequestScope, scopeOf } from "../request.ts";
 import type { RemoteStore } from "../resonate/store.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
 import { declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
@@ -27,19 +28,20 @@ const MAX_BODY = 1_000_000;
 const KEEP_ALIVE = 2_000;
 
 /** Answers an MCP request. */
-export type Mcp = (request: Request) => Promise<Response>;
+export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
 
 export interface McpOptions {
   store: RemoteStore;
   tools: readonly Tool[];
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
+  log: Log;
 }
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
-export function createMcp({ store, tools, handles }: McpOptions): Mcp {
-  const tasks = handles && { store, handles };
-  const calls = new Calls(store, tools, tasks);
+export function createMcp({ store, tools, handles, log }: McpOptions): Mcp {
+  const tasks = handles && { store, handles, log };
+  const calls = new Calls(store, tools, tasks, log);
   const direct = new Direct(calls, tasks);
   const toolList = { tools: tools.map((tool) => tool.listing) };
 
@@ -61,22 +63,29 @@ export function createMcp({ store, tools, handles }: McpOptions): Mcp {
   const plain = createMcpHandler(createServer, options);
   const streaming = createMcpHandler(createServer, { ...options, responseMode: "sse" });
 
-  return async (request) => {
+  return async (request, scope) => {
     const body = await readJson(request);
-    if (body.step === "sdk") return plain.fetch(body.request);
+    if (body.step === "sdk") return plain.fetch(body.request, { authInfo: authInfoOf(scope) });
     const { parsed } = body;
-    const sdk = (handler: typeof plain) => handler.fetch(request, { parsedBody: parsed });
+    const sdk = (handler: typeof plain) => handler.fetch(request, { parsedBody: parsed, authInfo: authInfoOf(scope) });
 
     const asked = asDirect(request, parsed);
     if (!asked) return sdk(plain);
     const { method, params } = asked.message;
+    const { line } = scope;
+    line.method = method;
+    const isCall = method === "tools/call" && calls.has(String(params.name));
+    if (isCall) line.tool = String(params.name);
     if (tasks && method === "subscriptions/listen") {
-      return subscribe(tasks, IDENTITY, "", { request, message: asked.message }, () => sdk(plain));
+      return subscribe(tasks, IDENTITY, scope.caller, { request, message: asked.message }, () => sdk(plain));
     }
-    const answer = await direct.answer(asked, "", request.signal, () => sdk(plain));
+    const answer = await direct.answer(asked, scope, request.signal, () => sdk(plain));
     if (answer) return answer;
-    const waits = method === "tools/call" && calls.waits(String(params.name), asked.declaresTasks);
-    return sdk(waits ? streaming : plain);
+    // The answer to a call may be a stream, which begins before the tool is done.
+    if (isCall) line.hold();
+    const response = await sdk(isCall && calls.waits(String(params.name), asked.declaresTasks) ? streaming : plain);
+    if (!response.headers.get("content-type")?.startsWith("text/event-stream")) line.release();
+    return response;
   };
 }
 
@@ -101,7 +110,7 @@ async function readJson(request: Request): Promise<Body> {
 function callContextOf(context: ServerContext): CallContext {
   const { signal, _meta, inputResponses = {}, notify } = context.mcpReq;
   const progressToken = _meta?.progressToken;
-  const call = { caller: callerOf(context), declaresTasks: declaresTasks(context), signal, inputResponses };
+  const call = { scope: scopeOf(context), declaresTasks: declaresTasks(context), signal, inputResponses };
   if (progressToken === undefined) return call;
   return {
     ...call,

@@ -1,31 +1,24 @@
 /** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
-import { Codec, type PromiseRecord } from "@resonatehq/sdk";
+import type { PromiseRecord } from "@resonatehq/sdk";
+import type { Caller } from "../caller.ts";
 import type { Config } from "../config.ts";
-import { type AnyJob, type Job, splitGeneration } from "../jobs/job.ts";
+import type { AnyJob, Job } from "../jobs/job.ts";
 import { type Answer, Entry, entryId } from "../jobs/journal.ts";
+import { Claims, startRecordId } from "./claims.ts";
+import { Names } from "./names.ts";
+import { findOwn, type OwnJob, ownTags } from "./own.ts";
+import { type DurablePromise, decodeValue, encodeValue, lineage, STARTER } from "./promise.ts";
+import { QuotaExceeded, takePlace } from "./quota.ts";
 import { type Channel, Wire } from "./wire.ts";
 
-export { type Channel, ResonateUnavailable } from "./wire.ts";
+export type { OwnJob } from "./own.ts";
+export type { DurablePromise } from "./promise.ts";
+export { QuotaExceeded } from "./quota.ts";
+export { type Channel, ResonateUnavailable, SearchRefused } from "./wire.ts";
 
 /** The name of a job is held by a promise that is none of this deployment's. */
 export class NameTaken extends Error {
   override name = "NameTaken";
-}
-
-/** A job's promise: values decoded, the namespace taken off its id. */
-export interface DurablePromise {
-  /** The job name, with its generation. */
-  name: string;
-  job: AnyJob;
-  /** The canonical arguments. */
-  args: unknown;
-  state: PromiseRecord["state"];
-  /** What it was resolved with, or the reason it was rejected with. */
-  value: unknown;
-  /** Milliseconds since the epoch. */
-  createdAt: number;
-  settledAt: number | undefined;
-  timeoutAt: number;
 }
 
 /** What was pushed over a channel: that a job's promise, or a child of it, has settled. */
@@ -42,66 +35,107 @@ export interface NewestEntry {
   writtenAt: number;
 }
 
-const codec = new Codec();
+type StoreConfig = Pick<Config, "RESONATE_URL" | "RESONATE_TOKEN" | "RESONATE_GROUP" | "RESONATE_NAMESPACE">;
+
+/** For whom a store acts. */
+interface Scope {
+  /** The caller's. */
+  key: string;
+  /** In whose name it claims shared jobs; empty where they are everybody's. */
+  claimant: string;
+  /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
+  quota: number;
+}
 
 /**
- * Whatever else lives on the Resonate server is not there: an id that no job could have made, or a promise that calls
- * another function than its job's, is neither read, listened to nor settled.
+ * Whatever else lives on the Resonate server is not there: an id that no job could have made, a promise that calls
+ * another function than its job's, or a job that is another caller's is neither read, listened to nor settled.
  *
  * Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer.
  */
 export class RemoteStore {
+  readonly #config: StoreConfig;
+  readonly #scope: Scope;
+  readonly #names: Names;
   readonly #wire: Wire;
-  readonly #namespace: string;
-  readonly #target: string;
-  readonly #jobs: readonly AnyJob[];
 
   constructor(
-    config: Pick<Config, "RESONATE_URL" | "RESONATE_TOKEN" | "RESONATE_GROUP" | "RESONATE_NAMESPACE">,
+    config: StoreConfig,
     jobs: readonly AnyJob[],
+    { key = "", claimant = "", quota = 0 }: Partial<Scope> = {},
+    wire = new Wire(config.RESONATE_URL, config.RESONATE_TOKEN),
   ) {
-    this.#wire = new Wire(config.RESONATE_URL, config.RESONATE_TOKEN);
-    this.#namespace = config.RESONATE_NAMESPACE;
-    this.#target = `poll://any@${config.RESONATE_GROUP}`;
-    this.#jobs = jobs;
+    this.#config = config;
+    this.#scope = { key, claimant, quota };
+    this.#names = new Names(jobs, config.RESONATE_NAMESPACE, key);
+    this.#wire = wire;
+  }
+
+  /** The same store for one caller. */
+  as({ key }: Caller): RemoteStore {
+    return key === "" ? this : this.#scoped({ ...this.#scope, key, claimant: key });
+  }
+
+  /** The same store for the durable function whose promise is `promiseId`, if that is a caller's own. */
+  onBehalfOf(promiseId: string): RemoteStore {
+    return this.#names.isOwned(promiseId)
+      ? this.#scoped({ key: "", claimant: this.#names.local(promiseId), quota: 0 })
+      : this;
+  }
+
+  /** What a job is called in logs, where callers are not kept apart: its promise id without the namespace. */
+  logName(name: string): string {
+    return this.#names.local(this.#names.idOf(name) ?? "");
   }
 
   /**
    * Creates the promise `name` with the worker group as its target, or returns the one already there.
    *
    * @throws {NameTaken}
+   * @throws {QuotaExceeded} when there is none, and the caller has too many jobs under way
    */
   async create<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<DurablePromise> {
-    const id = this.#id(name);
-    const record = await this.#wire.call({
-      kind: "promise.create",
-      data: {
-        id,
-        timeoutAt: job.deadline(args, now),
-        param: codec.encode({ func: job.func, args: [args], version: 1 }),
-        tags: { ...lineage(id, id), "resonate:target": this.#target },
-      },
-    });
-    const promise = record && this.#decode(record);
-    if (!promise) throw new NameTaken(name);
-    return promise;
+    await this.#admit(job, name, args, now);
+    const timeoutAt = job.deadline(args, now);
+    if (!this.#claims(job)) return this.#create(job, name, args, timeoutAt, ownTags(this.#names, job));
+    const tags = { [STARTER]: this.#scope.claimant };
+    const [promise, record] = await Promise.all([
+      this.#create(job, name, args, timeoutAt, tags),
+      this.#recordStart(job, name, timeoutAt),
+    ]);
+    return this.#claim(promise, record);
+  }
+
+  /** Makes a job that was found one that this caller started. Returns it as it is then. */
+  async join(promise: DurablePromise): Promise<DurablePromise> {
+    if (!this.#claims(promise.job)) return promise;
+    return this.#claim(promise, await this.#recordStart(promise.job, promise.name, promise.timeoutAt));
   }
 
   /** The promise `name`, or undefined. */
   async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
-    if (!this.#jobOf(name)) return undefined;
-    const record = await this.#wire.call({ kind: "promise.get", data: { id: this.#id(name) } }, signal);
-    return record && this.#decode(record);
+    const id = this.#names.idOf(name);
+    if (id === undefined) return undefined;
+    const record = await this.#wire.call({ kind: "promise.get", data: { id } }, signal);
+    return record && this.#names.decode(record);
   }
 
-  /** Cancels the promise `name` unless it has settled, and returns it as it then is; undefined when there is none. */
+  /**
+   * Cancels the promise `name` unless it has settled, and returns it as it then is; undefined when there is none, or
+   * none that this caller started. One that others started too is given up, and goes on.
+   */
   async cancel(name: string): Promise<DurablePromise | undefined> {
-    if (!(await this.get(name))) return undefined;
-    const record = await this.#wire.call({
-      kind: "promise.settle",
-      data: { id: this.#id(name), state: "rejected_canceled", value: codec.encode(undefined) },
-    });
-    return record && this.#decode(record);
+    const promise = await this.get(name);
+    if (!promise) return undefined;
+    const id = this.#names.id(promise.job, name);
+    const { key } = this.#scope;
+    if (promise.job.shared && key !== "") {
+      const started = await this.#wire.call({ kind: "promise.get", data: { id: startRecordId(id, key) } });
+      if (!started) return undefined;
+      if (promise.state !== "pending") return promise;
+      if (!(await new Claims(this.#wire, id, promise.timeoutAt).giveUp(key, promise.starter))) return promise;
+    }
+    return this.#cancel(id);
   }
 
   /**
@@ -109,17 +143,20 @@ export class RemoteStore {
    * not pushed. Undefined when there is none, or none that can be listened to.
    */
   async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
-    if (!this.#jobOf(name)) return undefined;
-    const record = await this.#listen(this.#id(name), channel, signal);
-    return record && this.#decode(record);
+    const id = this.#names.idOf(name);
+    if (id === undefined) return undefined;
+    const record = await this.#listen(id, channel, signal);
+    return record && this.#names.decode(record);
   }
 
   /** Opens a connection that settlements are pushed over. A lost one is not reopened: see {@link Channel.closed}. */
   open(onSettled: (settled: Settled) => void, signal: AbortSignal): Promise<Channel> {
     return this.#wire.open((record) => {
       const [id = "", child] = record.id.split(":", 2);
-      const name = id.slice(this.#namespace.length);
-      onSettled({ name, promise: child === undefined ? this.#decode(record) : undefined });
+      onSettled({
+        name: this.#names.nameIn(id),
+        promise: child === undefined ? this.#names.decode(record) : undefined,
+      });
     }, signal);
   }
 
@@ -128,13 +165,24 @@ export class RemoteStore {
     return this.#wire.ready();
   }
 
+  /**
+   * The jobs that this caller started, of one kind or of all, in no order; `complete` is false when there are more than
+   * are looked at.
+   *
+   * @throws {SearchRefused}
+   */
+  own(kind: string | undefined, signal?: AbortSignal): Promise<{ jobs: OwnJob[]; complete: boolean }> {
+    return findOwn(this.#wire, this.#names, kind, signal);
+  }
+
   /** The newest entry of a job's journal. */
   async newestEntry(name: string, signal?: AbortSignal): Promise<NewestEntry> {
     let newest: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
     let missing = Number.POSITIVE_INFINITY;
-    while (newest.n + 1 < missing) {
+    const origin = this.#names.idOf(name);
+    while (origin !== undefined && newest.n + 1 < missing) {
       const n = missing === Number.POSITIVE_INFINITY ? newest.n * 2 || 1 : Math.floor((newest.n + missing) / 2);
-      const record = await this.#wire.call({ kind: "promise.get", data: { id: entryId(this.#id(name), n) } }, signal);
+      const record = await this.#wire.call({ kind: "promise.get", data: { id: entryId(origin, n) } }, signal);
       if (record?.state === "resolved") {
         newest = { n, entry: Entry.parse(decodeValue(record.value)), writtenAt: record.settledAt ?? 0 };
       } else missing = n;
@@ -148,15 +196,15 @@ export class RemoteStore {
    */
   async writeEntry(promiseId: string, n: number, entry: Entry, timeoutAt: number): Promise<void> {
     const id = entryId(promiseId, n);
-    await this.#createEntry(promiseId, id, timeoutAt);
-    await this.#wire.call({ kind: "promise.settle", data: { id, state: "resolved", value: codec.encode(entry) } });
+    await this.#createChild(promiseId, id, timeoutAt);
+    await this.#wire.call({ kind: "promise.settle", data: { id, state: "resolved", value: encodeValue(entry) } });
   }
 
   /** Asks for the `n`th entry of a job's journal to be pushed when it is written. Whether it has been already. */
   async listenToEntry(promise: DurablePromise, n: number, channel: Channel, signal?: AbortSignal): Promise<boolean> {
-    const origin = this.#id(promise.name);
+    const origin = this.#names.id(promise.job, promise.name);
     const id = entryId(origin, n);
-    await this.#createEntry(origin, id, promise.timeoutAt, signal);
+    await this.#createChild(origin, id, promise.timeoutAt, {}, signal);
     return (await this.#listen(id, channel, signal))?.state !== "pending";
   }
 
@@ -173,15 +221,78 @@ export class RemoteStore {
 
   /** Answers a question; of several answers the first one counts. */
   async answer(questionId: string, answer: Answer): Promise<void> {
-    await this.#wire.call({
-      kind: "promise.settle",
-      data: { id: questionId, state: "resolved", value: codec.encode(answer) },
-    });
+    const value = encodeValue(answer);
+    await this.#wire.call({ kind: "promise.settle", data: { id: questionId, state: "resolved", value } });
   }
 
-  async #createEntry(origin: string, id: string, timeoutAt: number, signal?: AbortSignal): Promise<void> {
-    const data = { id, timeoutAt, param: codec.encode(undefined), tags: lineage(origin, id) };
-    await this.#wire.call({ kind: "promise.create", data }, signal);
+  /** Whether the job is one that others may want as well. */
+  #claims(job: Pick<AnyJob, "shared">): boolean {
+    return job.shared === true && this.#scope.claimant !== "";
+  }
+
+  async #recordStart(job: AnyJob | Job<never>, name: string, timeoutAt: number): Promise<PromiseRecord | undefined> {
+    const { key } = this.#scope;
+    if (key === "") return undefined;
+    const id = this.#names.id(job, name);
+    return this.#createChild(id, startRecordId(id, key), timeoutAt, ownTags(this.#names, job));
+  }
+
+  /** Sees to it that nobody else cancels a shared job. Returns it as it is then. */
+  async #claim(promise: DurablePromise, record: PromiseRecord | undefined): Promise<DurablePromise> {
+    const { claimant } = this.#scope;
+    // Whoever starts it again after giving it up is one of those who claim it.
+    const isStarter = promise.starter === claimant && record?.state !== "resolved";
+    if (promise.state !== "pending" || isStarter) return promise;
+    const id = this.#names.id(promise.job, promise.name);
+    const isClaimed = await new Claims(this.#wire, id, promise.timeoutAt).claim(claimant);
+    return isClaimed ? promise : ((await this.#cancel(id)) ?? promise);
+  }
+
+  /** @throws {QuotaExceeded} for a job that is not there, when the caller has too many */
+  async #admit<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<void> {
+    const { quota } = this.#scope;
+    if (quota === 0) return;
+    const duration = (job.expectedAt?.(args) ?? job.deadline(args, now)) - now;
+    try {
+      await takePlace(this.#wire, this.#names, quota, { id: this.#names.id(job, name), duration, now });
+    } catch (error) {
+      if (!(error instanceof QuotaExceeded) || !(await this.get(name))) throw error;
+    }
+  }
+
+  async #create<Args>(
+    job: Job<Args>,
+    name: string,
+    args: Args,
+    timeoutAt: number,
+    tags: Record<string, string>,
+  ): Promise<DurablePromise> {
+    const id = this.#names.id(job, name);
+    const param = encodeValue({ func: job.func, args: [args], version: 1 });
+    const target = { "resonate:target": `poll://any@${this.#config.RESONATE_GROUP}` };
+    const data = { id, timeoutAt, param, tags: { ...lineage(id, id), ...target, ...tags } };
+    const record = await this.#wire.call({ kind: "promise.create", data });
+    const promise = record && this.#names.decode(record);
+    if (!promise) throw new NameTaken(name);
+    return promise;
+  }
+
+  async #cancel(id: string): Promise<DurablePromise | undefined> {
+    const value = encodeValue(undefined);
+    const data = { id, state: "rejected_canceled" as const, value };
+    const record = await this.#wire.call({ kind: "promise.settle", data });
+    return record && this.#names.decode(record);
+  }
+
+  async #createChild(
+    origin: string,
+    id: string,
+    timeoutAt: number,
+    tags: Record<string, string> = {},
+    signal?: AbortSignal,
+  ): Promise<PromiseRecord | undefined> {
+    const data = { id, timeoutAt, param: encodeValue(undefined), tags: { ...lineage(origin, id), ...tags } };
+    return this.#wire.call({ kind: "promise.create", data }, signal);
   }
 
   #listen(id: string, channel: Channel, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
@@ -189,49 +300,7 @@ export class RemoteStore {
     return this.#wire.call({ kind: "promise.register_listener", data }, signal);
   }
 
-  #id(name: string): string {
-    return this.#namespace + name;
-  }
-
-  #jobOf(name: string): AnyJob | undefined {
-    const { base } = splitGeneration(name);
-    return this.#jobs.find((job) => job.owns(base));
-  }
-
-  /** The promise a record stands for, or undefined when it is foreign. */
-  #decode(record: PromiseRecord): DurablePromise | undefined {
-    const name = record.id.slice(this.#namespace.length);
-    const job = this.#jobOf(name);
-    const param = decodeValue(record.param) as { func?: unknown; args?: unknown[] } | undefined;
-    if (!job || param?.func !== job.func) return undefined;
-    return {
-      name,
-      job,
-      args: param.args?.[0],
-      state: record.state,
-      value: decodeValue(record.value),
-      createdAt: record.createdAt,
-      settledAt: record.settledAt,
-      timeoutAt: record.timeoutAt,
-    };
-  }
-}
-
-/** The tags that make a promise `id` part of what `origin` started, and one that can be listened to. */
-function lineage(origin: string, id: string): Record<string, string> {
-  return {
-    "resonate:origin": origin,
-    "resonate:branch": id,
-    "resonate:parent": origin,
-    "resonate:scope": "global",
-  };
-}
-
-/** A value nobody here wrote may be undecodable; it is then no value of ours. */
-function decodeValue(value: PromiseRecord["value"]): unknown {
-  try {
-    return codec.decode(value);
-  } catch {
-    return undefined;
+  #scoped(scope: Scope): RemoteStore {
+    return new RemoteStore(this.#config, this.#names.jobs, scope, this.#wire);
   }
 }

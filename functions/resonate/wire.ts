@@ -27,6 +27,11 @@ export class ResonateUnavailable extends Error {
   }
 }
 
+/** The server does not let this deployment's token search: one that is limited to a namespace may not. */
+export class SearchRefused extends Error {
+  override name = "SearchRefused";
+}
+
 /** An open SSE connection, over which the server pushes the promises listened to at `address` as they settle. */
 export interface Channel {
   address: string;
@@ -35,9 +40,26 @@ export interface Channel {
 }
 
 type Operation = "promise.create" | "promise.get" | "promise.settle" | "promise.register_listener";
+type OfKind<K> = Pick<Extract<ResonateRequest, { kind: K }>, "kind" | "data">;
 
-/** The kind and data of a call. */
-export type Call = { [K in Operation]: Pick<Extract<ResonateRequest, { kind: K }>, "kind" | "data"> }[Operation];
+/** The kind and data of a call that is about one promise. */
+export type Call = { [K in Operation]: OfKind<K> }[Operation];
+
+/** What promises to search for. */
+export type Search = OfKind<"promise.search">["data"];
+
+type AnyCall = Call | OfKind<"promise.search">;
+
+interface Answer {
+  status: number;
+  data: unknown;
+}
+
+/** Promises that were found, by id; with a cursor there are more. */
+export interface Found {
+  promises: PromiseRecord[];
+  cursor?: string;
+}
 
 export class Wire {
   readonly #url: string;
@@ -54,31 +76,22 @@ export class Wire {
    * @throws {ResonateUnavailable}
    */
   async call(call: Call, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
-    try {
-      return await this.#call(call, signal);
-    } catch (error) {
-      if (!isInPassing(error) || signal?.aborted) throw error;
-      return pRetry(() => this.#call(call, signal), {
-        ...REPEAT,
-        shouldRetry: (context) => isInPassing(context.error) && !signal?.aborted,
-      });
-    }
+    const { status, data } = await this.#ask(call, signal);
+    if (status === 200) return (data as { promise: PromiseRecord }).promise;
+    if (status === 404 || status === 422) return undefined;
+    throw refusal(status);
   }
 
-  async #call(call: Call, signal: AbortSignal | undefined): Promise<PromiseRecord | undefined> {
-    const timeout = AbortSignal.timeout(CALL_TIMEOUT);
-    const head = { corrId: crypto.randomUUID(), version: VERSION, ...(this.#token && { auth: this.#token }) };
-    const response = await this.#fetch("", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ kind: call.kind, head, data: call.data }),
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-    });
-    const envelope = await (response.json() as Promise<ResonateResponse>).catch(() => undefined);
-    const status = envelope?.head?.status ?? response.status;
-    if (envelope && status === 200) return (envelope.data as { promise: PromiseRecord }).promise;
-    if (envelope && (status === 404 || status === 422)) return undefined;
-    throw refusal(status, envelope?.data);
+  /**
+   * The promises that match.
+   *
+   * @throws {SearchRefused}
+   * @throws {ResonateUnavailable}
+   */
+  async search(search: Search, signal?: AbortSignal): Promise<Found> {
+    const { status, data } = await this.#ask({ kind: "promise.search", data: search }, signal);
+    if (status === 200) return data as Found;
+    throw status === 403 ? new SearchRefused() : refusal(status);
   }
 
   /**
@@ -109,6 +122,34 @@ export class Wire {
     if (!response.ok) throw refusal(response.status);
   }
 
+  /** The status and data of the answer, asked for again where that may well help. */
+  async #ask(request: AnyCall, signal: AbortSignal | undefined): Promise<Answer> {
+    try {
+      return await this.#send(request, signal);
+    } catch (error) {
+      if (!isInPassing(error) || signal?.aborted) throw error;
+      return pRetry(() => this.#send(request, signal), {
+        ...REPEAT,
+        shouldRetry: (context) => isInPassing(context.error) && !signal?.aborted,
+      });
+    }
+  }
+
+  async #send({ kind, data }: AnyCall, signal: AbortSignal | undefined): Promise<Answer> {
+    const timeout = AbortSignal.timeout(CALL_TIMEOUT);
+    const head = { corrId: crypto.randomUUID(), version: VERSION, ...(this.#token && { auth: this.#token }) };
+    const response = await this.#fetch("", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ kind, head, data }),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    const envelope = await (response.json() as Promise<ResonateResponse>).catch(() => undefined);
+    const status = envelope?.head?.status ?? response.status;
+    if (!envelope || status === 429 || status >= 500) throw refusal(status);
+    return { status, data: envelope.data };
+  }
+
   async #fetch(path: string, init: RequestInit): Promise<Response> {
     try {
       return await fetch(this.#url + path, init);
@@ -124,11 +165,12 @@ function isInPassing(error: unknown): boolean {
   return error instanceof ResonateUnavailable && error.inPassing;
 }
 
-function refusal(status: number, data?: unknown): ResonateUnavailable {
+/** Says no more than the status: what else the server wrote may hold what the promises do. */
+function refusal(status: number): ResonateUnavailable {
+  const inPassing = status === 429 || status >= 500;
   if (status === 401 || status === 403) return new ResonateUnavailable("it refused this deployment's token");
-  if (status === 429 || status === 503) return new ResonateUnavailable("it is at capacity", { inPassing: true });
-  const reason = typeof data === "string" && data !== "" ? `: ${data}` : "";
-  return new ResonateUnavailable(`it answered ${status}${reason}`, { inPassing: status >= 500 });
+  if (status === 429 || status === 503) return new ResonateUnavailable("it is at capacity", { inPassing });
+  return new ResonateUnavailable(`it answered ${status}`, { inPassing });
 }
 
 /** Feeds a body to `sink` until it ends, fails or is aborted. */

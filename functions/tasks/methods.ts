@@ -9,9 +9,10 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { callerOf } from "../caller.ts";
+import type { Caller } from "../caller.ts";
 import { Answer, type Question } from "../jobs/journal.ts";
-import { logError } from "../log.ts";
+import type { Log } from "../log.ts";
+import { scopeOf } from "../request.ts";
 import { type DurablePromise, type RemoteStore, ResonateUnavailable } from "../resonate/store.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, snapshotOf, TASKS, withoutJournal } from "./task.ts";
@@ -20,16 +21,20 @@ import { type DetailedTask, detailedTask, snapshotOf, TASKS, withoutJournal } fr
 export interface TaskService {
   store: RemoteStore;
   handles: TaskHandles;
+  log: Log;
 }
+
+/** The longest answer to a question that is taken, in characters of JSON. */
+const MAX_ANSWER = 10_000;
 
 /** Who asks, and until when. */
 export interface TaskRequest {
-  caller: string;
+  caller: Caller;
   signal?: AbortSignal;
 }
 
 const requestOf = (context: ServerContext): TaskRequest => ({
-  caller: callerOf(context),
+  caller: scopeOf(context).caller,
   signal: context.mcpReq.signal,
 });
 
@@ -43,13 +48,14 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   });
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
     requireTasks(context);
-    const name = await nameOf(service, taskId, callerOf(context));
-    if (!(await orUnavailable(service.store.cancel(name)))) throw unknownTask();
+    const { caller } = requestOf(context);
+    const name = await nameOf(service, taskId, caller);
+    if (!(await orUnavailable(service, service.store.as(caller).cancel(name)))) throw unknownTask();
     return {};
   });
   server.setRequestHandler("tasks/update", { params }, async ({ taskId }, context) => {
     requireTasks(context);
-    await orUnavailable(updateTask(service, taskId, responsesOf(context), requestOf(context)));
+    await orUnavailable(service, updateTask(service, taskId, responsesOf(context), requestOf(context)));
     return {};
   });
 }
@@ -76,26 +82,26 @@ export async function getTask(
   taskId: unknown,
   request: TaskRequest,
 ): Promise<DetailedTask & Record<string, unknown>> {
-  const promise = await orUnavailable(promiseOf(service, taskId, request));
-  const snapshot = await orUnavailable(snapshotOf(service.store, promise, request.signal));
+  const promise = await orUnavailable(service, promiseOf(service, taskId, request));
+  const snapshot = await orUnavailable(service, snapshotOf(service.store.as(request.caller), promise, request.signal));
   return { ...detailedTask(String(taskId), snapshot, Date.now()) };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
-export async function orUnavailable<Result>(answer: Promise<Result>): Promise<Result> {
+export async function orUnavailable<Result>({ log }: TaskService, answer: Promise<Result>): Promise<Result> {
   try {
     return await answer;
   } catch (error) {
     if (!(error instanceof ResonateUnavailable)) throw error;
-    logError("resonate unavailable", error.cause ?? error);
+    log.warn("resonate unavailable", { reason: error.message });
     const message = `The Resonate server, which keeps the tasks, is unavailable: ${error.message}. No task is lost. Repeat the same request later.`;
     throw new ProtocolError(ProtocolErrorCode.InternalError, message);
   }
 }
 
 /** What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. */
-export async function createTask({ handles }: TaskService, caller: string, promise: DurablePromise) {
-  const taskId = await handles.seal(promise.name, caller);
+export async function createTask({ handles }: TaskService, caller: Caller, promise: DurablePromise) {
+  const taskId = await handles.seal(promise.name, caller.id);
   // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
   const { result, error, inputRequests, ...task } = {
     ...detailedTask(taskId, withoutJournal(promise), Date.now()),
@@ -108,13 +114,13 @@ async function promiseOf(
   taskId: unknown,
   { caller, signal }: TaskRequest,
 ): Promise<DurablePromise> {
-  const promise = await service.store.get(await nameOf(service, taskId, caller), signal);
+  const promise = await service.store.as(caller).get(await nameOf(service, taskId, caller), signal);
   if (!promise) throw unknownTask();
   return promise;
 }
 
-async function nameOf({ handles }: TaskService, taskId: unknown, caller: string): Promise<string> {
-  const name = typeof taskId === "string" ? await handles.open(taskId, caller) : undefined;
+async function nameOf({ handles }: TaskService, taskId: unknown, caller: Caller): Promise<string> {
+  const name = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
   if (name === undefined) throw unknownTask();
   return name;
 }
@@ -148,14 +154,15 @@ async function updateTask(
   request: TaskRequest,
 ) {
   const promise = await promiseOf(service, taskId, request);
-  const { questions } = await snapshotOf(service.store, promise, request.signal);
+  const store = service.store.as(request.caller);
+  const { questions } = await snapshotOf(store, promise, request.signal);
   const answers: { promiseId: string; answer: Answer }[] = [];
   for (const [key, { promiseId, question }] of questions) {
     if (Object.hasOwn(responses, key)) {
       answers.push({ promiseId, answer: await checkAnswer(key, question, responses[key]) });
     }
   }
-  await Promise.all(answers.map(({ promiseId, answer }) => service.store.answer(promiseId, answer)));
+  await Promise.all(answers.map(({ promiseId, answer }) => store.answer(promiseId, answer)));
 }
 
 /** @throws {ProtocolError} -32602 naming the key and what is wrong with the answer */
@@ -166,6 +173,10 @@ async function checkAnswer(key: string, { requestedSchema }: Question, response:
       key,
       'an object with action "accept" and content, or action "decline" or "cancel", is required',
     );
+  }
+  const length = JSON.stringify(answer.data).length;
+  if (length > MAX_ANSWER) {
+    throw invalidAnswer(key, `it has ${length} characters as JSON; up to ${MAX_ANSWER} are accepted`);
   }
   if (answer.data.action === "accept") {
     const checked = await fromJsonSchema(requestedSchema as Parameters<typeof fromJsonSchema>[0])["~standard"].validate(

@@ -7,6 +7,7 @@ import {
   SUBSCRIPTION_ID_META_KEY,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
+import type { Caller } from "../caller.ts";
 import { missingTasksCapability, orUnavailable, type TaskService } from "./methods.ts";
 import { TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
@@ -43,7 +44,7 @@ const Listen = z.object({
 export async function subscribe(
   service: TaskService,
   serverInfo: object,
-  caller: string,
+  caller: Caller,
   { request, message }: { request: Request; message: ListenMessage },
   sdk: () => Promise<Response>,
 ): Promise<Response> {
@@ -65,7 +66,7 @@ export async function subscribe(
   const taskIds = [...new Set(params.notifications.taskIds)];
   let tasks: Watched[];
   try {
-    const found = await orUnavailable(Promise.all(taskIds.map((taskId) => find(service, taskId, caller))));
+    const found = await orUnavailable(service, Promise.all(taskIds.map((taskId) => find(service, taskId, caller))));
     tasks = found.filter((task) => task !== undefined);
   } catch (error) {
     if (error instanceof ProtocolError) return jsonRpcError(id, error);
@@ -77,7 +78,7 @@ export async function subscribe(
     notify("notifications/subscriptions/acknowledged", {
       notifications: { taskIds: tasks.map((task) => task.taskId) },
     });
-    await watchTasks(service.store, tasks, (task) => notify("notifications/tasks", task), signal);
+    await watchTasks(service.store.as(caller), tasks, (task) => notify("notifications/tasks", task), signal);
     // All have ended: nothing more is to come, which the protocol says by answering the request.
     send({
       jsonrpc: "2.0",
@@ -88,9 +89,9 @@ export async function subscribe(
 }
 
 /** The task of an id; undefined for an id that is no task's, or not this caller's. */
-async function find({ handles, store }: TaskService, taskId: string, caller: string): Promise<Watched | undefined> {
-  const name = await handles.open(taskId, caller);
-  return name !== undefined && (await store.get(name)) ? { taskId, name } : undefined;
+async function find({ handles, store }: TaskService, taskId: string, caller: Caller): Promise<Watched | undefined> {
+  const name = await handles.open(taskId, caller.id);
+  return name !== undefined && (await store.as(caller).get(name)) ? { taskId, name } : undefined;
 }
 
 function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {

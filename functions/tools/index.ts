@@ -1,4 +1,5 @@
 import { awaitResult, cancelJob, probeStatus } from "./jobs.ts";
+import { listJobs } from "./list.ts";
 import { weatherRange } from "./range.ts";
 import { getTimerStatus, setTimer, timerTool } from "./timer.ts";
 import type { Tool } from "./tool.ts";
@@ -10,6 +11,7 @@ export const TOOLS: readonly Tool[] = [
   probeStatus,
   awaitResult,
   cancelJob,
+  listJobs,
   setTimer,
   getTimerStatus,
   weatherData,

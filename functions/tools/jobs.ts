@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { awaitSettled } from "../await.ts";
+import type { DurablePromise } from "../resonate/store.ts";
 import { JobView, viewOf } from "../status.ts";
 import { jobNames, lenientNumber, lenientOptional } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
@@ -87,21 +88,27 @@ export const cancelJob = defineTool({
   title: "Cancel jobs",
   description:
     "Stop jobs for good: a timer that is set, a gathering that runs or retries. What has finished is not changed. " +
-    "A cancelled job can be started again with the tool that started it.",
+    "A cancelled job can be started again with the tool that started it. A gathering that others started too goes on " +
+    "for them.",
   input: z.object({ job_names: jobNames }),
   output: z.object({
     cancelled: z.array(z.string()).describe("Stopped now, or before."),
+    given_up: z.array(z.string()).optional().describe("Going on, but only for others who started them too."),
     already_finished: z.array(z.string()).describe("Had ended by itself before it could be stopped."),
-    not_found: z.array(z.string()),
+    not_found: z.array(z.string()).describe("No such job, or none that you started."),
   }),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   async run({ job_names }, { store }) {
-    const outcome = { cancelled: [] as string[], already_finished: [] as string[], not_found: [] as string[] };
     const promises = await Promise.all(job_names.map((name) => store.cancel(name)));
-    promises.forEach((promise, index) => {
-      const group = !promise ? "not_found" : promise.state === "rejected_canceled" ? "cancelled" : "already_finished";
-      outcome[group].push(job_names[index] as string);
-    });
-    return outcome;
+    const outcomes = Object.groupBy(job_names, (_name, i) => outcomeOf(promises[i]));
+    return { cancelled: [], already_finished: [], not_found: [], ...outcomes };
   },
 });
+
+type Outcome = "cancelled" | "given_up" | "already_finished" | "not_found";
+
+function outcomeOf(promise: DurablePromise | undefined): Outcome {
+  if (!promise) return "not_found";
+  if (promise.state === "pending") return "given_up";
+  return promise.state === "rejected_canceled" ? "cancelled" : "already_finished";
+}

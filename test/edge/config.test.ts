@@ -2,11 +2,26 @@ import { describe, expect, test, vi } from "vitest";
 import { createApp } from "../../functions/app.ts";
 import { readConfig } from "../../functions/config.ts";
 
-const MINIMAL = { RESONATE_URL: "http://127.0.0.1:9" };
+const MINIMAL = { AUTH_MODE: "none", RESONATE_URL: "http://127.0.0.1:9" };
 
 describe("bindings", () => {
-  test("have defaults but for the Resonate server's address", () => {
-    expect(readConfig(MINIMAL)).toEqual({ ...MINIMAL, RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" });
+  test("have defaults but for the Resonate server's address and how callers authenticate", () => {
+    expect(readConfig(MINIMAL)).toEqual({
+      RESONATE_URL: MINIMAL.RESONATE_URL,
+      RESONATE_GROUP: "workers",
+      RESONATE_NAMESPACE: "",
+      LOG_LEVEL: "info",
+      RATE_LIMIT: 0,
+      MAX_JOBS: 0,
+      auth: { AUTH_MODE: "none" },
+    });
+  });
+
+  test("set limits where callers are authenticated, unless there are to be none", () => {
+    const tokens = [{ name: "ada", sha256: "0".repeat(64) }];
+    const env = { ...MINIMAL, AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens) };
+    expect(readConfig(env)).toMatchObject({ RATE_LIMIT: 600, MAX_JOBS: 1_000 });
+    expect(readConfig({ ...env, RATE_LIMIT: "0", MAX_JOBS: "3" })).toMatchObject({ RATE_LIMIT: 0, MAX_JOBS: 3 });
   });
 
   test.each([
@@ -18,6 +33,8 @@ describe("bindings", () => {
     [{ ...MINIMAL, RESONATE_NAMESPACE: "a:b" }, "RESONATE_NAMESPACE"],
     [{ ...MINIMAL, RESONATE_NAMESPACE: "a~" }, "RESONATE_NAMESPACE"],
     [{ ...MINIMAL, TASK_KEY: "short" }, "TASK_KEY"],
+    [{ ...MINIMAL, LOG_LEVEL: "loud" }, "LOG_LEVEL"],
+    [{ ...MINIMAL, RATE_LIMIT: "-1" }, "RATE_LIMIT"],
   ])("%j are refused, by name", (env, name) => {
     expect(() => readConfig(env)).toThrow(name);
   });
@@ -26,9 +43,9 @@ describe("bindings", () => {
 describe("an edge", () => {
   const app = createApp({ jobs: [], tools: [] });
 
-  test("that is misconfigured says so, in its log too, but for its health", async () => {
+  test("that is misconfigured says so, in its log too", async () => {
     using log = vi.spyOn(console, "error").mockImplementation(() => {});
-    for (const path of ["/mcp", "/ready"]) {
+    for (const path of ["/mcp", "/ready", "/health"]) {
       const response = await app.request(path, { method: "GET" }, { RESONATE_URL: "nonsense" });
       expect([response.status, await response.json()]).toEqual([
         500,
@@ -36,7 +53,6 @@ describe("an edge", () => {
       ]);
     }
     expect(log).toHaveBeenCalledWith(expect.stringMatching(/^\{"level":"error".*RESONATE_URL/));
-    expect((await app.request("/health", {}, {})).status).toBe(200);
   });
 
   test.each([

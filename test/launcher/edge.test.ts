@@ -7,7 +7,7 @@ import { startEdge } from "../../infra/edge.ts";
 import { until, watch } from "../support/process.ts";
 import { descendants, gone } from "./launcher.ts";
 
-const bindings = { RESONATE_URL: "http://127.0.0.1:9" };
+const bindings = { AUTH_MODE: "none", RESONATE_URL: "http://127.0.0.1:9" };
 
 test("the bundle is made once and minified, with the settings of wrangler.toml", async () => {
   const bundle = await bundleEdge();

@@ -68,7 +68,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   started.defer(async () => void (await Promise.all(workers.map((worker) => worker.end()))));
   await Promise.all(Array.from({ length: count }, addWorker));
 
-  const key = { TASK_KEY: randomBytes(32).toString("hex"), ALLOWED_HOSTS: "127.0.0.1,localhost" };
+  const key = {
+    AUTH_MODE: "none",
+    TASK_KEY: randomBytes(32).toString("hex"),
+    ALLOWED_HOSTS: "127.0.0.1,localhost",
+  };
   const serve = (port: number) =>
     startEdge({ port, entry: programs?.edge, bindings: { ...place, ...key, ...bindings } });
   const { port, process } = await serve(0);

@@ -28,7 +28,8 @@ export function gatherRange(store: RemoteStore): JobFunction<WeatherRange> {
 
     const untilDone = ctx.options({ retryPolicy: UNTIL_DONE });
     const names = await ctx.run(function start() {
-      return all(months, async (month) => (await startJob(store, weather, month, Date.now())).name);
+      const own = store.onBehalfOf(ctx.id);
+      return all(months, async (month) => (await startJob(own, weather, month, Date.now())).name);
     }, untilDone);
     let running = names;
     let done = -1;

@@ -1,0 +1,44 @@
+import type { Log } from "./log.ts";
+
+/** The one line that is logged about a request, once it has been answered and, for a tool, the tool is done. */
+export class RequestLine {
+  /** The MCP method and the tool. */
+  method?: string;
+  tool?: string;
+  /** The job that was started or found, by its promise id without the namespace: as the worker's lines name it. */
+  job?: string;
+  caller?: string;
+  readonly requestId: string;
+  readonly #log: Log;
+  readonly #began = Date.now();
+  #status: number | undefined;
+  #isHeld = false;
+
+  constructor(log: Log, requestId: string) {
+    this.#log = log;
+    this.requestId = requestId;
+  }
+
+  /** Keeps the line back until {@link release}: the answer is streamed while the tool is at work. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    this.#write();
+  }
+
+  answered(status: number): void {
+    this.#status = status;
+    this.#write();
+  }
+
+  #write(): void {
+    if (this.#isHeld || this.#status === undefined) return;
+    const { requestId: request_id, method, tool, job, caller } = this;
+    const duration_ms = Date.now() - this.#began;
+    this.#log.info("request", { request_id, method, tool, job, caller, status: this.#status, duration_ms });
+    this.#status = undefined;
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Who still wants a shared job, so that one caller who cancels it does not take it from the others.
+ *
+ * Whoever creates the job's promise is named in it, and wants the job for as long as the record that he started it is
+ * pending. Everybody else makes a claim: a child `<promise>:c1`, `<promise>:c2`, …, without gaps, pending for as long as
+ * its claimant wants the job. Creating the next one is atomic, which decides every race: whoever gives the job up last
+ * takes the next place for nobody, and only then may cancel. A claim that comes later finds that place, and so knows
+ * that the job is as good as cancelled; one that came before keeps the place from being taken.
+ */
+import type { PromiseRecord } from "@resonatehq/sdk";
+import { decodeValue, encodeValue, lineage } from "./promise.ts";
+import type { Wire } from "./wire.ts";
+
+/** A job that has had as many claims stays claimed for good, so that neither claiming nor giving up takes long. */
+const MAX_CLAIMS = 16;
+
+/** The claimant of a job that is being cancelled. */
+const NOBODY = "";
+
+/** The record that the caller with this key started the job whose promise is `job`. */
+export const startRecordId = (job: string, key: string): string => `${job}:r${key}`;
+
+interface Claim {
+  id: string;
+  claimant: unknown;
+  pending: boolean;
+}
+
+export class Claims {
+  readonly #wire: Wire;
+  readonly #job: string;
+  readonly #timeoutAt: number;
+
+  /** Of the job whose promise is `job`; claims end by themselves at `timeoutAt`. */
+  constructor(wire: Wire, job: string, timeoutAt: number) {
+    this.#wire = wire;
+    this.#job = job;
+    this.#timeoutAt = timeoutAt;
+  }
+
+  /** Claims the job. False when everybody had given it up before: it is being cancelled. */
+  async claim(claimant: string): Promise<boolean> {
+    for (let n = 1; n <= MAX_CLAIMS; n++) {
+      const claim = await this.#take(n, claimant);
+      if (claim.claimant === NOBODY) return false;
+      if (claim.claimant === claimant && claim.pending) return true;
+    }
+    return true;
+  }
+
+  /**
+   * Gives the job up for a caller who started it. True when nobody wants it any more, nor ever will: it is to be
+   * cancelled.
+   */
+  async giveUp(key: string, starter: string | undefined): Promise<boolean> {
+    await this.#settle(startRecordId(this.#job, key));
+    for (let n = 1; n <= MAX_CLAIMS; n++) {
+      const claim = await this.#get(n);
+      if (!claim) break;
+      if (claim.claimant === key && claim.pending) await this.#settle(claim.id);
+    }
+    // Only now: of two who give up at once, the second to have done so finds that the first has.
+    const record = await this.#read(startRecordId(this.#job, starter ?? ""));
+    // A starter without a record is a durable function, or is just about to make it.
+    if (record?.state !== "resolved") return false;
+    for (let n = 1; n <= MAX_CLAIMS; n++) {
+      const claim = await this.#take(n, NOBODY);
+      if (claim.claimant === NOBODY) return true;
+      if (claim.pending) return false;
+    }
+    return false;
+  }
+
+  /** The `n`th claim, which is `claimant`'s unless there was one already. */
+  async #take(n: number, claimant: string): Promise<Claim> {
+    const id = this.#id(n);
+    const param = encodeValue({ claimant });
+    const data = { id, timeoutAt: this.#timeoutAt, param, tags: lineage(this.#job, id) };
+    return claimOf((await this.#wire.call({ kind: "promise.create", data })) as PromiseRecord);
+  }
+
+  async #get(n: number): Promise<Claim | undefined> {
+    const record = await this.#read(this.#id(n));
+    return record && claimOf(record);
+  }
+
+  #read(id: string): Promise<PromiseRecord | undefined> {
+    return this.#wire.call({ kind: "promise.get", data: { id } });
+  }
+
+  async #settle(id: string): Promise<void> {
+    const data = { id, state: "resolved" as const, value: encodeValue(undefined) };
+    await this.#wire.call({ kind: "promise.settle", data });
+  }
+
+  #id(n: number): string {
+    return `${this.#job}:c${n}`;
+  }
+}
+
+function claimOf({ id, param, state }: PromiseRecord): Claim {
+  const { claimant } = decodeValue(param) as { claimant: unknown };
+  return { id, claimant, pending: state === "pending" };
+}

@@ -1,0 +1,20 @@
+/** `npm run token -- NAME`: a new static token, shown once, and what the edge is told of it. */
+import { createHash, randomBytes } from "node:crypto";
+
+const [name, ...rest] = process.argv.slice(2);
+if (name === undefined || rest.length > 0 || !/^[\w.@-]{1,64}$/.test(name)) {
+  console.error(
+    'Usage: npm run token -- NAME\n\nNAME is whose token it is: 1 to 64 letters, digits, ".", "_", "@" or "-".',
+  );
+  process.exit(2);
+}
+
+const token = `dme_${randomBytes(32).toString("base64url")}`;
+const sha256 = createHash("sha256").update(token).digest("hex");
+console.log(`Token for ${name}, which is stored nowhere and not shown again:
+
+  ${token}
+
+Add this to the list in the secret BEARER_TOKENS (a JSON list, wrangler secret put BEARER_TOKENS):
+
+  ${JSON.stringify({ name, sha256 })}`);
