@@ -6,7 +6,9 @@ import { type Journal, preview } from "./journal.ts";
 
 /** How long a client waits for an answer before it asks again, in milliseconds. */
 const PATIENCE = 8_000;
-const PAUSE = 200;
+/** The pause before a call is repeated, in milliseconds: doubled from first to last. */
+const FIRST_PAUSE = 200;
+const LAST_PAUSE = 2_000;
 
 /** What the product says while Resonate is away: it names the cause and that the same call may be repeated. */
 const UNAVAILABLE = /Resonate server.*unavailable.*[Rr]epeat the same (call|request)/s;
@@ -49,11 +51,11 @@ export class Calls {
 
   /** Repeats a call until it is answered. @throws {RunOver} */
   async persist<T>(call: () => Promise<T | undefined>): Promise<T> {
-    for (;;) {
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LAST_PAUSE)) {
       if (this.#over.aborted) throw new RunOver();
       const answer = await call();
       if (answer !== undefined) return answer;
-      await this.pause(PAUSE);
+      await this.pause(pause);
     }
   }
 

@@ -24,7 +24,7 @@ interface Victim {
   health(): string;
 }
 
-/** How long a process that works again may take to answer, in milliseconds. */
+/** How long a process may take to end, and to answer once it works again, in milliseconds. */
 const RECOVERY = 30_000;
 
 export class Faults {
@@ -77,7 +77,7 @@ export class Faults {
       part.process.signal("SIGCONT");
     } else {
       this.#ended.add(part.process);
-      const { exitCode } = await part.end(how);
+      const { exitCode } = await this.#end(victim, how);
       // The edge is workerd, which has nothing to put in order.
       if (how === "SIGTERM" && process !== "edge" && exitCode !== 0) {
         this.#journal.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
@@ -90,6 +90,22 @@ export class Faults {
       this.#journal.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
     }
     disruption.to = Date.now();
+  }
+
+  /** Ends a process, in the time that it has for that. */
+  async #end({ name, part }: Victim, how: NodeJS.Signals): ReturnType<Part["end"]> {
+    const ended = part.end(how);
+    const patience = new AbortController();
+    const inTime = await Promise.race([
+      ended.then(() => true),
+      delay(RECOVERY, false, { signal: patience.signal }).catch(() => true),
+    ]);
+    patience.abort();
+    if (!inTime) {
+      this.#journal.violation("process", `${name} does not end on ${how}:\n${tail(part)}`);
+      return part.end("SIGKILL");
+    }
+    return ended;
   }
 
   #hitBy({ target, index }: ProcessFault): Victim[] {

@@ -10,6 +10,8 @@ export interface Stored {
   args: any;
   state: PromiseRecord["state"];
   value: unknown;
+  /** Milliseconds since the epoch. */
+  createdAt: number;
   settledAt: number | undefined;
 }
 
@@ -32,10 +34,10 @@ export async function storedJobs(
     if (head.status !== 200 || typeof data !== "object")
       throw new Error(`promise.search answered ${head.status}: ${data}`);
     for (const record of data.promises) {
-      const { id, param, value, settledAt } = codec.decodePromise(record);
+      const { id, param, value, createdAt, settledAt } = codec.decodePromise(record);
       const name = id.slice(namespace.length);
       const { func, args } = param.data;
-      jobs.set(name, { name, func, args: args[0], state: record.state, value: value.data, settledAt });
+      jobs.set(name, { name, func, args: args[0], state: record.state, value: value.data, createdAt, settledAt });
     }
     if (data.cursor === undefined) return jobs;
     cursor = data.cursor;
