@@ -6,6 +6,8 @@ export default defineConfig({
     globalSetup: ["test/support/setup.ts"],
     // Most files start processes of their own and wait for them more than they compute.
     maxWorkers: 2,
+    // It imports JSON as bundlers take it and Node does not.
+    deps: { optimizer: { ssr: { enabled: true, include: ["@actions/workflow-parser"] } } },
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },
