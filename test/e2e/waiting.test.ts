@@ -82,7 +82,8 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     for (const [i, name] of names.entries()) {
       await settle(name, i === 1 ? new Error("no tea") : undefined);
       const message = `${i + 1} of 4 jobs settled`;
-      if (i < 3) await until(`the report of ${message}`, () => reports.some((report) => report.message === message));
+      const isReported = () => reports.some((report) => report.message === message);
+      if (i < 3) await until(`the report of ${message}`, isReported, 4_000); // the next without a reason is after 5 s
     }
     const { content } = await answer;
     expect(content.errors).toEqual({ [names[1] ?? ""]: "failed: no tea" });
