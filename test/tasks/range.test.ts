@@ -1,0 +1,255 @@
+/** `weather_range`: a span of months, with and without tasks. */
+import { afterAll, beforeAll, describe, test, vi } from "vitest";
+import { monthAvailability } from "../../functions/jobs/index.ts";
+import { currentClient, type McpClient } from "../support/clients.ts";
+import type { Stack } from "../support/stack.ts";
+import { accept, startTaskStack, tasksAt, type WireTask } from "./support.ts";
+
+vi.setConfig({ maxConcurrency: 20, testTimeout: 60_000 });
+
+let stack: Stack;
+let tasks: ReturnType<typeof tasksAt>;
+/** A client that knows nothing of tasks. */
+let client: McpClient;
+beforeAll(async () => {
+  stack = await startTaskStack();
+  tasks = tasksAt(stack.url);
+  client = await currentClient.connect(stack.url);
+});
+afterAll(async () => {
+  await client?.close();
+  await stack?.[Symbol.asyncDispose]();
+});
+
+let places = 0;
+/** A place of a test's own, so that its months are no other test's. */
+const ownPlace = () => ({ latitude: 47.5 + ++places / 1_000, longitude: -122.3 });
+
+/** How often each month at a place was asked for, by its first day. */
+function requests({ latitude }: { latitude: number }): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { query } of stack.archive.control.requests.log) {
+    const asked = new URLSearchParams(query);
+    const day = asked.get("start_date") ?? "";
+    if (asked.get("latitude") === String(latitude)) counts[day] = (counts[day] ?? 0) + 1;
+  }
+  return counts;
+}
+
+const onceEach = (count: number) => Array.from({ length: count }, () => 1);
+const result = (task: WireTask) => task.result.structuredContent;
+
+describe.concurrent("a span of up to 24 months", () => {
+  test("is gathered at once, month by month in order, each as its own job has it", async ({ expect }) => {
+    const place = ownPlace();
+    const { taskId, status } = await tasks.call("weather_range", { ...place, from: "2012-11", to: "2014-10" });
+    expect(status).toBe("working");
+    const task = await tasks.reaches(taskId, (task) => {
+      expect(task.status).not.toBe("input_required");
+      return task.status === "completed";
+    });
+    const job_name = `weather_range_${place.latitude}_-122.3_2012-11_2014-10`;
+    expect(result(task)).toMatchObject({ job_name, status: "complete" });
+    const { months } = result(task).result;
+    expect(months).toHaveLength(24);
+    expect(months[2]).toMatchObject({
+      year: 2013,
+      month: 1,
+      job_name: `weather_data_${place.latitude}_-122.3_2013_1`,
+      weather: { daily: { time: expect.arrayContaining(["2013-01-01", "2013-01-31"]) } },
+    });
+    expect(Object.values(requests(place))).toEqual(onceEach(24));
+    const { job_name: monthJob, weather } = months[23];
+    const { content } = await client.callTool("probe_status", { job_names: [monthJob] });
+    expect(content.statuses[0].result).toEqual(weather);
+  });
+
+  test("asks the archive once for each month, whoever else gathers it before, meanwhile or after", async ({
+    expect,
+  }) => {
+    const place = ownPlace();
+    const month = (n: number) => ({ ...place, year: 2013, month: n });
+    const before = await client.callTool("start_gathering", month(1));
+    await client.callTool("await_result", { job_names: [before.content.job_name] });
+    const [range, overlapping] = await Promise.all([
+      tasks.call("weather_range", { ...place, from: "2013-01", to: "2013-06" }),
+      tasks.call("weather_range", { ...place, from: "2013-04", to: "2013-09" }),
+      client.callTool("start_gathering", month(5)),
+    ]);
+    await tasks.reaches(range.taskId, "completed");
+    await tasks.reaches(overlapping.taskId, "completed");
+    const after = await client.callTool("weather_data", month(9));
+    expect(after.content.status).toBe("complete");
+    expect(Object.values(requests(place))).toEqual(onceEach(9));
+  });
+
+  test("reports months that fail beside those that do not", async ({ expect }) => {
+    const { taskId } = await tasks.call("weather_range", { ...ownPlace(), from: "2015-12", to: "2016-01" });
+    const task = await tasks.reaches(taskId, "completed");
+    expect(task.result.isError).toBeUndefined();
+    const { months } = result(task).result;
+    expect(months[0]).toMatchObject({ year: 2015, month: 12, weather: { daily: {} } });
+    expect(months[0]).not.toHaveProperty("error");
+    expect(months[1]).toMatchObject({ year: 2016, month: 1, error: expect.stringContaining("out of allowed range") });
+    expect(months[1]).not.toHaveProperty("weather");
+  });
+
+  test("fails when every month does, with a reason, and can be asked for again", async ({ expect }) => {
+    const args = { ...ownPlace(), from: "2016-01", to: "2016-02" };
+    const { taskId } = await tasks.call("weather_range", args);
+    const task = await tasks.reaches(taskId, "completed");
+    expect(task.result.isError).toBe(true);
+    expect(result(task)).toMatchObject({ status: "failed", error: expect.stringContaining("out of allowed range") });
+    expect((await tasks.call("weather_range", args)).taskId).not.toBe(taskId);
+  });
+
+  test("of a present month names the day it was asked for, as the month alone does", async ({ expect }) => {
+    const place = ownPlace();
+    const now = Date.now();
+    const today = new Date(now).toISOString().slice(0, 10);
+    const [year = 0, month = 0] = today.split("-").map(Number);
+    const last = new Date(Date.UTC(year, month - 2, 1)).toISOString().slice(0, 7);
+    const { taskId } = await tasks.call("weather_range", { ...place, from: last, to: today.slice(0, 7) });
+    // The sample archive knows nothing of the present; what it was asked for tells.
+    const { job_name } = result(await tasks.reaches(taskId, "completed"));
+    expect(job_name).toBe(`weather_range_${place.latitude}_-122.3_${last}_${today.slice(0, 7)}@${today}`);
+    const name = (of: string, asOf: string) => {
+      const [y, m] = of.split("-").map(Number);
+      return `${stack.namespace}weather_data_${place.latitude}_-122.3_${y}_${m}${asOf}`;
+    };
+    expect(await stack.resonate.get(name(today, `@${today}`))).toBeDefined();
+    const [lastYear = 0, lastMonth = 0] = last.split("-").map(Number);
+    const asOf = monthAvailability(lastYear, lastMonth, now) === "part" ? `@${today}` : "";
+    expect(await stack.resonate.get(name(last, asOf))).toBeDefined();
+  });
+});
+
+describe.concurrent("a span of more than 24 months, to a client with tasks", () => {
+  const long = { from: "2012-01", to: "2014-02" };
+
+  test("asks first, with the number of requests, and makes none before the answer", async ({ expect }) => {
+    const place = ownPlace();
+    const { taskId } = await tasks.call("weather_range", { ...place, ...long });
+    const task = await tasks.reaches(taskId, "input_required");
+    expect(task.statusMessage).toContain("26 requests");
+    const [[key, request] = expect.fail("no question")] = Object.entries<{ params: object }>(task.inputRequests);
+    expect(request.params).toMatchObject({
+      message: expect.stringContaining("2012-01 to 2014-02"),
+      requestedSchema: { properties: { confirm: { type: "boolean" } }, required: ["confirm"] },
+    });
+    expect(requests(place)).toEqual({});
+    await tasks.update(taskId, { [key]: accept({ confirm: true }) });
+    expect(result(await tasks.reaches(taskId, "completed")).result.months).toHaveLength(26);
+    expect(Object.values(requests(place))).toEqual(onceEach(26));
+  });
+
+  test.for([
+    ["declined", { action: "decline" }],
+    ["closed", { action: "cancel" }],
+    ["answered with no", accept({ confirm: false })],
+  ] as const)("%s: says so, makes no request, and can be asked for again", async ([_what, answer], { expect }) => {
+    const args = { ...ownPlace(), ...long };
+    const { taskId } = await tasks.call("weather_range", args);
+    const { inputRequests } = await tasks.reaches(taskId, "input_required");
+    await tasks.update(taskId, { [Object.keys(inputRequests)[0] as string]: answer });
+    const task = await tasks.reaches(taskId, "completed");
+    expect(result(task)).toMatchObject({ status: "failed", error: "declined: none of the 26 requests was made" });
+    expect(task.result.content[0].text).toContain("declined");
+
+    const again = await tasks.call("weather_range", args);
+    expect(again.taskId).not.toBe(taskId);
+    expect((await tasks.reaches(again.taskId, "input_required")).inputRequests).toEqual(inputRequests);
+    expect(requests(args)).toEqual({});
+    await tasks.cancel(again.taskId);
+  });
+
+  test("does not ask when it was confirmed beforehand", async ({ expect }) => {
+    const { taskId } = await tasks.call("weather_range", { ...ownPlace(), ...long, confirm: true });
+    const task = await tasks.reaches(taskId, (task) => {
+      expect(task.status).not.toBe("input_required");
+      return task.status === "completed";
+    });
+    expect(result(task).result.months).toHaveLength(26);
+  });
+});
+
+describe.concurrent("a span of more than 24 months, to a client without tasks", () => {
+  const long = { from: "2012-01", to: "2014-02" };
+
+  test("is refused until it is confirmed by an argument, and then gathered", async ({ expect }) => {
+    const place = ownPlace();
+    const refused = await client.callTool("weather_range", { ...place, ...long });
+    expect(refused).toMatchObject({ isError: true });
+    expect(refused.text).toMatch(/Nothing was started.*26 requests.*confirm: true/);
+    const { content } = await client.callTool("probe_status", {
+      job_names: [`weather_range_${place.latitude}_-122.3_2012-01_2014-02`],
+    });
+    expect(content.statuses[0].status).toBe("not_found");
+
+    const confirmed = await client.callTool("weather_range", { ...place, ...long, confirm: "true" });
+    expect(confirmed.content).toMatchObject({ status: "complete", result: { months: { length: 26 } } });
+    expect(Object.values(requests(place))).toEqual(onceEach(26));
+  });
+
+  test("confirmed, answers the question of the same job that a client with tasks started", async ({ expect }) => {
+    const args = { ...ownPlace(), ...long };
+    const { taskId } = await tasks.call("weather_range", args);
+    await tasks.reaches(taskId, "input_required");
+    const confirmed = await client.callTool("weather_range", { ...args, confirm: true });
+    expect(confirmed.content).toMatchObject({ status: "complete", result: { months: { length: 26 } } });
+    expect(result(await tasks.reaches(taskId, "completed"))).toEqual(confirmed.content);
+    expect(Object.values(requests(args))).toEqual(onceEach(26));
+  });
+
+  test("confirmed before that job has come to ask, answers all the same", async ({ expect }) => {
+    const args = { ...ownPlace(), ...long };
+    const [{ taskId }, confirmed] = await Promise.all([
+      tasks.call("weather_range", args),
+      client.callTool("weather_range", { ...args, confirm: true }),
+    ]);
+    expect(confirmed.content).toMatchObject({ status: "complete", result: { months: { length: 26 } } });
+    expect((await tasks.get(taskId)).status).toBe("completed");
+  });
+});
+
+describe.concurrent("is refused, with what would be accepted", () => {
+  const next = new Date(Date.now() + 40 * 86_400_000).toISOString().slice(0, 7);
+  test.for([
+    ["2014-02", "2014-01", "to: 2014-01 is before 2014-02"],
+    ["1990-01", "2010-01", "241 months. Accepted: up to 240 months"],
+    [next, next, `${next} has not begun`],
+    ["1939-12", "1940-01", "from 1940-01"],
+    ["2014-13", "2014-13", "YYYY-MM"],
+    ["2014-1", "2014-2", "YYYY-MM"],
+    ["2014-01-01", "2014-02-01", "YYYY-MM"],
+  ] as const)("from %s to %s", async ([from, to, reason], { expect }) => {
+    const args = { ...ownPlace(), from, to, confirm: true };
+    const answers = [await client.callTool("weather_range", args), await tasks.call("weather_range", args)];
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ isError: true });
+      expect(JSON.stringify(answer)).toContain(reason);
+    }
+    expect(requests(args)).toEqual({});
+  });
+});
+
+test.concurrent("what takes longer than a call should goes on, and is collected by its name", async ({ expect }) => {
+  const place = ownPlace();
+  // A second more than the call waits.
+  stack.archive.control.inject({
+    fault: { kind: "status", status: 429, retry_after: "46" },
+    month: "2015-06",
+    times: 1,
+  });
+  const answered = await client.callTool("weather_data", { ...place, year: 2015, month: 6 });
+  const job = `weather_data_${place.latitude}_-122.3_2015_6`;
+  expect(answered.isError).toBe(false);
+  expect(answered.content).toEqual({
+    job_name: job,
+    status: "running",
+    note: expect.stringContaining(`await_result(job_names: ["${job}"])`),
+  });
+  const { content } = await client.callTool("await_result", { job_names: [job] });
+  expect(content.results[job].daily.time).toHaveLength(30);
+  expect(requests(place)).toEqual({ "2015-06-01": 2 });
+});
