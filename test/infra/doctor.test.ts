@@ -1,6 +1,4 @@
-import { getRequestListener } from "@hono/node-server";
-import { Hono } from "hono";
-import { proxy } from "hono/proxy";
+import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { checkAuth, checkEdge, checkReady } from "../../infra/doctor/edge.ts";
 import type { Finding } from "../../infra/doctor/finding.ts";
@@ -135,31 +133,17 @@ describe.concurrent("the edge", () => {
 });
 
 describe.concurrent("authentication", () => {
-  /** The edge behind one that demands the token `secret`, with a challenge and metadata as given. */
-  async function front({
-    challenge,
-    documents = {},
-  }: {
-    challenge: string;
-    documents?: Record<string, (self: URL) => unknown>;
-  }) {
-    const app = new Hono();
-    let self = new URL("http://127.0.0.1");
-    for (const [path, document] of Object.entries(documents)) app.get(path, (c) => c.json(document(self) as object));
-    app.all("*", async (c) => {
-      if (c.req.header("Authorization") === "Bearer secret")
-        return proxy(new URL(c.req.path, stack.origin), { raw: c.req.raw });
-      return c.json({ error: "invalid_token" }, 401, { "WWW-Authenticate": challenge.replace("SELF", self.origin) });
+  /** An edge of the stack's that authenticates as `bindings` say. */
+  const edgeWith = (bindings: Record<string, string>) =>
+    startEdge({
+      port: 0,
+      bindings: {
+        ...stack.resonate.env,
+        RESONATE_NAMESPACE: stack.namespace,
+        RESONATE_GROUP: stack.namespace.replace("/", ""),
+        ...bindings,
+      },
     });
-    const server = await serve(getRequestListener(app.fetch));
-    self = server.url;
-    return server;
-  }
-
-  const RESOURCE = "/.well-known/oauth-protected-resource/mcp";
-  const oauth = `Bearer resource_metadata="SELF${RESOURCE}"`;
-  const resource = (self: URL) => ({ resource: `${self.origin}/mcp`, authorization_servers: [`${self.origin}/`] });
-  const issuer = (self: URL) => ({ issuer: `${self.origin}/` });
 
   test("that is missing is a fault where a token was to be demanded", async () => {
     expect(await checkAuth(new URL(stack.origin), "bearer")).toMatchObject({
@@ -170,12 +154,15 @@ describe.concurrent("authentication", () => {
   });
 
   test("by static tokens: is as expected, and a good token goes through", async () => {
-    using edge = await front({ challenge: "Bearer" });
-    expect((await checkAuth(edge.url, "bearer")).status).toBe("ok");
-    expect((await checkAuth(edge.url, undefined)).status).toBe("ok");
-    expect((await checkAuth(edge.url, "none")).status).toBe("failed");
-    expect((await checkAuth(edge.url, "oauth")).status).toBe("failed");
-    const url = new URL("/mcp", edge.url);
+    const sha256 = createHash("sha256").update("secret").digest("hex");
+    const BEARER_TOKENS = JSON.stringify([{ name: "doctor", sha256 }]);
+    await using edge = await edgeWith({ AUTH_MODE: "bearer", BEARER_TOKENS });
+    const origin = new URL(edge.url);
+    expect((await checkAuth(origin, "bearer")).status).toBe("ok");
+    expect((await checkAuth(origin, undefined)).status).toBe("ok");
+    expect((await checkAuth(origin, "none")).status).toBe("failed");
+    expect((await checkAuth(origin, "oauth")).status).toBe("failed");
+    const url = new URL("/mcp", origin);
     expect(of(await checkMcp({ url, token: "secret", wait: 20 }), "one-second timer").status).toBe("ok");
     expect(of(await checkMcp({ url, token: "wrong", wait: 20 }), "MCP")).toMatchObject({
       status: "failed",
@@ -185,29 +172,48 @@ describe.concurrent("authentication", () => {
   });
 
   test("by OAuth: is followed to the authorization server", async () => {
-    const documents = { [RESOURCE]: resource, "/.well-known/openid-configuration": issuer };
-    using edge = await front({ challenge: oauth, documents });
-    expect(await checkAuth(edge.url, "oauth")).toMatchObject({
-      status: "ok",
-      detail: expect.stringContaining(edge.url.origin),
+    let issuer = "";
+    using server = await serve((req, res) => {
+      const isMetadata = req.url === "/.well-known/openid-configuration";
+      res.writeHead(isMetadata ? 200 : 404).end(JSON.stringify({ issuer }));
     });
-    expect((await checkAuth(edge.url, "bearer")).status).toBe("failed");
-  });
-
-  test.each([
-    ["metadata is not there", {}],
-    ["metadata is about another resource", { [RESOURCE]: () => ({ resource: "https://example.org/mcp" }) }],
-    ["metadata names no authorization server", { [RESOURCE]: (self: URL) => ({ resource: self.href }) }],
-    ["authorization server is not there", { [RESOURCE]: resource }],
-    [
-      "authorization server calls itself something else",
-      { [RESOURCE]: resource, "/.well-known/oauth-authorization-server": () => ({ issuer: "https://example.org" }) },
-    ],
-  ])("by OAuth, whose %s", async (_what, documents) => {
-    using edge = await front({ challenge: oauth, documents });
-    expect(await checkAuth(edge.url, "oauth")).toMatchObject({
+    await using edge = await edgeWith({ AUTH_MODE: "oauth", OAUTH_ISSUER: server.url.origin });
+    issuer = server.url.origin;
+    const found = await checkAuth(new URL(edge.url), "oauth");
+    expect(found).toMatchObject({ status: "ok", detail: expect.stringContaining(issuer) });
+    expect((await checkAuth(new URL(edge.url), "bearer")).status).toBe("failed");
+    issuer = "https://example.org";
+    expect(await checkAuth(new URL(edge.url), "oauth")).toMatchObject({
       status: "failed",
       fix: expect.stringContaining("OAUTH_ISSUER"),
+    });
+  });
+
+  test("by OAuth, whose authorization server is not there", async () => {
+    const { origin } = await nowhere();
+    await using edge = await edgeWith({ AUTH_MODE: "oauth", OAUTH_ISSUER: origin });
+    expect(await checkAuth(new URL(edge.url), "oauth")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining(origin),
+      fix: expect.stringContaining("OAUTH_ISSUER"),
+    });
+  });
+
+  // As a proxy leaves it that drops paths, or that talks to the edge by another name.
+  test.each([
+    ["is not there", 404, {}],
+    ["is about another resource", 200, { resource: "https://example.org/mcp" }],
+    ["names no authorization server", 200, { resource: "SELF/mcp" }],
+  ])("by OAuth, whose metadata %s", async (_what, status, metadata) => {
+    using edge = await serve((req, res) => {
+      const self = `http://${req.headers.host}`;
+      if (req.url === "/metadata") return res.writeHead(status).end(JSON.stringify(metadata).replace("SELF", self));
+      return res.writeHead(401, { "WWW-Authenticate": `Bearer resource_metadata="${self}/metadata"` }).end();
+    });
+    expect(await checkAuth(edge.url, "oauth")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("metadata"),
+      fix: expect.stringContaining("OAUTH_"),
     });
   });
 });
