@@ -48,9 +48,8 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
 
   const call = async (name: string, args: object) => (await client.callTool(name, args)).content;
 
-  /** That these names are nothing to any tool, and that what is there stays as it is. */
-  async function expectUnreachable(names: string[], namespace = stack.namespace) {
-    const before = await Promise.all(names.map((name) => resonate.call("promise.get", { id: namespace + name })));
+  /** That these names are nothing to any tool. */
+  async function expectNotFound(names: string[]) {
     const { statuses } = await call("probe_status", { job_names: names });
     expect(statuses).toEqual(
       names.map((job_name) => ({ job_name, status: "not_found", error: expect.stringContaining("No job") })),
@@ -60,8 +59,15 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
     expect([Object.keys(awaited.errors).sort(), awaited.results, awaited.running]).toEqual([names.toSorted(), {}, []]);
     const cancelled = await call("cancel_job", { job_names: names });
     expect(cancelled).toEqual({ cancelled: [], already_finished: [], not_found: names });
-    const after = await Promise.all(names.map((name) => resonate.call("promise.get", { id: namespace + name })));
-    expect(after.map(({ data }) => data)).toEqual(before.map(({ data }) => data));
+  }
+
+  /** The same, and that the promises there are stay as they are. */
+  async function expectUnreachable(names: string[], namespace = stack.namespace) {
+    const read = () =>
+      Promise.all(names.map(async (name) => (await resonate.call("promise.get", { id: namespace + name })).data));
+    const before = await read();
+    await expectNotFound(names);
+    expect(await read()).toEqual(before);
   }
 
   test.each(FOREIGN)("%s, is not found, and its name is not taken from it", async (_what, name, param) => {
@@ -111,6 +117,10 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
       await resonate.call("promise.create", data);
     }
     await expectUnreachable(names);
+  });
+
+  test("a name that no timer can be given", async () => {
+    await expectNotFound(["timer_a\nb", "timer_\u0000", "timer_\ud83d", `timer_${"x".repeat(101)}`]);
   });
 
   test("the inside of a job", async () => {

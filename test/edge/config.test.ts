@@ -62,7 +62,7 @@ describe("an edge", () => {
     ["127.0.0.1, localhost", "localhost:8787", 503],
     ["127.0.0.1, localhost", "evil.example", 403],
   ])("with ALLOWED_HOSTS %s, addressed as %s, answers %i", async (hosts, host, status) => {
-    const env = { ...MINIMAL, ...(hosts !== undefined && { ALLOWED_HOSTS: hosts }) };
+    const env = { ...MINIMAL, LOG_LEVEL: "silent", ...(hosts !== undefined && { ALLOWED_HOSTS: hosts }) };
     const response = await app.request(`http://${host}/ready`, { headers: { host } }, env);
     expect(response.status).toBe(status); // 503: let through, to a Resonate server that is not there
   });
