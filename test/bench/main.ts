@@ -1,0 +1,91 @@
+/** `npm run bench`: what the product costs beside the least it could cost, all measured in one run on this machine. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { measureAwait } from "./awaiting.ts";
+import { type Bench, startBench } from "./bench.ts";
+import { measureCeiling } from "./ceiling.ts";
+import type { Figure } from "./figures.ts";
+import { measureGrowth } from "./growth.ts";
+import { measureJobs } from "./jobs.ts";
+import { measureServed, measureWaiting } from "./memory.ts";
+import { type Options, parseOptions, type Section, USAGE } from "./options.ts";
+import { addedSubrequests, fallenRatios, readRecorded, record } from "./recorded.ts";
+import { measureRecovery } from "./recovery.ts";
+import { describeRun, type Report, render } from "./report.ts";
+import { prepareRequests, type Summary, summarize } from "./requests.ts";
+import { measurePolling, measureSettlement } from "./settlement.ts";
+import { measureBundle, measureStartup } from "./startup.ts";
+import { measureSubrequests } from "./subrequests.ts";
+
+const OUT = join(import.meta.dirname, "../../.build/bench.json");
+
+const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Figure[]>> = {
+  ceiling: (bench) => measureCeiling(bench, 5),
+  bundle: measureBundle,
+  startup: (bench) => measureStartup(bench, 10),
+  subrequests: measureSubrequests,
+  settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],
+  waiting: measureWaiting,
+  jobs: (bench) => measureJobs(bench, 4),
+  recovery: measureRecovery,
+  await: (bench) => measureAwait(bench, 7),
+  growth: (bench) => measureGrowth(bench, 8, 0.3),
+};
+
+const log = (text: string) => console.error(text);
+
+async function main({ short, sections, seconds, out, ...options }: Options): Promise<number> {
+  if (process.platform !== "linux") throw new Error("What processes use is read from /proc: this runs on Linux.");
+  const run = await describeRun();
+  const start = performance.now();
+  await using bench = await startBench();
+  const resonate = bench.resonate.program ? "embedded" : "external";
+  const figures: Figure[] = [];
+  const requests: Summary[] = [];
+  const worse: string[] = [];
+  const recorded = short ? await readRecorded() : undefined;
+
+  async function measureRequests(): Promise<void> {
+    await using use = new AsyncDisposableStack();
+    const measured = await prepareRequests(bench, { seconds, short }, use);
+    await measured.measure(short ? 5 : 8);
+    if (recorded?.resonate === resonate) worse.push(...(await fallenRatios(recorded, measured, log)));
+    else if (recorded) log(`Not compared: what is recorded was measured with an ${recorded.resonate} Resonate server.`);
+    requests.push(...measured.pairs.map(summarize));
+    if (!short) figures.push(...(await measureServed(bench, measured)));
+  }
+
+  for (const section of sections) {
+    log(`${((performance.now() - start) / 1_000).toFixed(0).padStart(4)} s  ${section}`);
+    if (section === "requests") await measureRequests();
+    else figures.push(...(await FIGURES[section](bench)));
+  }
+  if (recorded) worse.push(...addedSubrequests(recorded, figures));
+
+  const report: Report = {
+    ...run,
+    form: short ? "short" : "full",
+    resonate,
+    seconds: (performance.now() - start) / 1_000,
+    requests,
+    figures,
+  };
+  console.log(`\n${render(report)}\n`);
+  for (const file of [OUT, ...(out === undefined ? [] : [out])]) {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, `${JSON.stringify(report, undefined, 2)}\n`);
+    log(`Written to ${file}`);
+  }
+  if (options.record) await record(report);
+  for (const what of worse) log(`Worse than it was. ${what}`);
+  return worse.length > 0 ? 1 : 0;
+}
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  if (options.help) console.log(USAGE);
+  else process.exitCode = await main(options);
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+}

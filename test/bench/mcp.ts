@@ -1,0 +1,95 @@
+/** MCP requests as clients of both revisions send them. */
+import { EventSourceParserStream } from "eventsource-parser/stream";
+
+export const MODERN = "2026-07-28";
+export const LEGACY = "2025-11-25";
+export type Revision = typeof MODERN | typeof LEGACY;
+
+export interface Message {
+  method: string;
+  params?: Record<string, unknown>;
+  /** Declares that the client understands tasks. */
+  tasks?: boolean;
+}
+
+export interface HttpRequest {
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** A JSON-RPC message from the server. */
+export interface Answer {
+  id?: number;
+  method?: string;
+  // biome-ignore lint/suspicious/noExplicitAny: read as what was asked for
+  params?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  result?: any;
+  error?: { message: string };
+}
+
+const CLIENT = { name: "bench", version: "1.0.0" };
+const TASKS = "io.modelcontextprotocol/tasks";
+
+export function mcpRequest(revision: Revision, { method, params = {}, tasks = false }: Message): HttpRequest {
+  const headers = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": revision,
+  };
+  const message = { jsonrpc: "2.0", id: 1, method };
+  if (revision === LEGACY) return { headers, body: JSON.stringify({ ...message, params }) };
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": revision,
+    "io.modelcontextprotocol/clientInfo": CLIENT,
+    "io.modelcontextprotocol/clientCapabilities": tasks ? { extensions: { [TASKS]: {} } } : {},
+  };
+  const name = params.name ?? params.taskId;
+  return {
+    headers: { ...headers, "mcp-method": method, ...(typeof name === "string" && { "mcp-name": name }) },
+    body: JSON.stringify({ ...message, params: { ...params, _meta } }),
+  };
+}
+
+/** The messages a request is answered with, as they arrive: one for JSON, any number for an event stream. */
+export async function* messages(
+  url: string,
+  { headers, body }: HttpRequest,
+  signal?: AbortSignal,
+): AsyncGenerator<Answer> {
+  const response = await fetch(url, { method: "POST", headers, body, ...(signal && { signal }) });
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream") || !response.body) {
+    yield JSON.parse(await response.text());
+    return;
+  }
+  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+  for await (const { data } of events) yield JSON.parse(data);
+}
+
+/** The result of a request, sent with `headers` besides its own. @throws {Error} when it is an error */
+export async function ask(
+  url: string,
+  message: Message,
+  revision: Revision = MODERN,
+  headers: Record<string, string> = {},
+): Promise<Answer["result"]> {
+  const request = mcpRequest(revision, message);
+  for await (const answer of messages(url, { ...request, headers: { ...request.headers, ...headers } })) {
+    if (answer.id === undefined) continue;
+    if (answer.error) throw new Error(`${message.method}: ${answer.error.message}`);
+    if (answer.result.isError) throw new Error(`${message.method}: ${answer.result.content[0].text}`);
+    return answer.result;
+  }
+  throw new Error(`${message.method} was not answered`);
+}
+
+export const toolCall = (name: string, args: object, options: { tasks?: boolean } = {}): Message => ({
+  method: "tools/call",
+  params: { name, arguments: args },
+  ...options,
+});
+
+/** What a tool answers with. @throws {Error} when that is an error */
+export async function callTool(url: string, name: string, args: object) {
+  return (await ask(url, toolCall(name, args))).structuredContent;
+}

@@ -1,0 +1,125 @@
+/** The requests that are measured, each with the calls to Resonate that it comes down to. */
+import type { Bench } from "./bench.ts";
+import { ask, callTool, LEGACY, type Message, MODERN, mcpRequest, type Revision, toolCall } from "./mcp.ts";
+
+export interface Operation {
+  name: string;
+  /** Its strings may hold `{n}`, a number that no other request has. */
+  message: Message;
+  /** What every answer holds. */
+  expect: string;
+  /** The calls to Resonate it makes, which may hold `{n}` too. */
+  calls: string[];
+  revisions: readonly Revision[];
+  /** How many times as long as others it runs, to be answered often enough. */
+  length?: number;
+  /** Whether it is one of those that stand for all in the short form. */
+  short?: boolean;
+  /** The least share of the floor's throughput, by revision. */
+  targets?: Partial<Record<Revision, number>>;
+}
+
+const BOTH = [MODERN, LEGACY] as const;
+const YEAR = 365 * 24 * 60 * 60;
+
+/** A month of weather for each `n`; written as a string, which {@link requestOf} makes a number. */
+const month = (n: string | number) => ({ latitude: `47.${n}`, longitude: -122.3, year: 2013, month: 5 });
+const monthName = (n: string | number) => `weather_data_47.${n}_-122.3_2013_5`;
+
+/** Starts the jobs that operations find, by the edge at `url`, and describes the operations on them. */
+export async function describeOperations(bench: Bench, url: string): Promise<Operation[]> {
+  const existing = Array.from({ length: 50 }, (_, i) => 100_001 + 2 * i);
+  for (const n of existing) await callTool(url, "start_gathering", month(n));
+  const names = existing.map(monthName);
+  const [first = 0] = existing;
+  const task = await ask(url, { ...toolCall("weather_data", month(first)), tasks: true });
+
+  const read = (name: string) => bench.envelope("promise.get", { id: bench.namespace + name });
+  const create = (n: string | number) =>
+    bench.creation(monthName(n), "weather_data", { ...month(n), latitude: Number("47.123456789") });
+  const timer = { timer_name: "bench {n}", fires_at: new Date(Date.now() + YEAR * 1_000).toISOString() };
+  return [
+    {
+      name: "start_gathering, new job",
+      message: toolCall("start_gathering", month("{n}")),
+      expect: "running",
+      calls: [create("{n}")],
+      revisions: BOTH,
+      short: true,
+      targets: { [MODERN]: 0.5, [LEGACY]: 0.35 },
+    },
+    {
+      name: "start_gathering, existing job",
+      message: toolCall("start_gathering", month(first)),
+      expect: "running",
+      calls: [create(first)],
+      revisions: BOTH,
+      targets: { [MODERN]: 0.5, [LEGACY]: 0.35 },
+    },
+    {
+      name: "set_timer",
+      message: toolCall("set_timer", { timer_name: timer.timer_name, seconds: YEAR }),
+      expect: "running",
+      calls: [bench.creation(`timer_${timer.timer_name}`, "timer", timer)],
+      revisions: BOTH,
+    },
+    {
+      name: "probe_status, 1 job",
+      message: toolCall("probe_status", { job_names: names.slice(0, 1) }),
+      expect: "running",
+      calls: names.slice(0, 1).map(read),
+      revisions: BOTH,
+    },
+    {
+      name: "probe_status, 50 jobs",
+      message: toolCall("probe_status", { job_names: names }),
+      expect: "running",
+      calls: names.map(read),
+      revisions: BOTH,
+      short: true,
+      length: 2,
+      targets: { [MODERN]: 0.6, [LEGACY]: 0.6 },
+    },
+    {
+      name: "tasks/get",
+      message: { method: "tasks/get", params: { taskId: task.taskId }, tasks: true },
+      expect: "working",
+      calls: names.slice(0, 1).map(read),
+      revisions: [MODERN],
+      short: true,
+      targets: { [MODERN]: 0.5 },
+    },
+    {
+      name: "tools/list",
+      message: { method: "tools/list" },
+      expect: "start_gathering",
+      calls: [],
+      revisions: BOTH,
+      short: true,
+    },
+    {
+      name: "server/discover",
+      message: { method: "server/discover" },
+      expect: "supportedVersions",
+      calls: [],
+      revisions: [MODERN],
+      short: true,
+    },
+  ];
+}
+
+export function requestOf({ message }: Operation, revision: Revision) {
+  const { headers, body } = mcpRequest(revision, message);
+  return { headers, body: body.replace(/"latitude":"([^"]+)"/, '"latitude":$1') };
+}
+
+/** A request to the floor that makes it do what the operation does; its answer has `bytes` bytes. */
+export function floorRequestOf(calls: string[], bytes: number, poll = false) {
+  const headers = {
+    "content-type": "application/json",
+    "x-calls": String(calls.length),
+    "x-answer-bytes": String(bytes),
+    ...(poll && { "x-poll": "1" }),
+  };
+  return { headers, body: calls.join("\n") };
+}

@@ -1,0 +1,67 @@
+import { parseArgs } from "node:util";
+
+/** The parts of a run, in the order they are made: what leaves jobs behind that nobody runs comes last. */
+export const SECTIONS = [
+  "ceiling",
+  "bundle",
+  "startup",
+  "subrequests",
+  "settlement",
+  "waiting",
+  "jobs",
+  "recovery",
+  "await",
+  "growth",
+  "requests",
+] as const;
+export type Section = (typeof SECTIONS)[number];
+
+export const USAGE = `\
+npm run bench [-- options]     measures the edge and the worker beside their floors, in about four minutes
+
+  --short           less than a minute: the ratios that stand for all; fails when one has fallen below
+                    nine tenths of what test/bench/recorded.json holds, or an answer takes more subrequests
+  --only a,b        only these sections: ${SECTIONS.join(", ")}
+  --seconds n       how long each request is measured at a time (0.5; 0.4 in the short form)
+  --out file        where the figures go as JSON, besides .build/bench.json
+  --record          keeps the ratios of this run in test/bench/recorded.json
+
+RESONATE_URL (and RESONATE_TOKEN) measure against that server; otherwise an embedded one is started.`;
+
+export interface Options {
+  help: boolean;
+  short: boolean;
+  record: boolean;
+  sections: readonly Section[];
+  /** How long each request is measured at a time. */
+  seconds: number;
+  out: string | undefined;
+}
+
+/** @throws {Error} saying what is wrong with the arguments */
+export function parseOptions(args: string[]): Options {
+  const { values } = parseArgs({
+    args,
+    options: {
+      help: { type: "boolean", short: "h", default: false },
+      short: { type: "boolean", default: false },
+      record: { type: "boolean", default: false },
+      only: { type: "string" },
+      seconds: { type: "string" },
+      out: { type: "string" },
+    },
+  });
+  const { help, short, record, out } = values;
+  const seconds = Number(values.seconds ?? (short ? 0.4 : 0.5));
+  if (!(seconds >= 0.1 && seconds <= 60)) throw new Error(`--seconds must be from 0.1 to 60, not ${values.seconds}`);
+  const all = short ? (["bundle", "subrequests", "requests"] as const) : SECTIONS;
+  const sections = values.only === undefined ? all : values.only.split(",").map(sectionOf);
+  if (record && (short || values.only !== undefined)) throw new Error("--record is for a whole run.");
+  return { help, short, record, sections, seconds, out };
+}
+
+function sectionOf(name: string): Section {
+  const section = SECTIONS.find((each) => each === name.trim());
+  if (!section) throw new Error(`--only: there is no section ${name}. The sections are ${SECTIONS.join(", ")}.`);
+  return section;
+}
