@@ -94,17 +94,22 @@ type Body = { step: "parsed"; parsed: unknown } | { step: "sdk"; request: Reques
 /** The request's body as JSON, read once; what cannot be had that way is the SDK's to refuse. */
 async function readJson(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
-  const tooLarge = Number(headers.get("content-length")) > MAX_BODY;
-  if (method !== "POST" || !isJsonContentType(headers.get("content-type")) || tooLarge) {
+  const length = headers.get("content-length");
+  if (method !== "POST" || !isJsonContentType(headers.get("content-type")) || Number(length) > MAX_BODY) {
     return { step: "sdk", request };
   }
-  const read = await readRequestBody(request, MAX_BODY);
-  const text = read.tooLarge ? " ".repeat(MAX_BODY + 1) : read.text;
+  const text = length === null ? await readUnmeasured(request) : await request.text();
   try {
     return { step: "parsed", parsed: JSON.parse(text) };
   } catch {
     return { step: "sdk", request: new Request(url, { method, headers, body: text, signal }) };
   }
+}
+
+/** A body whose length was not declared; one that turns out too large is replaced by one that will be refused as such. */
+async function readUnmeasured(request: Request): Promise<string> {
+  const read = await readRequestBody(request, MAX_BODY);
+  return read.tooLarge ? " ".repeat(MAX_BODY + 1) : read.text;
 }
 
 function callContextOf(context: ServerContext): CallContext {

@@ -4,6 +4,12 @@ import { splitKey } from "../caller.ts";
 import { type AnyJob, splitGeneration } from "../jobs/job.ts";
 import { type DurablePromise, decodeValue, STARTER } from "./promise.ts";
 
+/** What a job's promise holds. */
+interface Call {
+  func: unknown;
+  args: unknown[];
+}
+
 /**
  * The names of one caller. A promise id is the deployment's namespace, the caller's key unless the job is shared, and
  * the job name: another caller's job has an id that no name of this caller leads to.
@@ -57,10 +63,14 @@ export class Names {
     return job && this.id(job, name) === id ? { name, job } : undefined;
   }
 
-  /** The promise that a record stands for, or undefined when it is foreign. */
-  decode(record: PromiseRecord): DurablePromise | undefined {
+  /**
+   * The promise that a record stands for, or undefined when it is foreign. `sent` is what the record would hold if it
+   * was created just now, or was for the same arguments before: most are, and need no decoding.
+   */
+  decode(record: PromiseRecord, sent?: { param: PromiseRecord["param"]; call: Call }): DurablePromise | undefined {
     const found = this.find(record.id);
-    const param = decodeValue(record.param) as { func?: unknown; args?: unknown[] } | undefined;
+    const isAsSent = sent !== undefined && record.param.data === sent.param.data;
+    const param = isAsSent ? sent.call : (decodeValue(record.param) as Partial<Call> | undefined);
     if (!found || param?.func !== found.job.func) return undefined;
     return {
       ...found,

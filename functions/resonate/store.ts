@@ -268,11 +268,12 @@ export class RemoteStore {
     tags: Record<string, string>,
   ): Promise<DurablePromise> {
     const id = this.#names.id(job, name);
-    const param = encodeValue({ func: job.func, args: [args], version: 1 });
+    const call = { func: job.func, args: [args], version: 1 };
+    const param = encodeValue(call);
     const target = { "resonate:target": `poll://any@${this.#config.RESONATE_GROUP}` };
     const data = { id, timeoutAt, param, tags: { ...lineage(id, id), ...target, ...tags } };
     const record = await this.#wire.call({ kind: "promise.create", data });
-    const promise = record && this.#names.decode(record);
+    const promise = record && this.#names.decode(record, { param, call });
     if (!promise) throw new NameTaken(name);
     return promise;
   }
