@@ -6,6 +6,9 @@ import { isAddress } from "./address.ts";
 export const PROTOCOL_VERSION = "2026-04-01";
 const TARGET = "resonate:target";
 
+const isText = (value: unknown) => typeof value === "string" && value.isWellFormed();
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const text = z.string().refine((value) => value.isWellFormed(), "must be valid Unicode");
 const required = (what: string) => text.min(1, `${what} is required`);
 const address = (what: string) => text.refine(isAddress, `Invalid ${what} address`);
@@ -13,7 +16,11 @@ const version = z.int().min(0);
 const ttl = z.int().min(1);
 /** The protocol's optional fields may be null as well. */
 const optional = <T extends z.ZodType>(type: T) => type.nullish().transform((value) => value ?? undefined);
-const map = z.record(text, text);
+// Not `z.record`, which leaves a key `__proto__` out.
+const map = z.custom<Record<string, string>>(
+  (value) => isObject(value) && Object.entries(value).flat().every(isText),
+  "must be an object of strings",
+);
 const tags = map.refine((value) => isAddress(value[TARGET] ?? "http://none"), `Invalid ${TARGET} address`);
 const value = z
   .object({ headers: map.nullish(), data: text.nullish() })
