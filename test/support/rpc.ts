@@ -35,7 +35,7 @@ export async function rpc(url: string, method: string, params: object = {}, opti
   return readAnswer(response);
 }
 
-/** The headers of a request, of which two say what the body says. */
+/** The headers of a request, of which two say what the body says; a name that no header can hold is left out. */
 export function rpcHeaders(method: string, params: { name?: unknown; taskId?: unknown } = {}): Record<string, string> {
   const name = params.name ?? params.taskId;
   return {
@@ -43,7 +43,7 @@ export function rpcHeaders(method: string, params: { name?: unknown; taskId?: un
     accept: "application/json, text/event-stream",
     "mcp-protocol-version": REVISION,
     "mcp-method": method,
-    ...(typeof name === "string" && { "mcp-name": name }),
+    ...(typeof name === "string" && /^[\x21-\x7e]+$/.test(name) && { "mcp-name": name }),
   };
 }
 

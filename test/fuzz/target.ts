@@ -1,0 +1,87 @@
+/** An edge to throw things at, and what became of each. */
+import { startGate } from "../support/gate.ts";
+import { startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+export interface Target extends AsyncDisposable {
+  readonly stack: Stack;
+  /** Sends a request to `path` and reads its answer; rejects when there is none in time. */
+  send(path: string, init: RequestInit): Promise<Reaction>;
+}
+
+export interface Reaction {
+  status: number;
+  text: string;
+  /** The JSON-RPC answers in the response, streamed or not. */
+  answers: Answer[];
+  /** Ids of promises that did not exist before, as the edge asked the Resonate server to create them. */
+  started: string[];
+}
+
+export interface Answer {
+  // biome-ignore lint/suspicious/noExplicitAny: results of whatever was asked
+  result?: any;
+  error?: { code: number; message: string };
+}
+
+/** The most an answer may take, in milliseconds, of a call that waits for a second included. */
+const PATIENCE = 8_000;
+/** How long a subscription is listened to, in milliseconds. */
+const LISTEN = 300;
+
+/** An edge without workers, so that what is started stays as it is; the requests it makes to Resonate are watched. */
+export async function startTarget(): Promise<Target> {
+  await using started = new AsyncDisposableStack();
+  const resonate = started.use(await startResonate({ own: true }));
+  const gate = started.use(await startGate(resonate.url));
+  const through = { ...resonate, env: { ...resonate.env, RESONATE_URL: gate.url } };
+  const stack = started.use(await startStack({ resonate: through, workers: 0, bindings: { LOG_LEVEL: "warn" } }));
+  const known = new Set<string | undefined>();
+  const all = started.move();
+  return {
+    stack,
+    async send(path, init) {
+      const before = gate.calls.length;
+      const response = await fetch(stack.origin + path, {
+        ...init,
+        redirect: "manual",
+        signal: AbortSignal.timeout(PATIENCE),
+      });
+      const text = await read(response, String(init.body ?? "").includes("subscriptions/listen"));
+      const ids = gate.calls.slice(before).flatMap(({ kind, id = "" }) => (kind === "promise.create" ? id : []));
+      const news = ids.filter((id) => !known.has(id) && known.add(id));
+      return { status: response.status, text, answers: answersIn(text), started: news };
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** The body; of a subscription's what it says at first. */
+async function read(response: Response, subscribes: boolean): Promise<string> {
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+  if (!subscribes || !isStream || !response.body) return response.text();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const enough = setTimeout(() => void reader.cancel(), LISTEN);
+  let text = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value;
+  clearTimeout(enough);
+  return text;
+}
+
+function answersIn(text: string): Answer[] {
+  const lines = text.startsWith("event:") || text.startsWith(":") ? text.split("\n") : [`data: ${text}`];
+  return lines.flatMap((line) => {
+    if (!line.startsWith("data: ")) return [];
+    try {
+      const message = JSON.parse(line.slice(6));
+      return (Array.isArray(message) ? message : [message]).filter((each) => "result" in each || "error" in each);
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** Whether nothing was done: an HTTP error, a JSON-RPC error, or a tool's error. */
+export function wasRejected({ status, answers }: Reaction): boolean {
+  return status >= 400 || answers.every(({ error, result }) => error !== undefined || result?.isError === true);
+}
