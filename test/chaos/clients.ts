@@ -71,6 +71,19 @@ export class Clients {
     return content !== undefined;
   }
 
+  /** The names of all jobs that `list_jobs` lists, page by page; undefined when there are too many to list. */
+  async list(client: McpClient): Promise<Set<string> | undefined> {
+    const names = new Set<string>();
+    for (let cursor: string | undefined; ; ) {
+      const args = { limit: 100, ...(cursor !== undefined && { cursor }) };
+      const page = await this.#calls.persist(() => this.#calls.tool(client, "list_jobs", args));
+      for (const { job_name } of page.jobs) names.add(job_name);
+      if (page.note !== undefined) return undefined;
+      if (page.next_cursor === undefined) return names;
+      cursor = page.next_cursor;
+    }
+  }
+
   async #await(client: McpClient, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     const content = await this.#calls.tool(client, "await_result", { job_names: names, timeout_seconds: 3 });

@@ -8,8 +8,8 @@ import type { PlannedFault } from "./plan.ts";
 /** A time during which a process was away or had just come back, in milliseconds since the epoch. */
 export interface Disruption {
   what: string;
-  /** Only workers and Resonate can make a job be done again; the edge holds no part of one. */
-  process: "edge" | "worker" | "resonate";
+  /** The archive is part of the run's own process. */
+  process: "edge" | "worker" | "resonate" | "archive";
   from: number;
   to: number;
 }
@@ -27,6 +27,9 @@ interface Victim {
 /** How long a process may take to end, and to answer once it works again, in milliseconds. */
 const RECOVERY = 30_000;
 
+/** From how many milliseconds on a pause of this process counts as one. */
+const STALL = 500;
+
 export class Faults {
   readonly disruptions: Disruption[] = [];
   readonly #stack: Stack;
@@ -39,6 +42,17 @@ export class Faults {
     this.#stack = stack;
     this.#journal = journal;
     for (const victim of this.#victims()) this.#watch(victim);
+  }
+
+  /** Counts the times when this process, and with it the archive, got no turn: the machine has other things to do. */
+  watchStalls(over: AbortSignal): void {
+    let last = Date.now();
+    const watch = setInterval(() => {
+      const now = Date.now();
+      if (now - last > STALL) this.disruptions.push({ what: "stall", process: "archive", from: last, to: now });
+      last = now;
+    }, 100);
+    over.addEventListener("abort", () => clearInterval(watch));
   }
 
   /** Whether a fault hits only what this run started itself. */

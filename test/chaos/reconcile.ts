@@ -113,7 +113,8 @@ function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violati
 
 /**
  * An answer of the archive is stored before anything else happens, so a month is asked for again after a good answer
- * only if a worker or Resonate was away in between, and once for each time; and anew for each generation of its job.
+ * only if a worker, Resonate or the archive was away in between, and once for each time; and anew for each generation
+ * of its job. The edge holds no part of a job.
  */
 function upstream({ jobs, requests, disruptions }: Evidence): Violation[] {
   const months = [...jobs.values()].filter(({ func }) => func === "weather_data");

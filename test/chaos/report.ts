@@ -60,11 +60,13 @@ function figures({ jobs, requests, disruptions, journal, mostRunning, settled, a
   });
   const most = (values: number[]) => (Math.max(0, ...values) / 1_000).toFixed(1);
   const met = requests.filter(({ fault }) => fault !== undefined).length;
+  const stalls = disruptions.filter(({ what }) => what === "stall").length;
   const failures = [...journal.failures].sort(([, a], [, b]) => b - a);
   return [
     `At most ${mostRunning} jobs at a time; the last ended ${(settled / 1_000).toFixed(1)} s after the last fault.`,
     `Timers were at most ${most(late.map(({ all }) => all))} s late, ${most(late.map(({ undisturbed }) => undisturbed))} s of it while nothing was disrupted (allowed: ${allowedDelay / 1_000} s).`,
     `The archive was asked ${requests.length} times; ${met} requests met a fault.`,
+    ...(stalls > 0 ? [`The machine gave this run no turn ${stalls} times, which counts as a disruption.`] : []),
     `Clients made ${journal.calls} calls, of which these failed:`,
     ...failures.slice(0, SHOWN).map(([reason, times]) => `  ${times} × ${reason.slice(0, 160)}`),
   ];

@@ -61,6 +61,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
   const connections = await Promise.all([currentClient, client2025].map(({ connect }) => connect(stack.url)));
   const clients = new Clients({ calls, journal, clients: connections });
   const faults = new Faults(stack, journal);
+  faults.watchStalls(over.signal);
   let mostRunning = 0;
 
   const injected = plan.faults.filter((fault) => faults.isOurs(fault));
@@ -105,7 +106,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
 /** What takes its lease with it is offered again when that has lapsed; then it is claimed and done. */
 function allowedDelay(lease: number, { server }: Stack): number {
   const again = server ? 0 : 30_000; // the real server repeats an offer that nobody claimed after half a minute
-  return lease + again + 5_000;
+  return lease + again + 10_000;
 }
 
 /** Waits until every client has had its answers and no job is running, for `ms` at most. */
@@ -148,6 +149,11 @@ async function readAgain({ stack, journal, faults, jobs }: Rereading): Promise<v
   for (let i = 0; i < names.length; i += 100) {
     await calls.persist(async () => (await clients.probe(newcomer, names.slice(i, i + 100))) || undefined);
   }
+  const listed = await clients.list(newcomer);
+  for (const name of names) {
+    if (listed?.has(name) === false) journal.violation("lost", "list_jobs does not list it", name);
+  }
+  for (const name of listed ?? []) if (!again.has(name)) journal.violation("invented", "only list_jobs has it", name);
   clearTimeout(patience);
 }
 
