@@ -81,7 +81,8 @@ export class Network {
         }
         this.#options.log.info("connection to Resonate ended");
       } catch (error) {
-        if (!signal.aborted) this.#options.log.warn({ reason: reasonOf(error) }, "connection to Resonate failed");
+        if (isQuiet(error)) this.#options.log.debug("quiet connection to Resonate renewed");
+        else if (!signal.aborted) this.#options.log.warn({ reason: reasonOf(error) }, "connection to Resonate failed");
       } finally {
         this.connected = false;
       }
@@ -112,6 +113,15 @@ export class Network {
       clearTimeout(timer);
     }
   }
+}
+
+/**
+ * Whether a connection ended because nothing came over it for some minutes, when fetch gives up: no fault where there is
+ * nothing to do, and the way in which a connection that died unnoticed is found.
+ */
+function isQuiet(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && "code" in cause && cause.code === "UND_ERR_BODY_TIMEOUT";
 }
 
 function parseOffer(text: string): Offer | undefined {

@@ -25,7 +25,9 @@ export async function checkResonate({ url, token, namespace }: ResonateOptions):
   findings.push(checkClock("Resonate's clock", open));
   findings.push(checkProtection(url, open, token));
   if (token === undefined) return findings;
-  findings.push(checkClaims(token, namespace), checkToken(await get(url, id, token)), await checkPush(url, token));
+  const access = checkToken(await get(url, id, token));
+  findings.push(checkClaims(token, namespace), access);
+  if (access.status === "ok") findings.push(await checkPush(url, token));
   return findings;
 }
 
