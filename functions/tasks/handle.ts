@@ -26,7 +26,7 @@ export class TaskHandles {
     const [body, mac, ...rest] = taskId.split(".");
     if (!body || !mac || rest.length > 0) return undefined;
     try {
-      const name = new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(body));
+      const name = strictUtf8.decode(fromBase64Url(body));
       // Base64 has spellings that decode alike; only the one that `seal` makes is the id.
       if (toBase64Url(utf8.encode(name)) !== body || toBase64Url(fromBase64Url(mac)) !== mac) return undefined;
       const genuine = await crypto.subtle.verify(
@@ -47,6 +47,7 @@ export class TaskHandles {
 }
 
 const utf8 = new TextEncoder();
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
 function toBase64Url(bytes: Uint8Array): string {
   const base64 = btoa(String.fromCharCode(...bytes));
