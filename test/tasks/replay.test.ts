@@ -8,7 +8,10 @@ import { type Resonate, startResonate } from "../support/resonate.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../support/worker.ts";
 import { interview } from "./interview.ts";
 
-vi.setConfig({ testTimeout: 60_000 });
+/** A Resonate server offers a task that no worker was there to take again after half a minute. In milliseconds. */
+const OFFERED_AGAIN = 40_000;
+
+vi.setConfig({ testTimeout: 6 * OFFERED_AGAIN });
 
 let resonate: Resonate;
 beforeAll(async () => {
@@ -38,13 +41,17 @@ async function scene(name: string) {
     newest,
     /** The promise of each question that is not known to be answered, once there are those and no others. */
     asks: (...messages: string[]) =>
-      until(`to be asked ${messages}`, async () => {
-        const asked = Object.entries((await newest())?.questions ?? {});
-        if (asked.map(([, { question }]) => question.message).join() !== messages.join()) return undefined;
-        return asked.map(([key, { promiseId }]) => ({ key, promiseId }));
-      }),
+      until(
+        `to be asked ${messages}`,
+        async () => {
+          const asked = Object.entries((await newest())?.questions ?? {});
+          if (asked.map(([, { question }]) => question.message).join() !== messages.join()) return undefined;
+          return asked.map(([key, { promiseId }]) => ({ key, promiseId }));
+        },
+        3 * OFFERED_AGAIN,
+      ),
     answer: (promiseId: string, text: string) => store.answer(promiseId, said(text)),
-    settled: () => resonate.settled(namespace + job),
+    settled: () => resonate.settled(namespace + job, OFFERED_AGAIN),
     entry: (n: number) => resonate.get(`${namespace}${job}:u${n}`),
     child: (n: number) => resonate.get(`${namespace}${job}:${n}`),
     async kill() {
@@ -135,14 +142,15 @@ describe("an interview", () => {
     await the.begin();
     const killing = (async () => {
       for (let kills = 0; ; kills++) {
-        await Promise.race([held, until("the end", () => over, 50_000)]);
+        await Promise.race([held, until("the end", () => over, 6 * OFFERED_AGAIN)]);
         if (over) return kills;
         await the.kill();
         the.gate.release(call);
         // The same entry is written by the next worker, and the one after it is the next to be held.
         const written = (await journalLength(the)) + 1;
         await the.start();
-        await until(`entry ${written}`, async () => (await the.entry(written))?.state === "resolved" || over);
+        const isWritten = async () => (await the.entry(written))?.state === "resolved" || over;
+        await until(`entry ${written}`, isWritten, OFFERED_AGAIN);
         held = the.gate.hold(call);
       }
     })();
@@ -159,7 +167,7 @@ describe("an interview", () => {
     const failing = (async () => {
       let lost = 0;
       while (!over) {
-        await Promise.race([the.gate.loseAnswer("promise.settle"), until("the end", () => over, 50_000)]);
+        await Promise.race([the.gate.loseAnswer("promise.settle"), until("the end", () => over, 6 * OFFERED_AGAIN)]);
         lost++;
       }
       return lost;
