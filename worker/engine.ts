@@ -13,6 +13,7 @@ import {
 } from "@resonatehq/sdk";
 import { type Context, Core, type Status } from "@resonatehq/sdk/async";
 import * as z from "zod";
+import { REQUEST_TAG } from "../functions/jobs/job.ts";
 import { type DurableFunction, storedError } from "./functions/durable.ts";
 import { type Logger, reasonOf } from "./logger.ts";
 import { leasesLost, settled } from "./metrics.ts";
@@ -48,6 +49,8 @@ export class Engine {
   readonly #codec = new Codec();
   readonly #registry = new Registry();
   readonly #heartbeat: AsyncHeartbeat;
+  /** The logs of the jobs that are running, by promise id: what a job's function writes says whose it is. */
+  readonly #logs = new Map<string, Logger>();
   readonly #core: Core;
   /** Tasks that the server has said are no longer this worker's. */
   readonly #lost = new Set<string>();
@@ -81,13 +84,16 @@ export class Engine {
     const job = this.#options.nameOf(id);
     const attributes = { job, "task.version": acquired.task.version };
     const parent = traceOf(tags["resonate:origin"] ?? id);
-    const log = this.#options.log.child({ job });
+    const request = tags[REQUEST_TAG];
+    const log = this.#options.log.child({ job, ...(request !== undefined && { request_id: request }) });
+    this.#logs.set(id, log);
     await inSpan(
       `job ${kind}`,
       { attributes, parent },
       () => this.#execute(acquired, kind, log),
       (outcome) => ({ outcome }),
     );
+    this.#logs.delete(id);
   }
 
   async #execute({ task, promise, preload }: Acquired, kind: string, log: Logger): Promise<Outcome> {
@@ -179,7 +185,7 @@ export class Engine {
   #isolated({ run }: DurableFunction) {
     return async (ctx: Context, ...args: unknown[]): Promise<unknown> => {
       try {
-        return await run(ctx, args, this.#options.log.child({ job: this.#options.nameOf(ctx.id) }));
+        return await run(ctx, args, this.#logs.get(ctx.id) ?? this.#options.log);
       } catch (error) {
         throw storedError(error);
       }

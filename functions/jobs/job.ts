@@ -38,6 +38,9 @@ export function defineJob<Args>(job: Job<Args>): Job<Args> {
   return job;
 }
 
+/** The tag of a job's promise that holds the id of the request that started it, for whoever reads the logs. */
+export const REQUEST_TAG = "durable-mcp:request";
+
 /** `timer_tea~3` is the third generation of `timer_tea`; the first carries no suffix. */
 export function splitGeneration(name: string): { base: string; generation: number } {
   const match = /^(.*)~([1-9]\d{0,8})$/s.exec(name);

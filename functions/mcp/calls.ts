@@ -75,7 +75,7 @@ export class Calls {
     }
     const { signal, inputResponses, reportProgress, scope } = context;
     const { caller, line } = scope;
-    const store = this.#store.as(caller);
+    const store = this.#store.as(caller, line.requestId);
     const toolContext: ToolContext = {
       store,
       now: Date.now(),

@@ -2,7 +2,7 @@
 import type { PromiseRecord } from "@resonatehq/sdk";
 import type { Caller } from "../caller.ts";
 import type { Config } from "../config.ts";
-import type { AnyJob, Job } from "../jobs/job.ts";
+import { type AnyJob, type Job, REQUEST_TAG } from "../jobs/job.ts";
 import { type Answer, Entry, entryId } from "../jobs/journal.ts";
 import { Claims, startRecordId } from "./claims.ts";
 import { Names } from "./names.ts";
@@ -45,6 +45,8 @@ interface Scope {
   claimant: string;
   /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
   quota: number;
+  /** The id of the request that is being answered; empty outside of one. */
+  request: string;
 }
 
 /**
@@ -62,24 +64,24 @@ export class RemoteStore {
   constructor(
     config: StoreConfig,
     jobs: readonly AnyJob[],
-    { key = "", claimant = "", quota = 0 }: Partial<Scope> = {},
+    { key = "", claimant = "", quota = 0, request = "" }: Partial<Scope> = {},
     wire = new Wire(config.RESONATE_URL, config.RESONATE_TOKEN),
   ) {
     this.#config = config;
-    this.#scope = { key, claimant, quota };
+    this.#scope = { key, claimant, quota, request };
     this.#names = new Names(jobs, config.RESONATE_NAMESPACE, key);
     this.#wire = wire;
   }
 
-  /** The same store for one caller. */
-  as({ key }: Caller): RemoteStore {
-    return key === "" ? this : this.#scoped({ ...this.#scope, key, claimant: key });
+  /** The same store for one caller, and for one request of his where it is given. */
+  as({ key }: Caller, request = ""): RemoteStore {
+    return key === "" && request === "" ? this : this.#scoped({ ...this.#scope, key, claimant: key, request });
   }
 
   /** The same store for the durable function whose promise is `promiseId`, if that is a caller's own. */
   onBehalfOf(promiseId: string): RemoteStore {
     return this.#names.isOwned(promiseId)
-      ? this.#scoped({ key: "", claimant: this.#names.local(promiseId), quota: 0 })
+      ? this.#scoped({ key: "", claimant: this.#names.local(promiseId), quota: 0, request: "" })
       : this;
   }
 
@@ -271,7 +273,9 @@ export class RemoteStore {
     const call = { func: job.func, args: [args], version: 1 };
     const param = encodeValue(call);
     const target = { "resonate:target": `poll://any@${this.#config.RESONATE_GROUP}` };
-    const data = { id, timeoutAt, param, tags: { ...lineage(id, id), ...target, ...tags } };
+    const { request } = this.#scope;
+    const log = request === "" ? {} : { [REQUEST_TAG]: request };
+    const data = { id, timeoutAt, param, tags: { ...lineage(id, id), ...target, ...tags, ...log } };
     const record = await this.#wire.call({ kind: "promise.create", data });
     const promise = record && this.#names.decode(record, { param, call });
     if (!promise) throw new NameTaken(name);
