@@ -9,7 +9,7 @@ export const TrustedUrl = z
     "it must begin with https:",
   );
 
-/** What the secret holds of a token: a name, which is the caller, and the SHA-256 of the token. */
+/** What the secret holds of a token: a name, which is the caller and may have several, and the SHA-256 of the token. */
 const Token = z.object({
   name: z.string().regex(/^[\w.@-]{1,64}$/),
   /** In hexadecimal. */
@@ -17,7 +17,7 @@ const Token = z.object({
 });
 export type Token = z.infer<typeof Token>;
 
-const TOKENS = 'set it to a JSON list of {"name", "sha256"}, as `npm run token` prints them, each name once';
+const TOKENS = 'set it to a JSON list of {"name", "sha256"}, as `npm run token` prints them';
 
 const Tokens = z
   .string({ error: TOKENS })
@@ -29,12 +29,7 @@ const Tokens = z
       return z.NEVER;
     }
   })
-  .pipe(
-    z
-      .array(Token, { error: TOKENS })
-      .min(1, TOKENS)
-      .refine((tokens) => new Set(tokens.map(({ name }) => name)).size === tokens.length, TOKENS),
-  );
+  .pipe(z.array(Token, { error: TOKENS }).min(1, TOKENS));
 
 /** Separated by spaces. */
 const scopes = z.string().transform((text) => text.split(/\s+/).filter((scope) => scope !== ""));

@@ -12,7 +12,8 @@ safe: it finds the one that is there, and never runs it twice.
 - Probe: probe_status and get_timer_status tell how jobs are without waiting.
 - Await: await_result waits for results. Names it returns as running have not failed: await them again, or tell the \
 user and come back later. Start several jobs first, then await them together.
-- Later: keep the names (or start again with the same arguments) to collect results in another conversation.
+- Later: keep the names (or start again with the same arguments) to collect results in another conversation; \
+list_jobs finds names that were lost.
 When a call fails because the Resonate server cannot be reached, repeat it as it was.`;
 
 /** How long a client may keep what does not change between deployments; `ttlMs` in milliseconds. */

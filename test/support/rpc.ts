@@ -15,12 +15,14 @@ export interface RpcAnswer {
 export interface RpcOptions {
   /** The client's capabilities; those of a client that understands tasks unless told otherwise. */
   capabilities?: object;
+  /** A Bearer token, for a server that wants one. */
+  token?: string | undefined;
   signal?: AbortSignal;
 }
 
 /** Sends one request with its routing headers and returns what it is answered with, streamed or not. */
 export async function rpc(url: string, method: string, params: object = {}, options: RpcOptions = {}) {
-  const { capabilities = TASKS, signal } = options;
+  const { capabilities = TASKS, token, signal } = options;
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
     "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
@@ -28,7 +30,7 @@ export async function rpc(url: string, method: string, params: object = {}, opti
   };
   const response = await fetch(url, {
     method: "POST",
-    headers: rpcHeaders(method, params),
+    headers: { ...rpcHeaders(method, params), ...(token && { authorization: `Bearer ${token}` }) },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } }),
     ...(signal && { signal }),
   });

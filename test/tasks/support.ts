@@ -21,9 +21,9 @@ export const CAPABILITIES = { elicitation: {}, ...TASKS };
 export type WireTask = Record<string, any> & { taskId: string; status: string };
 
 /** The requests of a client that understands tasks. Each fails with the JSON-RPC error it is answered with. */
-export function tasksAt(url: string) {
+export function tasksAt(url: string, token?: string) {
   const request = async (method: string, params: object) => {
-    const { result, error } = await rpc(url, method, params, { capabilities: CAPABILITIES });
+    const { result, error } = await rpc(url, method, params, { capabilities: CAPABILITIES, token });
     if (error) throw Object.assign(new Error(error.message), error);
     return result;
   };
@@ -71,7 +71,7 @@ interface Message {
   result?: any;
 }
 
-export async function subscribe(url: string, taskIds: string[]): Promise<Subscription> {
+export async function subscribe(url: string, taskIds: string[], token?: string): Promise<Subscription> {
   const left = new AbortController();
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -80,7 +80,7 @@ export async function subscribe(url: string, taskIds: string[]): Promise<Subscri
   const params = { notifications: { taskIds }, _meta };
   const response = await fetch(url, {
     method: "POST",
-    headers: rpcHeaders("subscriptions/listen"),
+    headers: { ...rpcHeaders("subscriptions/listen"), ...(token && { authorization: `Bearer ${token}` }) },
     body: JSON.stringify({ jsonrpc: "2.0", id: "s", method: "subscriptions/listen", params }),
     signal: left.signal,
   });

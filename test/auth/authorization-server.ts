@@ -1,0 +1,114 @@
+import { createServer, type RequestListener } from "node:http";
+import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from "jose";
+import { type Configuration, type JWKS, Provider } from "oidc-provider";
+
+/** An OAuth 2.1 authorization server on loopback that issues JWTs for whatever resource it is asked for. */
+export interface AuthorizationServer extends AsyncDisposable {
+  readonly issuer: string;
+  /** The key that signs at present: the private one, as JWK. */
+  readonly key: JWK & { kid: string };
+  /** Gets a token for a client of its own, whose name becomes the subject, at the token endpoint. */
+  issue(client: string, resource: string, scope?: string): Promise<string>;
+  /** Signs claims with the present key, as the server would never do. */
+  sign(claims: JWTPayload, header?: { alg?: string; kid?: string }): Promise<string>;
+  /** Replaces the signing key: the key set has only the new one from then on. */
+  rotate(): Promise<void>;
+  /** How often the key set was fetched. */
+  readonly keyFetches: number;
+  /** Whether the server answers with 503 instead. */
+  down: boolean;
+}
+
+const ALGORITHM = "RS256";
+
+/** Where the authorization code goes in tests that log a user in. Nothing listens there. */
+export const REDIRECT_URI = "http://127.0.0.1:9/callback";
+
+/** `clients` may ask for tokens in their own name. */
+export async function startAuthorizationServer(clients: string[]): Promise<AuthorizationServer> {
+  let handle: RequestListener = (_req, res) => void res.writeHead(503).end();
+  let keyFetches = 0;
+  const server = createServer((req, res) => {
+    if (req.url === "/jwks") keyFetches += 1;
+    if (state.down) res.writeHead(503).end();
+    else handle(req, res);
+  });
+  const state = { down: false };
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const issuer = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+
+  let key: AuthorizationServer["key"];
+  const rotate = async () => {
+    const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
+    key = { ...(await exportJWK(privateKey)), kid: crypto.randomUUID(), alg: ALGORITHM, use: "sig" };
+    handle = new Provider(issuer, configuration(clients, { keys: [key] } as JWKS)).callback();
+  };
+  await rotate();
+
+  return {
+    issuer,
+    get key() {
+      return key;
+    },
+    async issue(client, resource, scope = "mcp") {
+      const response = await fetch(`${issuer}/token`, {
+        method: "POST",
+        headers: { authorization: `Basic ${btoa(`${client}:${SECRET}`)}` },
+        body: new URLSearchParams({ grant_type: "client_credentials", resource, scope }),
+      });
+      const answer = (await response.json()) as { access_token?: string };
+      if (answer.access_token === undefined) throw new Error(`no token was issued: ${JSON.stringify(answer)}`);
+      return answer.access_token;
+    },
+    sign: (claims, header = {}) =>
+      new SignJWT(claims).setProtectedHeader({ alg: ALGORITHM, kid: key.kid, typ: "at+jwt", ...header }).sign(key),
+    rotate,
+    get keyFetches() {
+      return keyFetches;
+    },
+    get down() {
+      return state.down;
+    },
+    set down(down) {
+      state.down = down;
+    },
+    async [Symbol.asyncDispose]() {
+      server.close().closeAllConnections();
+    },
+  };
+}
+
+const SECRET = "for loopback only";
+
+function configuration(clients: string[], jwks: JWKS): Configuration {
+  return {
+    jwks,
+    clients: clients.map((client_id) => ({
+      client_id,
+      client_secret: SECRET,
+      grant_types: ["client_credentials"],
+      redirect_uris: [],
+      response_types: [],
+    })),
+    scopes: ["mcp", "offline_access"],
+    cookies: { keys: ["for loopback only"] },
+    findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
+    ttl: { AccessToken: 600, ClientCredentials: 600, Interaction: 600, Session: 600, Grant: 600, RefreshToken: 600 },
+    features: {
+      devInteractions: { enabled: true },
+      registration: { enabled: true },
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_context, resource) => ({
+          scope: "mcp",
+          audience: resource,
+          accessTokenFormat: "jwt",
+          jwt: { sign: { alg: ALGORITHM } },
+        }),
+      },
+    },
+  };
+}

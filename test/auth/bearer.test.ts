@@ -1,0 +1,74 @@
+/** Static tokens, and the configurations under which nothing is served. */
+import { createHash } from "node:crypto";
+import { execa } from "execa";
+import { expect, test } from "vitest";
+import { startEdge } from "../../infra/edge.ts";
+import { bearer, listTools } from "./support.ts";
+
+/** No request of these tests gets as far as a Resonate server. */
+const RESONATE_URL = "http://127.0.0.1:9";
+
+test("a token that the script made is taken, and no other", async () => {
+  const { stdout } = await execa(process.execPath, ["infra/token.ts", "ada"]);
+  const token = /^ {2}(dme_\S+)$/m.exec(stdout)?.[1] ?? expect.fail(stdout);
+  const entry = /^ {2}(\{.*\})$/m.exec(stdout)?.[1] ?? expect.fail(stdout);
+  const { sha256 } = JSON.parse(entry);
+  const hash = (text: string) => createHash("sha256").update(text).digest("hex");
+  const other = { name: "bob", sha256: hash("other").toUpperCase() };
+  const second = { name: "ada", sha256: hash("second") };
+  const BEARER_TOKENS = JSON.stringify([JSON.parse(entry), other, second]);
+  await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL, AUTH_MODE: "bearer", BEARER_TOKENS } });
+  const status = async (headers?: Record<string, string>) => (await listTools(`${edge.url}/mcp`, headers)).status;
+
+  expect(await status(bearer(token))).toBe(200);
+  expect(await status(bearer("other"))).toBe(200);
+  expect(await status(bearer("second"))).toBe(200);
+  for (const wrong of [
+    token.slice(0, -1),
+    `${token}x`,
+    token.toUpperCase(),
+    sha256,
+    other.sha256,
+    "ada",
+    "x".repeat(8_000),
+  ]) {
+    expect(await status(bearer(wrong))).toBe(401);
+  }
+  expect(await status()).toBe(401);
+  const refused = await listTools(`${edge.url}/mcp`, bearer(sha256));
+  expect(refused.headers.get("www-authenticate")).toMatch(/^Bearer error="invalid_token"/);
+  expect(await refused.text()).not.toContain(sha256);
+  expect((await fetch(`${edge.url}/.well-known/oauth-protected-resource`)).status).toBe(404);
+});
+
+test("the script wants a name that can stand in the configuration", async () => {
+  for (const args of [[], ["a b"], ["ada", "bob"], ["x".repeat(65)]]) {
+    const { exitCode, stderr } = await execa(process.execPath, ["infra/token.ts", ...args], { reject: false });
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("npm run token -- NAME")]);
+  }
+});
+
+const HASH = "0".repeat(64);
+
+test.each([
+  [{}, /AUTH_MODE: set it to oauth .*, bearer .* or none/],
+  [{ AUTH_MODE: "" }, /AUTH_MODE/],
+  [{ AUTH_MODE: "None" }, /AUTH_MODE/],
+  [{ AUTH_MODE: "oauth" }, /OAUTH_ISSUER: set it to a URL/],
+  [{ AUTH_MODE: "oauth", OAUTH_ISSUER: "login.example" }, /OAUTH_ISSUER/],
+  [{ AUTH_MODE: "oauth", OAUTH_ISSUER: "http://login.example" }, /OAUTH_ISSUER: it must begin with https:/],
+  [{ AUTH_MODE: "oauth", OAUTH_ISSUER: "https://login.example", OAUTH_JWKS_URL: "http://a.example" }, /OAUTH_JWKS_URL/],
+  [{ AUTH_MODE: "bearer" }, /BEARER_TOKENS: set it to a JSON list/],
+  [{ AUTH_MODE: "bearer", BEARER_TOKENS: "hunter2" }, /BEARER_TOKENS: set it to a JSON list/],
+  [{ AUTH_MODE: "bearer", BEARER_TOKENS: "[]" }, /BEARER_TOKENS/],
+  [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "ada", sha256: "hunter2" }]) }, /BEARER_TOKENS/],
+  [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "a b", sha256: HASH }]) }, /BEARER_TOKENS/],
+])("under %j every request is answered with what is wrong", async (bindings, reason) => {
+  await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL, ...bindings } as Record<string, string> });
+  for (const path of ["/mcp", "/ready", "/health", "/", "/.well-known/oauth-protected-resource"]) {
+    const response = await fetch(edge.url + path, { headers: bearer("hunter2") });
+    const body = await response.text();
+    expect([response.status, JSON.parse(body).error]).toEqual([500, expect.stringMatching(reason)]);
+    expect(body).not.toContain("hunter2");
+  }
+});

@@ -1,0 +1,174 @@
+/** What one caller may ask for, where browsers may ask from, and what the edge writes down about it. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createTestHarness } from "wrangler";
+import { until } from "../support/process.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { rpc } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { accept, startTaskStack } from "../tasks/support.ts";
+import { bearer, bearerBindings, callerAt, listTools } from "./support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+const serve = (bindings: Record<string, string>): Promise<Stack> =>
+  startStack({ resonate, workers: 0, bindings: { ...bearerBindings(TOKENS), ...bindings } });
+
+test("a caller's requests in a minute are limited, and it is told when to come back; others are not", async () => {
+  await using stack = await serve({ RATE_LIMIT: "5" });
+  const ask = () => listTools(stack.url, bearer(TOKENS.ada));
+  for (let i = 0; i < 5; i++) expect((await ask()).status).toBe(200);
+  const refused = await ask();
+  expect(refused.status).toBe(429);
+  const seconds = Number(refused.headers.get("retry-after"));
+  expect(seconds).toBeGreaterThan(0);
+  expect(seconds).toBeLessThanOrEqual(60);
+  expect(await refused.json()).toMatchObject({
+    error: "rate_limit_exceeded",
+    error_description: expect.stringMatching(/may make 5 in 60 seconds. Try again in \d+ seconds/),
+  });
+  expect((await listTools(stack.url, bearer(TOKENS.bob))).status).toBe(200);
+  expect((await listTools(stack.url)).status).toBe(401);
+});
+
+test("a caller's jobs of one length are limited; those there are, other lengths and other callers are not", async () => {
+  await using stack = await serve({ MAX_JOBS: "3" });
+  const [ada, bob] = [callerAt(stack.url, TOKENS.ada), callerAt(stack.url, TOKENS.bob)];
+  const set = (name: string, seconds = 600) => ada.call("set_timer", { timer_name: name, seconds });
+  const started = await Promise.allSettled(["a", "b", "c", "d", "e"].map((name) => set(name)));
+  expect(started.filter(({ status }) => status === "fulfilled").length).toBe(3);
+  await expect(set("f")).rejects.toThrow(
+    /^Nothing was started: a caller may start 3 jobs that take up to an hour in an hour. Try again in \d+ minutes\.$/,
+  );
+  expect(await ada.call("get_timer_status", { timer_name: "f" })).toMatchObject({ status: "not_found" });
+  await expect(ada.call("start_gathering", { latitude: 1, longitude: 1, year: 2013, month: 1 })).rejects.toThrow(
+    "Nothing was started",
+  );
+  const there = ["a", "b", "c", "d", "e"].filter((_name, i) => started[i]?.status === "fulfilled");
+  for (const name of there) expect(await set(name)).toMatchObject({ status: "running" });
+  expect(await set("longer", 7_200)).toMatchObject({ status: "running" });
+  expect(await bob.call("set_timer", { timer_name: "f", seconds: 600 })).toMatchObject({ status: "running" });
+});
+
+test("a request may not be larger than is said", async () => {
+  await using stack = await serve({});
+  const { status, error } = await rpc(
+    stack.url,
+    "tools/call",
+    { name: "probe_status", arguments: { job_names: ["x".repeat(1_100_000)] } },
+    { token: TOKENS.ada },
+  );
+  expect([status, error?.message]).toEqual([413, expect.stringContaining("1000000 bytes")]);
+});
+
+test("an answer to a question may not be longer than is said, and the question stays open", async () => {
+  await using stack = await startTaskStack({ resonate, bindings: bearerBindings(TOKENS) });
+  const { tasks } = callerAt(stack.url, TOKENS.ada);
+  const { taskId } = await tasks.call("confirm_delete", { filename: "long" });
+  const { inputRequests } = await tasks.reaches(taskId, "input_required");
+  const [key = ""] = Object.keys(inputRequests);
+  const answer = accept({ confirm: true, reason: "x".repeat(10_000) });
+  await expect(tasks.update(taskId, { [key]: answer })).rejects.toThrow(/characters as JSON; up to 10000 are accepted/);
+  expect((await tasks.get(taskId)).status).toBe("input_required");
+});
+
+describe("a page in a browser", () => {
+  const preflight = (url: string, origin: string) =>
+    fetch(url, {
+      method: "OPTIONS",
+      headers: {
+        origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type,mcp-protocol-version,mcp-method,mcp-name",
+      },
+    });
+
+  test("may call the server from the origins that are listed, and from no other", async () => {
+    await using stack = await serve({ CORS_ORIGINS: "https://a.example, https://b.example" });
+    const allowed = await preflight(stack.url, "https://b.example");
+    expect(allowed.status).toBe(204);
+    expect(allowed.headers.get("access-control-allow-origin")).toBe("https://b.example");
+    expect(allowed.headers.get("access-control-allow-headers")).toContain("mcp-protocol-version");
+    const call = await listTools(stack.url, { ...bearer(TOKENS.ada), origin: "https://a.example" });
+    expect(call.status).toBe(200);
+    expect(call.headers.get("access-control-allow-origin")).toBe("https://a.example");
+    const refused = await listTools(stack.url, { origin: "https://a.example" });
+    expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([401, "https://a.example"]);
+    expect(refused.headers.get("access-control-expose-headers")).toContain("www-authenticate");
+
+    const other = await preflight(stack.url, "https://c.example");
+    expect(other.headers.get("access-control-allow-origin")).toBeNull();
+    // On this machine a page of another origin is not served at all, whatever it may read of the answer.
+    expect((await listTools(stack.url, { ...bearer(TOKENS.ada), origin: "https://c.example" })).status).toBe(403);
+  });
+
+  test("may call it from nowhere when none is listed", async () => {
+    await using stack = await serve({ ALLOWED_HOSTS: "" });
+    const response = await preflight(stack.url, "https://a.example");
+    expect(response.headers.get("access-control-allow-origin")).toBeNull();
+  });
+});
+
+describe("the log", () => {
+  test("has one line a request, with what ties it to the job and nothing that is secret", async () => {
+    await using stack = await serve({});
+    const ada = callerAt(stack.url, TOKENS.ada);
+    await listTools(stack.url, bearer("a-wrong-token"));
+    const { headers } = await listTools(stack.url, { ...bearer(TOKENS.ada), "cf-ray": "ray-1" });
+    expect(headers.get("x-request-id")).toBe("ray-1");
+    await ada.call("set_timer", { timer_name: "tea", seconds: 600 });
+    await ada.call("await_result", { job_names: ["timer_tea", "timer_hush"], timeout_seconds: 1 });
+    await ada.call("probe_status", { job_names: ["timer_hush"] });
+    await expect(ada.call("hush", {})).rejects.toThrow("Unknown tool");
+
+    const lines = await until("six lines", () => {
+      const requests = stack.edge.process.logs().filter(({ msg }) => msg === "request");
+      return requests.length >= 6 ? requests : undefined;
+    });
+    expect(lines).toMatchObject([
+      { level: "info", status: 401 },
+      { method: "tools/list", caller: "ada", status: 200, request_id: "ray-1" },
+      { method: "tools/call", tool: "set_timer", caller: "ada", status: 200 },
+      { method: "tools/call", tool: "await_result", caller: "ada", status: 200 },
+      { method: "tools/call", tool: "probe_status", caller: "ada", status: 200 },
+      { method: "tools/call", caller: "ada", status: 200 },
+    ]);
+    expect(lines[2]?.job).toMatch(/^c[\w-]{16}\.timer_tea$/);
+    expect(lines[3]?.duration_ms).toBeGreaterThanOrEqual(900);
+    for (const line of lines) expect(line.request_id).toMatch(/\S/);
+    expect(stack.edge.process.output()).not.toMatch(/token-of|a-wrong-token|hush/);
+  });
+
+  test("has no more than is wanted", async () => {
+    await using stack = await serve({ LOG_LEVEL: "warn" });
+    expect((await listTools(stack.url, bearer(TOKENS.ada))).status).toBe(200);
+    expect(stack.edge.process.output()).toBe("");
+  });
+});
+
+test("Cloudflare's rate limiter decides where it is bound", async () => {
+  const vars = { RESONATE_URL: "http://127.0.0.1:9", LOG_LEVEL: "silent", ...bearerBindings(TOKENS) };
+  const server = createTestHarness({ workers: [{ configPath: "./wrangler.toml", vars }] });
+  try {
+    const url = new URL("/mcp", (await server.listen()).url).href;
+    const ask = () => listTools(url, bearer(TOKENS.ada));
+    let served = 0;
+    let refused: Response | undefined;
+    // Its minute may end meanwhile, and another one begin.
+    while (!refused && served < 1_300) {
+      const responses = await Promise.all(Array.from({ length: 50 }, ask));
+      served += responses.filter(({ status }) => status === 200).length;
+      refused = responses.find(({ status }) => status !== 200);
+    }
+    expect(served).toBeGreaterThanOrEqual(600);
+    expect([refused?.status, refused?.headers.get("retry-after")]).toEqual([429, "60"]);
+    expect((await listTools(url, bearer(TOKENS.bob))).status).toBe(200);
+  } finally {
+    await server.close();
+  }
+});
