@@ -22,7 +22,8 @@ beforeAll(async () => {
   resonate = await startResonate({ own: true, args: args() });
   gate = await startGate(resonate.url);
   const at = { RESONATE_URL: gate.url };
-  stack = await startTaskStack({ resonate, env: at, bindings: at });
+  // A killed worker's jobs move on soon.
+  stack = await startTaskStack({ resonate, env: { ...at, LEASE_SECONDS: "2" }, bindings: at });
   tasks = tasksAt(stack.url);
 });
 afterAll(async () => {

@@ -108,7 +108,6 @@ describe("an id that is no task's", () => {
   const IDS: [string, () => unknown | Promise<unknown>][] = [
     ["the job's name", () => "timer_gates"],
     ["the promise's id", () => `${stack.namespace}timer_gates`],
-    ["empty", () => ""],
     ["not a string", () => 7],
     ["missing", () => undefined],
     ["truncated", () => task.taskId.slice(0, -1)],

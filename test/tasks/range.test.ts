@@ -5,7 +5,7 @@ import { currentClient, type McpClient } from "../support/clients.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, tasksAt, type WireTask } from "./support.ts";
 
-vi.setConfig({ maxConcurrency: 20, testTimeout: 60_000 });
+vi.setConfig({ maxConcurrency: 20 });
 
 let stack: Stack;
 let tasks: ReturnType<typeof tasksAt>;
@@ -231,25 +231,4 @@ describe.concurrent("is refused, with what would be accepted", () => {
     }
     expect(requests(args)).toEqual({});
   });
-});
-
-test.concurrent("what takes longer than a call should goes on, and is collected by its name", async ({ expect }) => {
-  const place = ownPlace();
-  // A second more than the call waits.
-  stack.archive.control.inject({
-    fault: { kind: "status", status: 429, retry_after: "46" },
-    month: "2015-06",
-    times: 1,
-  });
-  const answered = await client.callTool("weather_data", { ...place, year: 2015, month: 6 });
-  const job = `weather_data_${place.latitude}_-122.3_2015_6`;
-  expect(answered.isError).toBe(false);
-  expect(answered.content).toEqual({
-    job_name: job,
-    status: "running",
-    note: expect.stringContaining(`await_result(job_names: ["${job}"])`),
-  });
-  const { content } = await client.callTool("await_result", { job_names: [job] });
-  expect(content.results[job].daily.time).toHaveLength(30);
-  expect(requests(place)).toEqual({ "2015-06-01": 2 });
 });

@@ -109,7 +109,7 @@ const JOURNAL = [
   ["both answered", "q3"],
 ];
 
-describe("an interview", () => {
+describe.concurrent("an interview", () => {
   test("is the same however often its function runs", async () => {
     await using the = await scene("undisturbed");
     await the.begin();

@@ -8,8 +8,6 @@ export function startTaskStack(options: StackOptions = {}): Promise<Stack> {
   return startStack({
     programs: { edge: "test/conformance/edge.ts", worker: "test/conformance/worker.ts" },
     ...options,
-    // A killed worker's jobs move on soon.
-    env: { LEASE_SECONDS: "1", ...options.env },
   });
 }
 
