@@ -8,7 +8,7 @@
  * that the job is as good as cancelled; one that came before keeps the place from being taken.
  */
 import type { PromiseRecord } from "@resonatehq/sdk";
-import { decodeValue, encodeValue, lineage } from "./promise.ts";
+import { childOf, decodeValue, encodeValue } from "./promise.ts";
 import type { Wire } from "./wire.ts";
 
 /** A job that has had as many claims stays claimed for good, so that neither claiming nor giving up takes long. */
@@ -74,9 +74,8 @@ export class Claims {
   /** The `n`th claim, which is `claimant`'s unless there was one already. */
   async #take(n: number, claimant: string): Promise<Claim> {
     const id = this.#id(n);
-    const param = encodeValue({ claimant });
-    const data = { id, timeoutAt: this.#timeoutAt, param, tags: lineage(this.#job, id) };
-    return claimOf((await this.#wire.call({ kind: "promise.create", data })) as PromiseRecord);
+    const call = childOf(this.#job, id, this.#timeoutAt, { param: { claimant } });
+    return claimOf((await this.#wire.call(call)) as PromiseRecord);
   }
 
   async #get(n: number): Promise<Claim | undefined> {

@@ -45,3 +45,14 @@ export function lineage(origin: string, id: string): Record<string, string> {
     "resonate:scope": "global",
   };
 }
+
+/** The call that makes a promise `id` part of what `origin` started; one that is there stays as it is. */
+export function childOf(
+  origin: string,
+  id: string,
+  timeoutAt: number,
+  { param, tags }: { param?: unknown; tags?: Record<string, string> } = {},
+) {
+  const data = { id, timeoutAt, param: encodeValue(param), tags: { ...lineage(origin, id), ...tags } };
+  return { kind: "promise.create" as const, data };
+}

@@ -4,7 +4,7 @@
  * free place, which is one atomic step wherever it happens. No more than two hours' places are ever in use at once.
  */
 import type { Names } from "./names.ts";
-import { decodeValue, encodeValue, lineage } from "./promise.ts";
+import { childOf, decodeValue } from "./promise.ts";
 import type { Wire } from "./wire.ts";
 
 const HOUR = 3_600_000;
@@ -47,8 +47,7 @@ export async function takePlace(wire: Wire, names: Names, most: number, { id, du
   for (let probe = 0; probe < Math.min(PROBES, most); probe++) {
     const place = names.quotaId(`${length.ms / HOUR}.${period}.${(first + probe * stride) % most}`);
     // It has no use of its own, and so ends as soon as it is there.
-    const data = { id: place, timeoutAt: now, param: encodeValue(id), tags: lineage(place, place) };
-    const record = await wire.call({ kind: "promise.create", data });
+    const record = await wire.call(childOf(place, place, now, { param: id }));
     if (record && decodeValue(record.param) === id) return;
   }
   const minutes = Math.ceil(((period + 1) * length.ms - now) / 60_000);

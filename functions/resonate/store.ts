@@ -3,14 +3,15 @@ import type { PromiseRecord } from "@resonatehq/sdk";
 import type { Caller } from "../caller.ts";
 import type { Config } from "../config.ts";
 import { type AnyJob, type Job, REQUEST_TAG } from "../jobs/job.ts";
-import { type Answer, Entry, entryId } from "../jobs/journal.ts";
 import { Claims, startRecordId } from "./claims.ts";
+import { Journals } from "./journal.ts";
 import { Names } from "./names.ts";
 import { findOwn, type OwnJob, ownTags } from "./own.ts";
-import { type DurablePromise, decodeValue, encodeValue, lineage, STARTER } from "./promise.ts";
+import { childOf, type DurablePromise, encodeValue, lineage, STARTER } from "./promise.ts";
 import { QuotaExceeded, takePlace } from "./quota.ts";
 import { type Channel, Wire } from "./wire.ts";
 
+export type { NewestEntry } from "./journal.ts";
 export type { OwnJob } from "./own.ts";
 export type { DurablePromise } from "./promise.ts";
 export { QuotaExceeded } from "./quota.ts";
@@ -26,13 +27,6 @@ export interface Settled {
   name: string;
   /** Undefined for a child. */
   promise: DurablePromise | undefined;
-}
-
-/** An entry of a job's journal: its number, counted from 1, and when it was written; 0 when there is none yet. */
-export interface NewestEntry {
-  n: number;
-  entry: Entry | undefined;
-  writtenAt: number;
 }
 
 type StoreConfig = Pick<Config, "RESONATE_URL" | "RESONATE_TOKEN" | "RESONATE_GROUP" | "RESONATE_NAMESPACE">;
@@ -56,6 +50,7 @@ interface Scope {
  * Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer.
  */
 export class RemoteStore {
+  readonly journals: Journals;
   readonly #config: StoreConfig;
   readonly #scope: Scope;
   readonly #names: Names;
@@ -71,6 +66,7 @@ export class RemoteStore {
     this.#scope = { key, claimant, quota, request };
     this.#names = new Names(jobs, config.RESONATE_NAMESPACE, key);
     this.#wire = wire;
+    this.journals = new Journals(wire, this.#names);
   }
 
   /** The same store for one caller, and for one request of his where it is given. */
@@ -147,7 +143,8 @@ export class RemoteStore {
   async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
     const id = this.#names.idOf(name);
     if (id === undefined) return undefined;
-    const record = await this.#listen(id, channel, signal);
+    const data = { awaited: id, address: channel.address };
+    const record = await this.#wire.call({ kind: "promise.register_listener", data }, signal);
     return record && this.#names.decode(record);
   }
 
@@ -177,56 +174,6 @@ export class RemoteStore {
     return findOwn(this.#wire, this.#names, kind, signal);
   }
 
-  /** The newest entry of a job's journal. */
-  async newestEntry(name: string, signal?: AbortSignal): Promise<NewestEntry> {
-    let newest: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
-    let missing = Number.POSITIVE_INFINITY;
-    const origin = this.#names.idOf(name);
-    while (origin !== undefined && newest.n + 1 < missing) {
-      const n = missing === Number.POSITIVE_INFINITY ? newest.n * 2 || 1 : Math.floor((newest.n + missing) / 2);
-      const record = await this.#wire.call({ kind: "promise.get", data: { id: entryId(origin, n) } }, signal);
-      if (record?.state === "resolved") {
-        newest = { n, entry: Entry.parse(decodeValue(record.value)), writtenAt: record.settledAt ?? 0 };
-      } else missing = n;
-    }
-    return newest;
-  }
-
-  /**
-   * Writes the `n`th entry of the journal of the promise `promiseId`; one that is written already stays as it is.
-   * `timeoutAt` is the promise's.
-   */
-  async writeEntry(promiseId: string, n: number, entry: Entry, timeoutAt: number): Promise<void> {
-    const id = entryId(promiseId, n);
-    await this.#createChild(promiseId, id, timeoutAt);
-    await this.#wire.call({ kind: "promise.settle", data: { id, state: "resolved", value: encodeValue(entry) } });
-  }
-
-  /** Asks for the `n`th entry of a job's journal to be pushed when it is written. Whether it has been already. */
-  async listenToEntry(promise: DurablePromise, n: number, channel: Channel, signal?: AbortSignal): Promise<boolean> {
-    const origin = this.#names.id(promise.job, promise.name);
-    const id = entryId(origin, n);
-    await this.#createChild(origin, id, promise.timeoutAt, {}, signal);
-    return (await this.#listen(id, channel, signal))?.state !== "pending";
-  }
-
-  /** When a question was answered, in milliseconds since the epoch; undefined while it is open. */
-  async answeredAt(questionId: string, signal?: AbortSignal): Promise<number | undefined> {
-    const record = await this.#wire.call({ kind: "promise.get", data: { id: questionId } }, signal);
-    return record?.state === "pending" ? undefined : (record?.settledAt ?? 0);
-  }
-
-  /** Asks for the answer to a question to be pushed. Whether it has been given already. */
-  async listenToQuestion(questionId: string, channel: Channel, signal?: AbortSignal): Promise<boolean> {
-    return (await this.#listen(questionId, channel, signal))?.state !== "pending";
-  }
-
-  /** Answers a question; of several answers the first one counts. */
-  async answer(questionId: string, answer: Answer): Promise<void> {
-    const value = encodeValue(answer);
-    await this.#wire.call({ kind: "promise.settle", data: { id: questionId, state: "resolved", value } });
-  }
-
   /** Whether the job is one that others may want as well. */
   #claims(job: Pick<AnyJob, "shared">): boolean {
     return job.shared === true && this.#scope.claimant !== "";
@@ -236,7 +183,7 @@ export class RemoteStore {
     const { key } = this.#scope;
     if (key === "") return undefined;
     const id = this.#names.id(job, name);
-    return this.#createChild(id, startRecordId(id, key), timeoutAt, ownTags(this.#names, job));
+    return this.#wire.call(childOf(id, startRecordId(id, key), timeoutAt, { tags: ownTags(this.#names, job) }));
   }
 
   /** Sees to it that nobody else cancels a shared job. Returns it as it is then. */
@@ -287,22 +234,6 @@ export class RemoteStore {
     const data = { id, state: "rejected_canceled" as const, value };
     const record = await this.#wire.call({ kind: "promise.settle", data });
     return record && this.#names.decode(record);
-  }
-
-  async #createChild(
-    origin: string,
-    id: string,
-    timeoutAt: number,
-    tags: Record<string, string> = {},
-    signal?: AbortSignal,
-  ): Promise<PromiseRecord | undefined> {
-    const data = { id, timeoutAt, param: encodeValue(undefined), tags: { ...lineage(origin, id), ...tags } };
-    return this.#wire.call({ kind: "promise.create", data }, signal);
-  }
-
-  #listen(id: string, channel: Channel, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
-    const data = { awaited: id, address: channel.address };
-    return this.#wire.call({ kind: "promise.register_listener", data }, signal);
   }
 
   #scoped(scope: Scope): RemoteStore {

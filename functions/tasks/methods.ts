@@ -162,7 +162,7 @@ async function updateTask(
       answers.push({ promiseId, answer: await checkAnswer(key, question, responses[key]) });
     }
   }
-  await Promise.all(answers.map(({ promiseId, answer }) => store.answer(promiseId, answer)));
+  await Promise.all(answers.map(({ promiseId, answer }) => store.journals.answer(promiseId, answer)));
 }
 
 /** @throws {ProtocolError} -32602 naming the key and what is wrong with the answer */

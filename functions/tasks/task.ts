@@ -45,9 +45,9 @@ export async function snapshotOf(
   signal?: AbortSignal,
 ): Promise<TaskSnapshot> {
   if (promise.state !== "pending" || !promise.job.keepsJournal) return withoutJournal(promise);
-  const journal = await store.newestEntry(promise.name, signal);
+  const journal = await store.journals.newestEntry(promise.name, signal);
   const asked = Object.entries(journal.entry?.questions ?? {});
-  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.answeredAt(promiseId, signal)));
+  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.journals.answeredAt(promiseId, signal)));
   return {
     promise,
     journal,

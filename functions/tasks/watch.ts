@@ -93,9 +93,9 @@ class Watcher {
       const snapshot = await snapshotOf(this.#store, promise, this.#signal);
       if (promise.state !== "pending" || !promise.job.keepsJournal) return snapshot;
       const moved = await Promise.all([
-        this.#store.listenToEntry(promise, snapshot.journal.n + 1, channel, this.#signal),
+        this.#store.journals.listenToEntry(promise, snapshot.journal.n + 1, channel, this.#signal),
         ...[...snapshot.questions.values()].map(({ promiseId }) =>
-          this.#store.listenToQuestion(promiseId, channel, this.#signal),
+          this.#store.journals.listenToQuestion(promiseId, channel, this.#signal),
         ),
       ]);
       if (!moved.includes(true)) return snapshot;

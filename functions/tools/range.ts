@@ -80,11 +80,11 @@ const TIME_TO_ASK = 5_000;
 async function confirmOpenQuestions(store: RemoteStore, promise: DurablePromise, signal: AbortSignal): Promise<void> {
   if (promise.state !== "pending" || (promise.args as WeatherRange).confirmed) return;
   for (const start = Date.now(); Date.now() - start < TIME_TO_ASK; ) {
-    const { entry } = await store.newestEntry(promise.name, signal);
+    const { entry } = await store.journals.newestEntry(promise.name, signal);
     if (entry) {
       const questions = Object.values(entry.questions);
       const confirm = { action: "accept", content: { confirm: true } } as const;
-      await Promise.all(questions.map(({ promiseId }) => store.answer(promiseId, confirm)));
+      await Promise.all(questions.map(({ promiseId }) => store.journals.answer(promiseId, confirm)));
       return;
     }
     await new Promise((resolve) => setTimeout(resolve, 250));

@@ -1,6 +1,7 @@
 /** What one caller may ask for, where browsers may ask from, and what the edge writes down about it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
+import { startGate } from "../support/gate.ts";
 import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
@@ -54,6 +55,29 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
   expect(await set("longer", 7_200)).toMatchObject({ status: "running" });
   expect(await bob.call("set_timer", { timer_name: "f", seconds: 600 })).toMatchObject({ status: "running" });
 });
+
+test.each([
+  ["none", 1, 1, 1],
+  ["bearer", 3, 2, 1],
+])(
+  "with AUTH_MODE %s the edge makes %i, %i and %i calls to start a gathering, set a timer and look at one",
+  async (mode, ...expected) => {
+    await using gate = await startGate(resonate.url);
+    await using stack = await serve({ AUTH_MODE: mode, RESONATE_URL: gate.url });
+    const ada = callerAt(stack.url, TOKENS.ada);
+    const counts: number[] = [];
+    for (const [tool, args] of [
+      ["start_gathering", { latitude: 1, longitude: 1, year: 2013, month: 1 }],
+      ["set_timer", { timer_name: "cheap", seconds: 600 }],
+      ["probe_status", { job_names: ["timer_cheap"] }],
+    ] as const) {
+      const before = gate.calls.length;
+      await ada.call(tool, args);
+      counts.push(gate.calls.length - before);
+    }
+    expect(counts).toEqual(expected);
+  },
+);
 
 test("a request may not be larger than is said", async () => {
   await using stack = await serve({});

@@ -45,7 +45,7 @@ export function rpcHeaders(method: string, params: { name?: unknown; taskId?: un
     accept: "application/json, text/event-stream",
     "mcp-protocol-version": REVISION,
     "mcp-method": method,
-    ...(typeof name === "string" && /^[\x21-\x7e]+$/.test(name) && { "mcp-name": name }),
+    ...(typeof name === "string" && /^[\x21-\x7e]*$/.test(name) && { "mcp-name": name }),
   };
 }
 

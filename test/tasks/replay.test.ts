@@ -33,7 +33,7 @@ async function scene(name: string) {
     );
   let worker: WorkerProcess | undefined = await launch();
   const job = interview.name({ name });
-  const newest = async () => (await store.newestEntry(job)).entry;
+  const newest = async () => (await store.journals.newestEntry(job)).entry;
   return {
     gate,
     job,
@@ -50,7 +50,7 @@ async function scene(name: string) {
         },
         3 * OFFERED_AGAIN,
       ),
-    answer: (promiseId: string, text: string) => store.answer(promiseId, said(text)),
+    answer: (promiseId: string, text: string) => store.journals.answer(promiseId, said(text)),
     settled: () => resonate.settled(namespace + job, OFFERED_AGAIN),
     entry: (n: number) => resonate.get(`${namespace}${job}:u${n}`),
     child: (n: number) => resonate.get(`${namespace}${job}:${n}`),

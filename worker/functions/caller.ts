@@ -16,14 +16,14 @@ const AS_LONG_AS_THE_JOB = 10 * 365 * 24 * 60 * 60 * 1_000;
  * function's start, and used in the same order each time the function runs again.
  */
 export class Caller {
-  readonly #store: Pick<RemoteStore, "writeEntry">;
+  readonly #store: Pick<RemoteStore, "journals">;
   readonly #ctx: Context;
   #entries = 0;
   #asked = 0;
   #message: string | undefined;
   readonly #open = new Map<string, Entry["questions"][string]>();
 
-  constructor(store: Pick<RemoteStore, "writeEntry">, ctx: Context) {
+  constructor(store: Pick<RemoteStore, "journals">, ctx: Context) {
     this.#store = store;
     this.#ctx = ctx;
   }
@@ -58,7 +58,7 @@ export class Caller {
       ...(this.#message !== undefined && { message: this.#message }),
     };
     const { id, timeoutAt } = this.#ctx;
-    const write = async () => this.#store.writeEntry(id, n, entry, timeoutAt);
+    const write = async () => this.#store.journals.writeEntry(id, n, entry, timeoutAt);
     return this.#ctx.run(write, this.#ctx.options({ retryPolicy: UNTIL_DONE }));
   }
 }
