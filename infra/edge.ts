@@ -18,6 +18,8 @@ export interface EdgeOptions {
   bindings: Readonly<Record<string, string | undefined>>;
   /** What to bundle instead of the edge's own entry point. */
   entry?: string | undefined;
+  /** Port on 127.0.0.1 for the inspector of the isolate; none unless given. */
+  inspectorPort?: number | undefined;
 }
 
 /** An edge in its own workerd process. */
@@ -47,7 +49,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 }
 
 /** Starts workerd on a bundle. `listening` resolves to the port once it listens, and rejects if it never does. */
-export async function spawnEdge(bundle: Bundle, { port, bindings }: Omit<EdgeOptions, "entry">) {
+export async function spawnEdge(bundle: Bundle, { port, bindings, inspectorPort }: Omit<EdgeOptions, "entry">) {
   const values = Object.entries({ ...bundle.vars, ...bindings }).filter(([, value]) => value);
   const config = join(bundle.dir, `${randomUUID()}.capnp`);
   await writeFile(
@@ -58,6 +60,7 @@ export async function spawnEdge(bundle: Bundle, { port, bindings }: Omit<EdgeOpt
     ),
   );
   const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${port}`, "--control-fd", "3"];
+  if (inspectorPort !== undefined) args.push("--inspector-addr", `127.0.0.1:${inspectorPort}`);
   const process = startChild(WORKERD, args, { env: Object.fromEntries(values), grace: GRACE });
   const listening = listeningPort(process, port).finally(() => rm(config, { force: true }));
   listening.catch(() => {}); // Whoever started it may watch the process instead.

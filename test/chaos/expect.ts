@@ -2,8 +2,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { monthBounds, monthsOf, splitGeneration, type WeatherMonth, weather } from "../../functions/jobs/index.ts";
 import { answer } from "../../infra/sample-archive/archive.ts";
+import type { Stored } from "../support/stored.ts";
 import type { Wanted } from "./journal.ts";
-import type { Stored } from "./truth.ts";
 
 const DAILY = "temperature_2m_max,temperature_2m_min,precipitation_sum";
 

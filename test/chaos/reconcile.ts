@@ -2,10 +2,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { monthsOf, splitGeneration, weather, withGeneration } from "../../functions/jobs/index.ts";
 import type { Requests } from "../../infra/sample-archive/faults.ts";
+import type { Stored } from "../support/stored.ts";
 import { monthKey, queryKey, wrongWith } from "./expect.ts";
 import type { Disruption } from "./faults.ts";
 import type { Ending, Journal, Violation, Wanted } from "./journal.ts";
-import type { Stored } from "./truth.ts";
 
 export interface Evidence {
   journal: Journal;

@@ -8,13 +8,13 @@ import { splitGeneration } from "../../functions/jobs/index.ts";
 import { client2025, currentClient } from "../support/clients.ts";
 import { until } from "../support/process.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { type Stored, storedJobs } from "../support/stored.ts";
 import { Calls } from "./calls.ts";
 import { Clients, untilOver } from "./clients.ts";
 import { Faults } from "./faults.ts";
 import { Journal, type Violation } from "./journal.ts";
 import type { Plan, PlannedFault } from "./plan.ts";
 import { asksInVain, type Evidence, reconcile } from "./reconcile.ts";
-import { type Stored, storedJobs } from "./truth.ts";
 
 export interface RunOptions {
   workers: number;

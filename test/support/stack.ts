@@ -44,12 +44,14 @@ export interface StackOptions {
   env?: Record<string, string>;
   /** Added to the edge's bindings. */
   bindings?: Record<string, string>;
+  /** Port for the inspector of the edge's isolate. */
+  inspectorPort?: number;
   /** An edge and a worker that offer more than the product's, as paths from the repository root. */
   programs?: { edge: string; worker: string };
 }
 
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const { workers: count = 1, env = {}, bindings = {}, programs } = options;
+  const { workers: count = 1, env = {}, bindings = {}, inspectorPort, programs } = options;
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
   const { server, resonate } = await startServer(options);
@@ -74,7 +76,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     ALLOWED_HOSTS: "127.0.0.1,localhost",
   };
   const serve = (port: number) =>
-    startEdge({ port, entry: programs?.edge, bindings: { ...place, ...key, ...bindings } });
+    startEdge({ port, entry: programs?.edge, inspectorPort, bindings: { ...place, ...key, ...bindings } });
   const { port, process } = await serve(0);
   const edge = part(watch(process), async () => watch((await serve(port)).process));
   disposePart(started, edge);

@@ -1,6 +1,6 @@
 /** What the Resonate server holds in the end: every job of the stack, read past the edge. */
 import { Codec, type PromiseRecord } from "@resonatehq/sdk";
-import type { Stack } from "../support/stack.ts";
+import type { Stack } from "./stack.ts";
 
 /** A job's promise as the server has it, decoded, under its job name. */
 export interface Stored {
