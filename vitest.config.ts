@@ -5,7 +5,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/setup.ts"],
     // Most files start processes of their own and wait for them more than they compute.
-    maxWorkers: 2,
+    maxWorkers: 4,
     // It imports JSON as bundlers take it and Node does not.
     deps: { optimizer: { ssr: { enabled: true, include: ["@actions/workflow-parser"] } } },
     testTimeout: 30_000,
