@@ -34,7 +34,7 @@ export async function measureAwait(bench: Bench, rounds: number): Promise<Figure
         for await (const { result } of messages(url, request)) bytes = JSON.stringify(result).length;
       });
       const floorTime = await timed(async () => {
-        const response = await fetch(floor.url, { method: "POST", ...floorRequestOf(calls, bytes, true) });
+        const response = await fetch(floor.url, { method: "POST", ...floorRequestOf(calls, { bytes, poll: true }) });
         await response.text();
         if (!response.ok) throw new Error(`the floor answered ${response.status}`);
       });

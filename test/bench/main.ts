@@ -7,7 +7,7 @@ import { measureCeiling } from "./ceiling.ts";
 import type { Figure } from "./figures.ts";
 import { measureGrowth } from "./growth.ts";
 import { measureJobs } from "./jobs.ts";
-import { measureServed, measureWaiting } from "./memory.ts";
+import { measureHeldStreams, measureServed, measureWaiting } from "./memory.ts";
 import { type Options, parseOptions, type Section, USAGE } from "./options.ts";
 import { addedSubrequests, fallenRatios, readRecorded, record } from "./recorded.ts";
 import { measureRecovery } from "./recovery.ts";
@@ -25,7 +25,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   startup: (bench) => measureStartup(bench, 10),
   subrequests: measureSubrequests,
   settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],
-  waiting: measureWaiting,
+  waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
   recovery: measureRecovery,
   await: (bench) => measureAwait(bench, 7),

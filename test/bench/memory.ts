@@ -3,6 +3,7 @@ import { until } from "../support/process.ts";
 import { type Bench, inParallel, pidOf, seconds } from "./bench.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
 import { ask, callTool, MODERN, mcpRequest } from "./mcp.ts";
+import { floorRequestOf } from "./operations.ts";
 import type { Requests } from "./requests.ts";
 import { memory } from "./usage.ts";
 
@@ -48,6 +49,22 @@ export async function measureWaiting(bench: Bench): Promise<Figure[]> {
     figure(`memory with ${WAITING} calls waiting, above rest`, "MB", above, atMost(100)),
     figure("open event streams for them", "", exactly(gate.streams.opened)),
   ];
+}
+
+/** The least that can take: as many requests that are each passed an event stream of the server. */
+export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
+  await using floor = await bench.serve("floor");
+  const ended = new AbortController();
+  const open = (calls: string[], hold: boolean) =>
+    fetch(floor.url, { method: "POST", signal: ended.signal, ...floorRequestOf(calls, { poll: hold, hold }) });
+  await (await open([], false)).text();
+  const rest = memory(pidOf(floor));
+  const data = { awaited: `${bench.namespace}none`, address: "poll://uni@floor/nobody" };
+  const call = bench.envelope("promise.register_listener", data);
+  await inParallel(Array.from({ length: WAITING }), 16, () => open([call], true));
+  const held = memory(pidOf(floor));
+  ended.abort();
+  return [figure(`memory with ${WAITING} event streams passed through, above rest, floor`, "MB", exactly(held - rest))];
 }
 
 const READS = new Set(["promise.register_listener", "promise.get"]);

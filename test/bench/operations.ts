@@ -11,8 +11,9 @@ export interface Operation {
   /** The calls to Resonate it makes, which may hold `{n}` too. */
   calls: string[];
   revisions: readonly Revision[];
-  /** How many times as long as others it runs, to be answered often enough. */
+  /** How many times as long as others it runs, and on fewer connections, so that most of it ends within a run. */
   length?: number;
+  connections?: number;
   /** Whether it is one of those that stand for all in the short form. */
   short?: boolean;
   /** The least share of the floor's throughput, by revision. */
@@ -78,6 +79,7 @@ export async function describeOperations(bench: Bench, url: string): Promise<Ope
       revisions: BOTH,
       short: true,
       length: 2,
+      connections: 4,
       targets: { [MODERN]: 0.6, [LEGACY]: 0.6 },
     },
     {
@@ -113,13 +115,23 @@ export function requestOf({ message }: Operation, revision: Revision) {
   return { headers, body: body.replace(/"latitude":"([^"]+)"/, '"latitude":$1') };
 }
 
-/** A request to the floor that makes it do what the operation does; its answer has `bytes` bytes. */
-export function floorRequestOf(calls: string[], bytes: number, poll = false) {
+export interface FloorOptions {
+  /** How many bytes the answer has. */
+  bytes?: number;
+  /** Whether an event stream is opened first. */
+  poll?: boolean;
+  /** Whether that is the answer, and so is held open. */
+  hold?: boolean;
+}
+
+/** A request to the floor that makes it do what an operation does. */
+export function floorRequestOf(calls: string[], { bytes = 0, poll = false, hold = false }: FloorOptions) {
   const headers = {
     "content-type": "application/json",
     "x-calls": String(calls.length),
     "x-answer-bytes": String(bytes),
     ...(poll && { "x-poll": "1" }),
+    ...(hold && { "x-hold": "1" }),
   };
   return { headers, body: calls.join("\n") };
 }

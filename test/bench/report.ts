@@ -68,7 +68,7 @@ export function render({ made_at, commit, machine, versions, resonate, seconds, 
   const parts = [
     `${made_at}, commit ${commit}, ${machine.cores} × ${machine.cpu}, load before ${machine.load_before.toFixed(1)}, ` +
       `Node.js ${versions.node}, workerd ${versions.workerd}, ${resonate} Resonate server, ${Math.round(seconds)} s. ` +
-      "Each figure is the median, with the quartiles in brackets.",
+      "Each figure is the median, with the quartiles in brackets. Requests come over 16 connections; those about 50 jobs over 4.",
   ];
   if (requests.length > 0) parts.push(requestTable(requests));
   if (figures.length > 0) parts.push(figureTable(figures));

@@ -2,7 +2,8 @@
 import type { Edge } from "../../infra/edge.ts";
 import { type Bench, pidOf } from "./bench.ts";
 import { type Spread, spreadOf } from "./figures.ts";
-import type { HttpRequest, Revision } from "./mcp.ts";
+import type { Load } from "./load.ts";
+import type { Revision } from "./mcp.ts";
 import { describeOperations, floorRequestOf, type Operation, requestOf } from "./operations.ts";
 import { cpuSeconds } from "./usage.ts";
 
@@ -65,10 +66,9 @@ export async function prepareRequests(
   for (const operation of operations) sizes.set(operation, await sizeOfAnswer(url, operation));
   let answered = 0;
 
-  const run = async (target: string, part: Edge, request: HttpRequest, expect: string, time: number): Promise<Run> => {
+  const run = async (part: Edge, load: Omit<Load, "first">): Promise<Run> => {
     const { program } = bench.resonate;
     const before = { edge: cpuSeconds(pidOf(part)), server: program ? cpuSeconds(program.pid) : Number.NaN };
-    const load = { url: target, ...request, connections: CONNECTIONS, seconds: time, expect };
     const loaded = await bench.generator.run(load);
     if (part === edge) answered += loaded.requests;
     const each = (used: number) => (used / loaded.requests) * 1e6;
@@ -83,12 +83,15 @@ export async function prepareRequests(
       },
     };
   };
-  const runProduct = ({ operation, revision }: Pair, time: number) =>
-    run(url, edge, requestOf(operation, revision), operation.expect, time);
+  const runProduct = ({ operation, revision }: Pair, time: number) => {
+    const { expect, connections = CONNECTIONS } = operation;
+    return run(edge, { url, ...requestOf(operation, revision), connections, seconds: time, expect });
+  };
   const runFloor = (operation: Operation, time: number) => {
-    const { calls } = operation;
+    const { calls, connections = CONNECTIONS } = operation;
     const expect = calls.length === 1 ? '"status":200' : "xxx";
-    return run(`${floor.url}/`, floor, floorRequestOf(calls, sizes.get(operation) ?? 0), expect, time);
+    const request = floorRequestOf(calls, { bytes: sizes.get(operation) ?? 0 });
+    return run(floor, { url: `${floor.url}/`, ...request, connections, seconds: time, expect });
   };
 
   /** A round: the floor runs between the revisions it is compared to, and every second time in the opposite order. */

@@ -2,9 +2,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import type { Bench } from "./bench.ts";
+import { type Bench, pidOf } from "./bench.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
 import { type HttpRequest, MODERN, mcpRequest } from "./mcp.ts";
+import { cpuSeconds } from "./usage.ts";
 
 export async function measureBundle({ bundles }: Bench): Promise<Figure[]> {
   const { dir, main } = bundles.product;
@@ -18,25 +19,39 @@ export async function measureBundle({ bundles }: Bench): Promise<Figure[]> {
 /** Starts the edge and an empty Worker in turn: the difference is what the edge's isolate takes. */
 export async function measureStartup(bench: Bench, rounds: number): Promise<Figure[]> {
   const request = mcpRequest(MODERN, { method: "tools/list" });
-  const product: number[] = [];
-  const empty: number[] = [];
+  const product: Start[] = [];
+  const empty: Start[] = [];
   for (let i = 0; i < rounds; i++) {
     product.push(await firstAnswer(bench, "product", "/mcp", request));
     empty.push(await firstAnswer(bench, "empty", "/", request));
   }
-  const isolate = product.map((ms, i) => ms - (empty[i] ?? Number.NaN));
+  const of = (starts: Start[], key: keyof Start) => spreadOf(starts.map((start) => start[key]));
+  const isolate = (key: keyof Start) =>
+    spreadOf(product.map((start, i) => start[key] - (empty[i]?.[key] ?? Number.NaN)));
   return [
-    figure("start of workerd to first answer, edge", "ms", spreadOf(product)),
-    figure("start of workerd to first answer, empty Worker", "ms", spreadOf(empty)),
-    figure("start of the edge's isolate to first answer (difference)", "ms", spreadOf(isolate), atMost(50)),
+    figure("start of workerd to first answer, edge", "ms", of(product, "ms")),
+    figure("start of workerd to first answer, empty Worker", "ms", of(empty, "ms")),
+    figure("start of the edge's isolate to first answer (difference)", "ms", isolate("ms"), atMost(50)),
+    figure("CPU time of that", "ms", isolate("cpu")),
   ];
 }
 
-async function firstAnswer(bench: Bench, entry: "product" | "empty", path: string, request: HttpRequest) {
+/** How long it took to the first answer, and how much of the CPU: milliseconds. */
+interface Start {
+  ms: number;
+  cpu: number;
+}
+
+async function firstAnswer(
+  bench: Bench,
+  entry: "product" | "empty",
+  path: string,
+  request: HttpRequest,
+): Promise<Start> {
   const start = performance.now();
   await using edge = await bench.serve(entry);
   const response = await fetch(edge.url + path, { method: "POST", ...request });
   await response.text();
   if (!response.ok) throw new Error(`the first answer was ${response.status}`);
-  return performance.now() - start;
+  return { ms: performance.now() - start, cpu: cpuSeconds(pidOf(edge)) * 1_000 };
 }

@@ -8,7 +8,8 @@ const app = new Hono<{ Bindings: { RESONATE_URL: string; RESONATE_TOKEN?: string
 
 /**
  * The body is the calls, a line each. The answer to a single call is passed through; after none or several, all read
- * to their end, `x-answer-bytes` bytes are answered. With `x-poll` an event stream is opened first, as to wait on.
+ * to their end, `x-answer-bytes` bytes are answered. With `x-poll` an event stream is opened first, as to wait on; with
+ * `x-hold` it is the answer.
  */
 app.post("/", async (c) => {
   const url = c.env.RESONATE_URL;
@@ -21,6 +22,7 @@ app.post("/", async (c) => {
   const stream = poll ? await fetch(`${url}/poll/floor/${crypto.randomUUID()}`, eventStream(c.env)) : undefined;
   const calls = count > 0 ? (await c.req.text()).split("\n") : [];
   await Promise.all(calls.map(async (call) => (await post(call)).text()));
+  if (stream && c.req.header("x-hold") !== undefined) return stream;
   await stream?.body?.cancel();
   return c.body(answerOf(Number(c.req.header("x-answer-bytes"))), 200, { "content-type": "application/json" });
 });
