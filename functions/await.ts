@@ -48,13 +48,16 @@ export async function awaitSettled(
   };
 
   for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 2, LAST_PAUSE)) {
+    const failed = new AbortController();
     try {
-      const channel = await store.open(({ name, promise }) => settle(name, promise), signal);
+      const open = AbortSignal.any([signal, failed.signal]);
+      const channel = await store.open(({ name, promise }) => settle(name, promise), open);
       // Only now: a message to an address without a connection is dropped. The answer tells what has settled already.
       await ask((name) => store.listen(name, channel, signal));
       pause = FIRST_PAUSE;
       await Promise.race([channel.closed, over]);
     } catch {
+      failed.abort(); // a server serves a bounded number of connections
       try {
         await ask((name) => store.get(name, signal));
       } catch (error) {

@@ -108,6 +108,16 @@ describe("a server", () => {
     await the.gate.open();
   });
 
+  test("that does not take the listeners is connected to anew, and the connection before is closed", async () => {
+    const names = await pendingJobs(1);
+    const { opened } = the.gate.streams;
+    const { pending } = wait(names);
+    while (the.gate.streams.opened < opened + 3) await the.gate.loseAnswer("promise.register_listener");
+    await until("one connection", () => the.gate.streams.open === 1);
+    await settle(names[0] ?? "");
+    expect(await pending).toEqual([]);
+  });
+
   test("that loses connections again and again is connected to again and again", async () => {
     const names = await pendingJobs(2);
     const [first = "", second = ""] = names;
