@@ -34,16 +34,19 @@ export async function watchTasks(
 
   for (let pause = FIRST_PAUSE; !over.aborted; pause = Math.min(pause * 2, LAST_PAUSE)) {
     const lost = Promise.withResolvers<void>();
+    const failed = new AbortController();
     over.addEventListener("abort", () => lost.resolve(), { once: true });
     try {
       // A look that fails leaves its task unlistened to: the connection is made anew, and all are looked at again.
-      const channel: Channel = await store.open(({ name }) => look(name, channel).catch(() => lost.resolve()), over);
+      const open = AbortSignal.any([over, failed.signal]);
+      const channel: Channel = await store.open(({ name }) => look(name, channel).catch(() => lost.resolve()), open);
       await Promise.all([...watchers.keys()].map((name) => look(name, channel)));
       pause = FIRST_PAUSE;
       await Promise.race([channel.closed, lost.promise]);
     } catch {
       // Tried again after the pause, for as long as somebody watches.
     }
+    failed.abort(); // a server serves a bounded number of connections
     if (!over.aborted) await Promise.race([new Promise((resolve) => setTimeout(resolve, pause)), lost.promise]);
   }
 }

@@ -159,6 +159,17 @@ test("a client that leaves leaves no connection behind", async () => {
   await until("the connection to be closed", () => gate.streams.open === 0);
 });
 
+test("a server that does not take the listeners is connected to anew, and the connection before is closed", async () => {
+  const { taskId } = await timer("not listened to");
+  await until("no connection", () => gate.streams.open === 0);
+  const { opened } = gate.streams;
+  await using subscription = await subscribe(stack.url, [taskId]);
+  while (gate.streams.opened < opened + 3) await gate.loseAnswer("promise.register_listener");
+  await until("one connection", () => gate.streams.open === 1);
+  await tasks.cancel(taskId);
+  await subscription.told(taskId, "cancelled");
+});
+
 test("two clients are told of the same task", async () => {
   const { taskId } = await timer("two clients");
   await using one = await subscribe(stack.url, [taskId]);
