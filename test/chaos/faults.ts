@@ -27,6 +27,9 @@ interface Victim {
 /** How long a process may take to end, and to answer once it works again, in milliseconds. */
 const RECOVERY = 30_000;
 
+/** How often a start may fail; on a busy machine one takes long. */
+const STARTS = 3;
+
 /** From how many milliseconds on a pause of this process counts as one. */
 const STALL = 500;
 
@@ -97,13 +100,24 @@ export class Faults {
         this.#journal.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
       }
       await delay(Math.max(0, from + ms - Date.now()));
-      await part.start();
-      this.#watch(victim);
+      await this.#start(victim);
     }
     if (!(await answers([health()], AbortSignal.timeout(RECOVERY)))) {
       this.#journal.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
     }
     disruption.to = Date.now();
+  }
+
+  /** Starts a process again, and again when that fails, as whatever supervises it would. */
+  async #start(victim: Victim): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await victim.part.start();
+        return this.#watch(victim);
+      } catch (error) {
+        if (attempt === STARTS) throw error;
+      }
+    }
   }
 
   /** Ends a process, in the time that it has for that. */

@@ -41,6 +41,9 @@ export interface Outcome extends Evidence {
 /** How many clients of each revision look at jobs all the time. */
 const READERS = 2;
 
+/** How long reading everything again may take, in milliseconds. Each page of a list costs a search over all jobs. */
+const REREADING = 120_000;
+
 export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome> {
   const { workers, lease, quiet, worker, env, say = () => {} } = options;
   const data = await mkdtemp(join(tmpdir(), "chaos-"));
@@ -145,16 +148,22 @@ async function readAgain({ stack, journal, faults, jobs }: Rereading): Promise<v
   await using newcomer = await currentClient.connect(stack.url);
   const clients = new Clients({ calls, journal, clients: [newcomer] });
   const names = [...journal.wanted.values()].flatMap(({ acknowledged }) => acknowledged ?? []);
-  const patience = setTimeout(() => over.abort(), 30_000);
-  for (let i = 0; i < names.length; i += 100) {
-    await calls.persist(async () => (await clients.probe(newcomer, names.slice(i, i + 100))) || undefined);
+  const patience = setTimeout(() => over.abort(), REREADING);
+  try {
+    for (let i = 0; i < names.length; i += 100) {
+      await calls.persist(async () => (await clients.probe(newcomer, names.slice(i, i + 100))) || undefined);
+    }
+    const listed = await clients.list(newcomer);
+    for (const name of names) {
+      if (listed?.has(name) === false) journal.violation("lost", "list_jobs does not list it", name);
+    }
+    for (const name of listed ?? []) if (!again.has(name)) journal.violation("invented", "only list_jobs has it", name);
+  } catch (error) {
+    untilOver(error);
+    journal.violation("lost", `not all could be read again in ${REREADING / 1_000} s after a restart`);
+  } finally {
+    clearTimeout(patience);
   }
-  const listed = await clients.list(newcomer);
-  for (const name of names) {
-    if (listed?.has(name) === false) journal.violation("lost", "list_jobs does not list it", name);
-  }
-  for (const name of listed ?? []) if (!again.has(name)) journal.violation("invented", "only list_jobs has it", name);
-  clearTimeout(patience);
 }
 
 async function everySecond(over: AbortSignal, look: () => Promise<void>): Promise<void> {

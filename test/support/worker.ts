@@ -23,6 +23,9 @@ export async function startWorker(
   const ready = await until("the worker to be ready", () => {
     if (ended) throw new Error(`the worker ended:\n${program.output()}`);
     return program.logs().find(({ msg }) => msg === "ready");
+  }).catch(async (error) => {
+    await program[Symbol.asyncDispose]();
+    throw error;
   });
   const about = (job: string) => program.logs().filter((line) => line.job === job);
   return Object.assign(program, {
