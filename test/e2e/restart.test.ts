@@ -69,7 +69,7 @@ describe.concurrent.each(pairs)("the edge is killed. $starter.kind starts jobs",
   });
 });
 
-const SHORT_LEASE = { LEASE_SECONDS: "1" };
+const SHORT_LEASE = { LEASE_SECONDS: "2" };
 
 /** What happens after a worker has been killed. */
 const recoveries: [string, number, (stack: Stack, killed: Part<WorkerProcess>) => Promise<unknown>][] = [
