@@ -1,7 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { BROKEN_MONTHS } from "./broken.ts";
 import { makePlan, type Plan, type PlannedJob } from "./plan.ts";
-import { repeats, undisturbed } from "./reconcile.ts";
 import { report } from "./report.ts";
 import { runChaos } from "./run.ts";
 
@@ -38,33 +37,5 @@ describe.concurrent("a run", () => {
       [month(BROKEN_MONTHS.changes)]: "wrong value",
       timer_tea: "early",
     });
-  });
-});
-
-test("a plan is the same for the same seed, and another for another", () => {
-  const plan = (seed: number) => makePlan({ seed, seconds: 30, workers: 3, lease });
-  expect(plan(1)).toEqual(plan(1));
-  expect(plan(1).faults).not.toEqual(plan(2).faults);
-  expect(new Set(plan(1).jobs.map(({ kind }) => kind)).size).toBe(5);
-});
-
-describe("the reckoning", () => {
-  const away = (from: number, to: number, process: "worker" | "edge" = "worker") => ({ what: "", process, from, to });
-
-  test("excuses a second request for each time a worker was away between the two, and no other", () => {
-    expect(repeats([10], [])).toBe(0);
-    expect(repeats([10, 20], [])).toBe(1);
-    expect(repeats([10, 20], [away(12, 15)])).toBe(0);
-    expect(repeats([10, 20], [away(5, 30)])).toBe(0);
-    expect(repeats([10, 20], [away(30, 40)])).toBe(1);
-    expect(repeats([10, 20], [away(12, 15, "edge")])).toBe(1);
-    expect(repeats([10, 20, 30], [away(12, 28)])).toBe(1);
-    expect(repeats([10, 20, 30], [away(12, 15), away(22, 25)])).toBe(0);
-  });
-
-  test("counts as delay only the time in which nothing was disrupted", () => {
-    expect(undisturbed(100, 200, [])).toBe(100);
-    expect(undisturbed(100, 200, [away(0, 120), away(110, 130), away(190, 300)])).toBe(60);
-    expect(undisturbed(100, 200, [away(0, 300)])).toBe(0);
   });
 });

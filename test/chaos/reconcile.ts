@@ -94,6 +94,7 @@ const monthNames = ({ args }: Stored) => monthsOf(args).map((month) => weather.n
 
 /** A timer fires when its acknowledgement said, or later only as far as things were broken. */
 function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violation[] {
+  const away = disruptions.filter(({ process }) => process !== "edge"); // it has no part in a timer once that is set
   return [...jobs.values()].flatMap((job): Violation[] => {
     if (job.func !== "timer" || job.state !== "resolved" || job.settledAt === undefined) return [];
     const { firesAt, planned, firstSent, lastSent } = journal.wanted.get(job.name) ?? {};
@@ -106,7 +107,7 @@ function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violati
     // A paused edge sets the timer when it goes on.
     if (due < from || due > to + allowedDelay) return violation("wrong value", `set for ${job.args.fires_at}`);
     if (job.settledAt < due) return violation("early", `by ${due - job.settledAt} ms`);
-    const late = undisturbed(due, job.settledAt, disruptions);
+    const late = undisturbed(due, job.settledAt, away);
     return late > allowedDelay ? violation("late", `by ${late} ms in which everything worked`) : [];
   });
 }

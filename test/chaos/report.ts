@@ -54,9 +54,10 @@ function jobRows({ jobs, journal }: Outcome) {
 
 function figures({ jobs, requests, disruptions, journal, mostRunning, settled, allowedDelay }: Outcome): string[] {
   const timers = [...jobs.values()].filter(({ func, state }) => func === "timer" && state === "resolved");
+  const away = disruptions.filter(({ process }) => process !== "edge");
   const late = timers.map(({ args, settledAt = 0 }) => {
     const due = Date.parse(args.fires_at);
-    return { all: settledAt - due, undisturbed: undisturbed(due, settledAt, disruptions) };
+    return { all: settledAt - due, undisturbed: undisturbed(due, settledAt, away) };
   });
   const most = (values: number[]) => (Math.max(0, ...values) / 1_000).toFixed(1);
   const met = requests.filter(({ fault }) => fault !== undefined).length;
