@@ -3,37 +3,47 @@ import { exactly, figure } from "./figures.ts";
 import { addedSubrequests, fallenRatios } from "./recorded.ts";
 import type { Pair } from "./requests.ts";
 
-/** Measurements whose ratios, of the product's rate to the floor's, come from `next`; five rounds are made already. */
-function measurements(next: () => number) {
-  const run = (rate: number) => ({ rate, p50: 1, p99: 1, cpu: { edge: 1, generator: 1, server: 1 } });
+/** Measurements whose ratios of throughput come from `next`, with `cpu` times the floor's CPU time a request. */
+function measurements(next: () => number, cpu = 2) {
+  const run = (rate: number, edge: number) => ({ rate, p50: 1, p99: 1, cpu: { edge, generator: 1, server: 1 } });
   const operation = { name: "tools/list", message: { method: "tools/list" }, expect: "", calls: [], revisions: [] };
   const pair: Pair = { operation, revision: "2026-07-28", product: [], floor: [] };
   const measure = async (rounds: number) => {
     for (let i = 0; i < rounds; i++) {
-      pair.product.push(run(1_000 * next()));
-      pair.floor.push(run(1_000));
+      pair.product.push(run(1_000 * next(), cpu));
+      pair.floor.push(run(1_000, 1));
     }
   };
   return { pairs: [pair], measure };
 }
+
+const RECORDED = {
+  ratios: [{ operation: "tools/list", revision: "2026-07-28", throughput: 0.5, "CPU time": 0.5 }],
+};
 
 /** What is found of ratios that come as given, again and again, when 0.5 is recorded. */
 async function found(...ratios: number[]): Promise<string[]> {
   let i = 0;
   const requests = measurements(() => ratios[i++ % ratios.length] ?? Number.NaN);
   await requests.measure(5);
-  const recorded = { ratios: [{ operation: "tools/list", revision: "2026-07-28", ratio: 0.5 }] };
-  return fallenRatios(recorded, requests, () => {});
+  return fallenRatios(RECORDED, requests, () => {});
 }
 
 test("a ratio that has fallen by more than a tenth is reported with what it was", async () => {
   expect(await found(0.4, 0.42, 0.38)).toEqual([
-    "tools/list (2026-07-28): 0.400 of the floor's throughput, recorded 0.5",
+    "tools/list (2026-07-28) by throughput: 0.400 of the floor, recorded 0.5",
   ]);
 });
 
 test("a fall that single rounds hide is still found", async () => {
   expect(await found(0.4, 0.42, 0.38, 0.41, 0.6)).toHaveLength(1);
+});
+
+test("a request that takes more CPU time is reported also when its throughput hides it", async () => {
+  const requests = measurements(() => 0.5, 3);
+  await requests.measure(5);
+  const found = await fallenRatios(RECORDED, requests, () => {});
+  expect(found).toEqual(["tools/list (2026-07-28) by CPU time: 0.333 of the floor, recorded 0.5"]);
 });
 
 test("a ratio as it was, somewhat worse or better is none", async () => {

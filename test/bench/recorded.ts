@@ -2,9 +2,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { binomialDistribution, median, sum } from "simple-statistics";
-import type { Figure } from "./figures.ts";
+import type { Figure, Spread } from "./figures.ts";
 import type { Report } from "./report.ts";
-import { type Pair, type Requests, ratiosOf } from "./requests.ts";
+import { type Pair, RATIOS, type Requests } from "./requests.ts";
 
 const FILE = join(import.meta.dirname, "recorded.json");
 
@@ -18,19 +18,24 @@ const ROUNDS = 5;
 /** What is less likely than this is not put down to chance. Five rounds never are enough for it. */
 const CHANCE = 0.01;
 
+type Kind = keyof typeof RATIOS;
+const KINDS = Object.keys(RATIOS) as Kind[];
+
 export interface Recorded extends Pick<Report, "made_at" | "commit" | "machine" | "versions" | "resonate"> {
-  /** The median of the product's throughput as a share of the floor's. */
-  ratios: { operation: string; revision: string; ratio: number }[];
+  /** The median of each ratio to the floor. */
+  ratios: ({ operation: string; revision: string } & Record<Kind, number>)[];
   /** How many requests to Resonate each makes, by the name of the figure. */
   subrequests: Record<string, number>;
 }
 
 export async function record(report: Report): Promise<void> {
   const { made_at, commit, machine, versions, resonate, requests, figures } = report;
-  const ratios = requests.map(({ operation, revision, ratio }) => ({
+  const rounded = ({ median }: Spread) => Number(median.toFixed(3));
+  const ratios = requests.map(({ operation, revision, ratio, cpu_ratio }) => ({
     operation,
     revision,
-    ratio: Number(ratio.median.toFixed(3)),
+    throughput: rounded(ratio),
+    "CPU time": rounded(cpu_ratio),
   }));
   const subrequests = Object.fromEntries(countsIn(figures).map(({ name, median }) => [name, median]));
   const recorded: Recorded = { made_at, commit, machine, versions, resonate, ratios, subrequests };
@@ -63,23 +68,32 @@ export async function fallenRatios(
   requests: Pick<Requests, "pairs" | "measure">,
   log: (text: string) => void,
 ): Promise<string[]> {
-  const recordedOf = ({ operation, revision }: Pair) =>
-    ratios.find((each) => each.operation === operation.name && each.revision === revision)?.ratio ?? 0;
-  const words = (pair: Pair) =>
-    `${pair.operation.name} (${pair.revision}): ${median(ratiosOf(pair)).toFixed(3)} of the floor's throughput, recorded ${recordedOf(pair)}`;
-  const isBelow = (pair: Pair) => median(ratiosOf(pair)) < HELD * recordedOf(pair);
-  const isCertain = (pair: Pair) => chance(ratiosOf(pair), HELD * recordedOf(pair)) < CHANCE;
-
-  let below = requests.pairs.filter(isBelow);
+  const held = requests.pairs.flatMap((pair) => KINDS.map((kind) => hold(ratios, pair, kind)));
+  let below = held.filter((each) => each.isBelow());
   for (let i = 0; i < AGAIN; i++) {
-    const doubtful = below.filter((pair) => !isCertain(pair));
+    const doubtful = below.filter((each) => !each.isCertain());
     if (doubtful.length === 0) break;
-    log(`measuring again: ${doubtful.map(words).join("; ")}`);
-    await requests.measure(ROUNDS, doubtful);
-    below = below.filter(isBelow);
+    log(`measuring again: ${doubtful.map((each) => each.words()).join("; ")}`);
+    await requests.measure(ROUNDS, [...new Set(doubtful.map(({ pair }) => pair))]);
+    below = below.filter((each) => each.isBelow());
   }
-  for (const pair of below) if (!isCertain(pair)) log(`too noisy to tell: ${words(pair)}`);
-  return below.filter(isCertain).map(words);
+  for (const each of below) if (!each.isCertain()) log(`too noisy to tell: ${each.words()}`);
+  return below.filter((each) => each.isCertain()).map((each) => each.words());
+}
+
+/** A ratio, as it stands with the measurements made so far, against what was recorded of it. */
+function hold(ratios: Recorded["ratios"], pair: Pair, kind: Kind) {
+  const { operation, revision } = pair;
+  const recorded = ratios.find((each) => each.operation === operation.name && each.revision === revision)?.[kind] ?? 0;
+  const level = HELD * recorded;
+  const measured = () => RATIOS[kind](pair);
+  return {
+    pair,
+    isBelow: () => median(measured()) < level,
+    isCertain: () => chance(measured(), level) < CHANCE,
+    words: () =>
+      `${operation.name} (${revision}) by ${kind}: ${median(measured()).toFixed(3)} of the floor, recorded ${recorded}`,
+  };
 }
 
 /** How likely it is that so few values reach `level`, if each did with an even chance: the sign test. */

@@ -135,9 +135,12 @@ async function sizeOfAnswer(url: string, operation: Operation): Promise<number> 
   return (await response.arrayBuffer()).byteLength;
 }
 
-/** The product's throughput as a share of the floor's, round by round. */
-export const ratiosOf = ({ product, floor }: Pair) =>
-  product.map(({ rate }, i) => rate / (floor[i]?.rate ?? Number.NaN));
+/** What the product achieves as a share of what the floor does, round by round. */
+export const RATIOS = {
+  throughput: ({ product, floor }: Pair) => product.map(({ rate }, i) => rate / (floor[i]?.rate ?? Number.NaN)),
+  /** By the CPU time a request takes: the ratio of the throughputs if workerd alone were the limit. */
+  "CPU time": ({ product, floor }: Pair) => product.map(({ cpu }, i) => (floor[i]?.cpu.edge ?? Number.NaN) / cpu.edge),
+};
 
 /** A pair's figures. */
 export function summarize(pair: Pair) {
@@ -153,15 +156,13 @@ export function summarize(pair: Pair) {
       server_cpu_us: spread(({ cpu }) => cpu.server),
     };
   };
-  const cpuRatios = product.map(({ cpu }, i) => (floor[i]?.cpu.edge ?? Number.NaN) / cpu.edge);
   return {
     operation: operation.name,
     revision,
     product: side(product),
     floor: side(floor),
-    ratio: spreadOf(ratiosOf(pair)),
-    /** The floor's CPU time a request as a share of the product's: the ratio if workerd alone were the limit. */
-    cpu_ratio: spreadOf(cpuRatios),
+    ratio: spreadOf(RATIOS.throughput(pair)),
+    cpu_ratio: spreadOf(RATIOS["CPU time"](pair)),
     target: operation.targets?.[revision],
   };
 }
