@@ -81,11 +81,15 @@ async function main({ short, sections, seconds, out, ...options }: Options): Pro
   return worse.length > 0 ? 1 : 0;
 }
 
-try {
-  const options = parseOptions(process.argv.slice(2));
-  if (options.help) console.log(USAGE);
-  else process.exitCode = await main(options);
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
+function readOptions(): Options {
+  try {
+    return parseOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    process.exit(2);
+  }
 }
+
+const options = readOptions();
+if (options.help) console.log(USAGE);
+else process.exitCode = await main(options);
