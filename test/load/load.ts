@@ -43,7 +43,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const { timers, gatherings, clients, workers, hold, spread, data, resonatePid, say } = options;
   await using stack = await startStack({ workers, ...(process.env.RESONATE_URL === undefined && { own: { data } }) });
   const client = new Client(stack);
-  const memory = watchMemory(pidsOf(stack, resonatePid));
+  using memory = watchMemory(pidsOf(stack, resonatePid));
   const release = Date.now() + hold * 1_000;
   const dueAt = (n: number) => release + (n / timers) * spread * 1_000;
   const seconds: Record<string, number> = {};

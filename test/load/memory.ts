@@ -23,7 +23,7 @@ export function watchMemory(processes: Readonly<Record<string, number>>) {
   const watching = (async () => {
     while (!over.signal.aborted) {
       await delay(1_000, undefined, { signal: over.signal }).catch(() => {});
-      look();
+      if (!over.signal.aborted) look();
     }
   })();
   return {
@@ -32,5 +32,6 @@ export function watchMemory(processes: Readonly<Record<string, number>>) {
       await watching;
       return seen;
     },
+    [Symbol.dispose]: () => over.abort(),
   };
 }
