@@ -9,7 +9,7 @@ vi.setConfig({ maxConcurrency: 40 });
 
 let stack: Stack;
 beforeAll(async () => {
-  stack = await startStack({ env: { UPSTREAM_TIMEOUT_SECONDS: "1", UPSTREAM_CONCURRENCY: "40" } });
+  stack = await startStack({ env: { UPSTREAM_TIMEOUT_SECONDS: "2", UPSTREAM_CONCURRENCY: "40" } });
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
@@ -26,7 +26,7 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
   const probe = async (job: string) => (await client.callTool("probe_status", { job_names: job })).content.statuses[0];
 
   test.each<[string, Fault, number]>([
-    ["is slow", { kind: "slow", ms: 600 }, 1],
+    ["is slow", { kind: "slow", ms: 400 }, 1],
     ["hangs", { kind: "hang", after: "nothing" }, 2],
     ["refuses the connection", { kind: "refuse" }, 2],
     ["answers 429 with Retry-After", status(429, { retry_after: "1" }), 2],
@@ -61,7 +61,7 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
 
   // The hour that a gathering has is cut short here: these are promises as the edge makes them, but for the deadline.
   test.each<[string, Fault, string]>([
-    ["hangs", { kind: "hang", after: "nothing" }, "Open-Meteo did not answer within 1 s"],
+    ["hangs", { kind: "hang", after: "nothing" }, "Open-Meteo did not answer within 2 s"],
     ["refuses the connection", { kind: "refuse" }, "Open-Meteo could not be reached"],
     ["answers 429", status(429), "Open-Meteo answered 429"],
     ["answers 500", status(500), "Open-Meteo answered 500"],
