@@ -2,9 +2,9 @@
 import { createHash, randomBytes } from "node:crypto";
 
 const [name, ...rest] = process.argv.slice(2);
-if (name === undefined || rest.length > 0 || !/^[\w.@-]{1,64}$/.test(name)) {
+if (name === undefined || rest.length > 0 || !/^[\w.@][\w.@-]{0,63}$/.test(name)) {
   console.error(
-    'Usage: npm run token -- NAME\n\nNAME is whose token it is: 1 to 64 letters, digits, ".", "_", "@" or "-".',
+    'Usage: npm run token -- NAME\n\nNAME is whose token it is: 1 to 64 letters, digits, ".", "_", "@" or "-", not "-" first.',
   );
   process.exit(2);
 }

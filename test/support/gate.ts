@@ -14,7 +14,7 @@ export interface Gate extends AsyncDisposable {
   hold(kind: string): Promise<void>;
   /** Passes calls of a kind on again; those held back stay unanswered. */
   release(kind: string): void;
-  /** What was passed on so far, in order. */
+  /** What the server has answered so far, in order. */
   readonly calls: readonly Call[];
   /** The event streams: how many are open now, and how many there were in all. */
   readonly streams: { readonly open: number; readonly opened: number };
@@ -44,7 +44,6 @@ export async function startGate(target: string): Promise<Gate> {
     const { kind = "", data } = body === "" ? {} : JSON.parse(body);
     const hold = held.get(kind);
     if (hold) return hold();
-    if (kind) calls.push({ kind, id: data?.id ?? data?.awaited });
     const isStream = req.url?.startsWith("/poll/");
     if (isStream && refusing) return void res.writeHead(503).end();
     const gone = new AbortController();
@@ -56,6 +55,7 @@ export async function startGate(target: string): Promise<Gate> {
       signal: gone.signal,
       ...(body !== "" && { body }),
     });
+    if (kind) calls.push({ kind, id: data?.id ?? data?.awaited });
     const lose = lost.get(kind);
     if (lose) {
       lost.delete(kind);
