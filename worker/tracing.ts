@@ -1,11 +1,13 @@
 /** Traces, where an OpenTelemetry collector is configured; without one every span here is a no-op. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Context, context, ROOT_CONTEXT, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
-import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { propagation, trace } from "@opentelemetry/api";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import { type OpenTelemetrySpan, OpenTelemetryTracer } from "@resonatehq/opentelemetry";
 
 const NAME = "durable-mcp-edge-worker";
 
@@ -23,45 +25,49 @@ export function startTracing(): () => Promise<void> {
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   });
-  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   trace.setGlobalTracerProvider(provider);
   return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
 }
 
 type Attributes = Record<string, string | number>;
 
-/** Runs `work` inside a span; what `work` throws marks the span failed. `describe` adds what only the result tells. */
-export function inSpan<Result>(
+/** The span that what runs is part of. */
+const current = new AsyncLocalStorage<OpenTelemetrySpan>();
+
+/**
+ * Runs `work` inside a span, a part of the span it is called in or of `parent`; what `work` throws marks the span failed.
+ * `describe` adds what only the result tells.
+ */
+export async function inSpan<Result>(
   name: string,
-  { attributes, parent = context.active() }: { attributes: Attributes; parent?: Context },
+  { attributes, parent = current.getStore() }: { attributes: Attributes; parent?: OpenTelemetrySpan | undefined },
   work: () => Promise<Result>,
   describe?: (result: Result) => Attributes,
 ): Promise<Result> {
-  return trace.getTracer(NAME).startActiveSpan(name, { attributes }, parent, async (span) => {
-    try {
-      const result = await work();
-      if (describe) span.setAttributes(describe(result));
-      return result;
-    } catch (error) {
-      span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
-      throw error;
-    } finally {
-      span.end();
-    }
-  });
+  const span = (parent ?? new OpenTelemetryTracer(NAME)).startSpan(name, Date.now());
+  const set = (some: Attributes) => {
+    for (const [key, value] of Object.entries(some)) span.setAttribute(key, value);
+  };
+  set(attributes);
+  try {
+    const result = await current.run(span, work);
+    if (describe) set(describe(result));
+    return result;
+  } catch (error) {
+    span.setStatus(false, error instanceof Error ? error.message : String(error));
+    throw error;
+  } finally {
+    span.end(Date.now());
+  }
 }
 
 /**
  * Where the spans of a job belong: one trace for each promise id, derived from it, so that the parts of a job that
  * executed before and after a sleep, or on several workers, are found together.
  */
-export function traceOf(promiseId: string): Context {
+export function traceOf(promiseId: string): OpenTelemetrySpan {
   const hash = createHash("sha256").update(promiseId).digest("hex");
-  const parent = {
-    traceId: hash.slice(0, 32),
-    spanId: hash.slice(32, 48),
-    traceFlags: TraceFlags.SAMPLED,
-    isRemote: true,
-  };
-  return trace.setSpanContext(ROOT_CONTEXT, parent);
+  const traceparent = `00-${hash.slice(0, 32)}-${hash.slice(32, 48)}-01`;
+  return new OpenTelemetryTracer(NAME).decode({ traceparent });
 }
