@@ -46,6 +46,11 @@ export class Calls {
     return tool?.waits === true && !(declaresTasks && this.#tasks && tool.start);
   }
 
+  /** Whether a call may be answered with a question, which a client has to be able to answer. */
+  mayAsk(name: string): boolean {
+    return this.#tools.get(name)?.start !== undefined;
+  }
+
   /**
    * Calls a tool. What a model can act on is a result with `isError`.
    *

@@ -16,7 +16,8 @@ import {
 import type { RequestScope } from "../request.ts";
 import { getTask, type TaskService } from "../tasks/methods.ts";
 import { TASKS } from "../tasks/task.ts";
-import type { Calls } from "./calls.ts";
+import type { CallContext, Calls } from "./calls.ts";
+import { eventStream } from "./event-stream.ts";
 import { IDENTITY } from "./identity.ts";
 
 /** The revision with a per-request envelope. */
@@ -106,9 +107,27 @@ export class Direct {
     }
     const { name, arguments: args = {} } = params;
     if (method !== "tools/call" || typeof name !== "string" || !isRecord(args)) return undefined;
-    if (this.#calls.waits(name, declaresTasks) || "task" in params || "inputResponses" in params) return undefined;
+    if ("task" in params || "inputResponses" in params) return undefined;
     const context = { scope, declaresTasks, signal, inputResponses: {} };
-    return respond(request, () => this.#calls.call(name, args, context));
+    if (!this.#calls.waits(name, declaresTasks)) return respond(request, () => this.#calls.call(name, args, context));
+    return this.#calls.mayAsk(name) ? undefined : this.#stream(request, name, args, context);
+  }
+
+  /** The answer to a call that waits, as an event stream that begins at once. */
+  #stream(request: DirectRequest, name: string, args: Record<string, unknown>, context: CallContext): Response {
+    // The answer begins before the tool is done.
+    context.scope.line.hold();
+    const meta = request.message.params._meta as { progressToken?: unknown } | undefined;
+    const progressToken = meta?.progressToken;
+    return eventStream(async (send, signal) => {
+      const reportProgress = (progress: number, total: number, message: string) => {
+        const params = { progressToken, progress, total, message };
+        send({ jsonrpc: "2.0", method: "notifications/progress", params });
+      };
+      const streamed = { ...context, signal, ...(progressToken !== undefined && { reportProgress }) };
+      const answer = await answerTo(request, () => this.#calls.call(name, args, streamed));
+      if (answer) send(answer.message);
+    }, context.signal);
   }
 
   async #constant({ message: { id, method }, era }: DirectRequest, sdk: () => Promise<Response>) {
@@ -125,23 +144,28 @@ export class Direct {
   }
 }
 
-async function respond(
+async function respond(request: DirectRequest, call: () => Promise<object>): Promise<Response | undefined> {
+  const answer = await answerTo(request, call);
+  return answer && json(JSON.stringify(answer.message), answer.status);
+}
+
+/** The JSON-RPC message that answers a call, and its HTTP status; undefined where it is the SDK's to give. */
+async function answerTo(
   { message: { id }, era }: DirectRequest,
   call: () => Promise<object>,
-): Promise<Response | undefined> {
+): Promise<{ message: object; status: number } | undefined> {
   try {
     const result = await call();
     // What is asked has to be something that the client can answer, which the SDK checks when it makes the call.
     if (isInputRequiredResult(result)) return undefined;
     const framed =
       era === "modern" ? { resultType: "complete", ...result, _meta: { [SERVER_INFO_META_KEY]: IDENTITY } } : result;
-    return json(JSON.stringify({ jsonrpc: "2.0", id, result: framed }));
+    return { message: { jsonrpc: "2.0", id, result: framed }, status: 200 };
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     const { code, message, data } = error;
     // The protocol gives this one error an HTTP status of its own; every other is an answer.
-    const status = code === -32021 ? 400 : 200;
-    return json(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } }), status);
+    return { message: { jsonrpc: "2.0", id, error: { code, message, data } }, status: code === -32021 ? 400 : 200 };
   }
 }
 

@@ -16,16 +16,11 @@ import { TASKS } from "../tasks/task.ts";
 import type { Tool } from "../tools/tool.ts";
 import { type CallContext, Calls } from "./calls.ts";
 import { asDirect, Direct } from "./direct.ts";
+import { KEEP_ALIVE } from "./event-stream.ts";
 import { CACHE, IDENTITY, INSTRUCTIONS } from "./identity.ts";
 
 /** The largest request body that is read, in bytes. */
 const MAX_BODY = 1_000_000;
-
-/**
- * How often a stream says that it is alive, in milliseconds. A caller that has gone away is noticed when something is
- * written to it, so this is also how long a wait goes on for nobody.
- */
-const KEEP_ALIVE = 2_000;
 
 /** Answers an MCP request. */
 export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;

@@ -8,15 +8,13 @@ import {
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { Caller } from "../caller.ts";
+import { eventStream } from "../mcp/event-stream.ts";
 import { missingTasksCapability, orUnavailable, type TaskService } from "./methods.ts";
 import { TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
 /** The most tasks one subscription takes. */
 const MAX_TASKS = 100;
-
-/** How the SDK's own streams say that they are alive, in milliseconds. */
-const KEEP_ALIVE = 2_000;
 
 interface ListenMessage {
   id: string | number;
@@ -97,36 +95,4 @@ async function find({ handles, store }: TaskService, taskId: string, caller: Cal
 function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {
   const { code, message, data } = error;
   return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } }, { status });
-}
-
-/** A server-sent event stream of what `run` sends, until it is done; `signal` aborts when the client leaves. */
-function eventStream(
-  run: (send: (message: object) => void, signal: AbortSignal) => Promise<void>,
-  disconnected: AbortSignal,
-): Response {
-  const left = new AbortController();
-  const signal = AbortSignal.any([left.signal, disconnected]);
-  const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>({
-    start(controller) {
-      const write = (text: string) => {
-        try {
-          controller.enqueue(encoder.encode(text));
-        } catch {
-          left.abort();
-        }
-      };
-      const keepAlive = setInterval(() => write(": keepalive\n\n"), KEEP_ALIVE);
-      run((message) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`), signal)
-        .finally(() => {
-          clearInterval(keepAlive);
-          if (!left.signal.aborted) controller.close();
-        })
-        .catch(() => left.abort());
-    },
-    cancel: () => left.abort(),
-  });
-  return new Response(body, {
-    headers: { "content-type": "text/event-stream", "cache-control": "no-cache, no-transform" },
-  });
 }

@@ -24,8 +24,8 @@ export interface Bench extends AsyncDisposable {
   readonly namespace: string;
   readonly group: string;
   readonly bundles: Readonly<Record<Entry, Bundle>>;
-  /** Serves a bundle by workerd, with `bindings` over those for the shared server. */
-  serve(entry: Entry, bindings?: Record<string, string>): Promise<Edge>;
+  /** Serves a bundle by workerd, with `bindings` over those for the shared server, and an inspector if it has a port. */
+  serve(entry: Entry, bindings?: Record<string, string>, inspectorPort?: number): Promise<Edge>;
   /** A call to Resonate as the edge sends it. */
   envelope<K extends Request["kind"]>(kind: K, data: Extract<Request, { kind: K }>["data"]): string;
   /** A call that creates a job's promise. */
@@ -75,8 +75,9 @@ export async function startBench(): Promise<Bench> {
     namespace,
     group,
     bundles,
-    async serve(entry, more) {
-      const { process, listening } = await spawnEdge(bundles[entry], { port: 0, bindings: { ...bindings, ...more } });
+    async serve(entry, more, inspectorPort) {
+      const options = { port: 0, inspectorPort, bindings: { ...bindings, ...more } };
+      const { process, listening } = await spawnEdge(bundles[entry], options);
       const port = await listening;
       return {
         url: `http://127.0.0.1:${port}`,

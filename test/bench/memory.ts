@@ -1,3 +1,5 @@
+import getPort from "get-port";
+import { inspectHeap } from "../load/heap.ts";
 import { startGate } from "../support/gate.ts";
 import { until } from "../support/process.ts";
 import { type Bench, inParallel, pidOf, seconds } from "./bench.ts";
@@ -11,35 +13,43 @@ import { memory } from "./usage.ts";
 const WAITING = 1_000;
 const REQUESTS = 100_000;
 
-/** The memory of an edge at rest, and with a thousand calls that wait, each for a job of its own. */
+/**
+ * The memory of an edge at rest, and with a thousand calls that wait, each for a job of its own: of the process, most of
+ * which is connections, and of the isolate's JavaScript heap, which is what Cloudflare limits.
+ */
 export async function measureWaiting(bench: Bench): Promise<Figure[]> {
-  // Through a gate, which tells when every call waits.
+  // Through a gate, which tells when a call waits.
   await using gate = await startGate(bench.resonate.url);
-  await using edge = await bench.serve("product", { RESONATE_URL: gate.url });
+  const inspectorPort = await getPort();
+  await using edge = await bench.serve("product", { RESONATE_URL: gate.url }, inspectorPort);
   const url = `${edge.url}/mcp`;
-  await ask(url, { method: "tools/list" });
+  const request = async () => void (await ask(url, { method: "tools/list" }));
+  await request();
+  using heap = await inspectHeap(inspectorPort);
+  const heapInUse = async () => (await Promise.all([heap.used(), request()]))[0];
+  const heapAtRest = await heapInUse();
   const rest = memory(pidOf(edge));
 
   const numbers = Array.from({ length: WAITING }, (_, n) => n);
+  const calls: Promise<unknown>[] = [];
   const names = await inParallel(numbers, 16, async (n) => {
     const name = `weather_data_47.${n + 1}1_-122.1_2013_5`;
     const args = { latitude: Number(`47.${n + 1}1`), longitude: -122.1, year: 2013, month: 5 };
-    await bench.resonate.start({ id: bench.namespace + name, func: "weather_data", args, timeoutAt: inAnHour() });
+    const id = bench.namespace + name;
+    await bench.resonate.start({ id, func: "weather_data", args, timeoutAt: inAnHour() });
+    const call = callTool(url, "await_result", { job_names: [name], timeout_seconds: 300 });
+    // A call that fails while others are still being made is reported by the wait for all of them below.
+    call.catch(() => {});
+    calls.push(call);
+    await until("the call to wait", () => gate.calls.some((read) => READS.has(read.kind) && read.id === id));
     return name;
   });
-  const calls = names.map((name) => callTool(url, "await_result", { job_names: [name], timeout_seconds: 300 }));
-  // A call that fails while others are still being made is reported by the wait for all of them below.
-  for (const call of calls) call.catch(() => {});
-  await until(
-    "every call to wait",
-    () => new Set(gate.calls.filter(({ kind }) => READS.has(kind)).map(({ id }) => id)).size === WAITING,
-    60_000,
-  );
   const waiting: number[] = [];
   for (let i = 0; i < 5; i++) {
     await seconds(0.5);
     waiting.push(memory(pidOf(edge)));
   }
+  const heapWaiting = await heapInUse();
   await inParallel(names, 16, (name) => bench.complete(name));
   await Promise.all(calls);
   const above = spreadOf(waiting.map((mb) => mb - rest));
@@ -47,6 +57,8 @@ export async function measureWaiting(bench: Bench): Promise<Figure[]> {
     figure("memory at rest", "MB", exactly(rest)),
     figure(`memory with ${WAITING} calls waiting`, "MB", spreadOf(waiting)),
     figure(`memory with ${WAITING} calls waiting, above rest`, "MB", above, atMost(100)),
+    figure("JavaScript heap at rest", "MB", exactly(heapAtRest)),
+    figure(`JavaScript heap with ${WAITING} calls waiting, above rest`, "MB", exactly(heapWaiting - heapAtRest)),
     figure("open event streams for them", "", exactly(gate.streams.opened)),
   ];
 }

@@ -127,7 +127,12 @@ function upstream({ jobs, requests, disruptions }: Evidence): Violation[] {
     const times = asked.map(({ at }) => at);
     const unexplained = repeats(times, disruptions) - (about.length - 1);
     if (unexplained <= 0) return [];
-    const detail = `${asked.length} requests that were answered well, ${unexplained} of them for no reason`;
+    const last = disruptions.filter(({ from, process }) => from <= (times.at(-1) ?? 0) && process !== "edge");
+    const before = last.toSorted((a, b) => a.to - b.to).at(-1);
+    const detail =
+      `${asked.length} requests that were answered well, ${unexplained} of them for no reason; the later ones came ` +
+      `${times.slice(1).map((at) => `${(at - (times[0] ?? 0)) / 1_000} s`)} after the first, and that ` +
+      (before ? `${((times[0] ?? 0) - before.to) / 1_000} s after the end of ${before.what}` : "before anything else");
     return [{ rule: "upstream", job: about[0].name, detail }];
   });
 }
