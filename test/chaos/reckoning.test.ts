@@ -59,6 +59,8 @@ describe("the reckoning", () => {
     expect(repeats([10, 20], [away(5, 30)])).toBe(0);
     expect(repeats([10, 20], [away(30, 40)])).toBe(1);
     expect(repeats([10, 20], [away(12, 15, "edge")])).toBe(1);
+    expect(repeats([8_000, 9_000], [away(1_000, 7_000)])).toBe(0); // back, but not aware of what it has lost
+    expect(repeats([18_000, 19_000], [away(1_000, 7_000)])).toBe(1);
     expect(repeats([10, 20, 30], [away(12, 28)])).toBe(1);
     expect(repeats([10, 20, 30], [away(12, 15), away(22, 25)])).toBe(0);
   });

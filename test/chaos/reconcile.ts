@@ -113,6 +113,12 @@ function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violati
 }
 
 /**
+ * How long after its return a worker that was away for longer than its lease may still ask, in milliseconds: only when it
+ * stores an answer does it learn that the job is another's by now.
+ */
+const UNAWARE = 5_000;
+
+/**
  * An answer of the archive is stored before anything else happens, so a month is asked for again after a good answer
  * only if a worker, Resonate or the archive was away in between, and once for each time; and anew for each generation
  * of its job. The edge holds no part of a job.
@@ -137,12 +143,15 @@ function upstream({ jobs, requests, disruptions }: Evidence): Violation[] {
   });
 }
 
-/** How many of the requests made at `times` followed another one without a disruption of their own in between. */
+/** How many of the requests made at `times` followed another one with no disruption of their own to explain it. */
 export function repeats(times: readonly number[], disruptions: readonly Disruption[]): number {
   const unused = disruptions.filter(({ process }) => process !== "edge").sort((a, b) => a.to - b.to);
   return times.slice(1).filter((to, i) => {
     const from = times[i] as number;
-    const reason = unused.findIndex((disruption) => disruption.from <= to && disruption.to >= from);
+    const reason = unused.findIndex((disruption) => {
+      const over = disruption.to + (disruption.process === "worker" ? UNAWARE : 0);
+      return disruption.from <= to && over >= from;
+    });
     if (reason >= 0) unused.splice(reason, 1);
     return reason < 0;
   }).length;
