@@ -126,15 +126,17 @@ test("every acknowledged step is there after a kill, no other than the one under
 });
 
 test("what fell due while the server was down is handled as soon as it is back", { timeout: 45_000 }, async () => {
-  const timeoutAt = Date.now() + 1_000;
+  let timeoutAt = 0;
   {
     const { server, kill } = await start();
+    timeoutAt = Date.now() + 2_000;
     await server.call("promise.create", promise("timer", { group: "g" }));
     await server.call("task.acquire", { id: "timer", version: 0, pid: "p", ttl: LEASE });
     const tags = { "resonate:timer": "true", "resonate:target": "poll://any@default" };
     await server.call("promise.create", promise("timer:0", { timeoutAt, tags }));
     const register = action("promise.register_callback", { awaited: "timer:0", awaiter: "timer" });
-    await server.call("task.suspend", { id: "timer", version: 1, actions: [register] });
+    const { status } = await server.call("task.suspend", { id: "timer", version: 1, actions: [register] });
+    expect(status).toBe(200); // asleep: the timer has not fallen due yet
     await server.call("promise.create", promise("leased", { group: "g" }));
     await server.call("task.acquire", { id: "leased", version: 0, pid: "p", ttl: 500 });
     await kill();
