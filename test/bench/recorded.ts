@@ -22,7 +22,10 @@ type Kind = keyof typeof RATIOS;
 const KINDS = Object.keys(RATIOS) as Kind[];
 
 export interface Recorded extends Pick<Report, "made_at" | "commit" | "machine" | "versions" | "resonate"> {
-  /** The median of each ratio to the floor. */
+  /**
+   * The lower quartile of each ratio to the floor: what three of four rounds reached. From one run to the next the
+   * medians differ by more than a tenth, and a ratio that was recorded on a lucky day could not be held.
+   */
   ratios: ({ operation: string; revision: string } & Record<Kind, number>)[];
   /** How many requests to Resonate each makes, by the name of the figure. */
   subrequests: Record<string, number>;
@@ -30,7 +33,7 @@ export interface Recorded extends Pick<Report, "made_at" | "commit" | "machine" 
 
 export async function record(report: Report): Promise<void> {
   const { made_at, commit, machine, versions, resonate, requests, figures } = report;
-  const rounded = ({ median }: Spread) => Number(median.toFixed(3));
+  const rounded = ({ q1 }: Spread) => Number(q1.toFixed(3));
   const ratios = requests.map(({ operation, revision, ratio, cpu_ratio }) => ({
     operation,
     revision,
