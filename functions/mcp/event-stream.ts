@@ -32,7 +32,12 @@ export function eventStream(
     },
     cancel: () => left.abort(),
   });
-  return new Response(body, {
-    headers: { "content-type": "text/event-stream", "cache-control": "no-cache, no-transform" },
-  });
+  return new Response(body, { headers: HEADERS });
 }
+
+/** No proxy in between is to change the stream or to hold it back; the last is for nginx. */
+const HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};

@@ -193,6 +193,9 @@ test.concurrent("a caller that asked for progress is told while nothing happens,
   expect(reports[0]).toBeLessThan(1);
   await Promise.all([settle(name), settle(silent)]);
   expect((await reported).content.results).toEqual(results([name]));
+  const { headers } = await answer;
+  const told = ["content-type", "cache-control", "x-accel-buffering"].map((header) => headers.get(header));
+  expect(told).toEqual(["text/event-stream", "no-cache, no-transform", "no"]);
   const text = await (await answer).text();
   expect(text).toContain(`result of ${silent}`);
   expect(text).not.toContain("notifications/progress");
