@@ -134,6 +134,13 @@ describe.each(eras)("a request of the %s revision that is wrong", (era, { header
     });
   });
 
+  test.each(["await_result", "probe_status"])("a progress token that cannot be one, for %s", async (name) => {
+    const request = call(name, {});
+    const _meta = { ...("_meta" in params && params._meta), progressToken: { a: 1 } };
+    const response = await post({ ...request, params: { ...request.params, _meta } }, headers("tools/call", name));
+    expect([response.status, await messageOf(response)]).toMatchObject([400, { error: { code: -32600 } }]);
+  });
+
   test("a batch is taken from a revision that has them, and is refused from one that has not", async () => {
     const list = (id: number) => ({ jsonrpc: "2.0", id, method: "tools/list", params });
     const response = await post([list(1), list(2)], headers("tools/list"));
