@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { execa } from "execa";
-import getPort from "get-port";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort } from "./support/port.ts";
 import { until } from "./support/process.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -62,7 +62,7 @@ test("the README's durable tool is under 40 lines, type-checks and runs", async 
   await execa(join(ROOT, "node_modules/.bin/tsc"), ["--noEmit"], { cwd: copy });
   await execa(join(ROOT, "node_modules/.bin/tsc"), ["--noEmit", "-p", "functions"], { cwd: copy });
 
-  const [port, resonatePort, workerPort] = await Promise.all([getPort(), getPort(), getPort()]);
+  const [port, resonatePort, workerPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const ports = ["--port", port, "--resonate-port", resonatePort, "--worker-port", workerPort].map(String);
   const env = { RESONATE_URL: "" };
   const args = ["infra/start.ts", "--sample-weather", "--memory", ...ports];

@@ -1,6 +1,7 @@
 /** The worker: jobs from the first call to the last result, beside the same work done by the bare function. */
-import getPort from "get-port";
+
 import { OpenMeteo } from "../../worker/open-meteo.ts";
+import { freePort } from "../support/port.ts";
 import { answers, run } from "../support/process.ts";
 import { ownGroup, startWorker } from "../support/worker.ts";
 import { type Bench, inParallel, pidOf } from "./bench.ts";
@@ -70,7 +71,7 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
 
 /** The sample archive as a process of its own, so that its work is not taken for anybody else's. */
 async function startArchive() {
-  const port = await getPort();
+  const port = await freePort();
   const program = run("infra/sample-archive/main.ts", { args: ["--port", String(port)] });
   await answers(`http://127.0.0.1:${port}/health`, program);
   return { url: `http://127.0.0.1:${port}/v1/archive`, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };

@@ -1,6 +1,6 @@
-import getPort from "get-port";
 import { inspectHeap } from "../load/heap.ts";
 import { startGate } from "../support/gate.ts";
+import { freePort } from "../support/port.ts";
 import { until } from "../support/process.ts";
 import { type Bench, inParallel, pidOf, seconds } from "./bench.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
@@ -20,7 +20,7 @@ const REQUESTS = 100_000;
 export async function measureWaiting(bench: Bench): Promise<Figure[]> {
   // Through a gate, which tells when a call waits.
   await using gate = await startGate(bench.resonate.url);
-  const inspectorPort = await getPort();
+  const inspectorPort = await freePort();
   await using edge = await bench.serve("product", { RESONATE_URL: gate.url }, inspectorPort);
   const url = `${edge.url}/mcp`;
   const request = async () => void (await ask(url, { method: "tools/list" }));

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener } from "node:http";
-import getPort from "get-port";
 import type { Finding } from "../../infra/doctor/finding.ts";
+import { freePort } from "../support/port.ts";
 
 /** A server of the test's own on a free port, for what no part of the product does by itself. */
 export async function serve(listener: RequestListener) {
@@ -14,7 +14,7 @@ export async function serve(listener: RequestListener) {
 }
 
 /** An address where nothing listens. */
-export const nowhere = async () => new URL(`http://127.0.0.1:${await getPort()}`);
+export const nowhere = async () => new URL(`http://127.0.0.1:${await freePort()}`);
 
 /** The finding of one check. */
 export function of(findings: Finding | Finding[], check: string): Finding {

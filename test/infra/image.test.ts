@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { DockerfileParser } from "dockerfile-ast";
 import { validate } from "dockerfile-utils";
 import { execa } from "execa";
-import getPort from "get-port";
 import { expect, test } from "vitest";
 import { startChild } from "../../infra/child.ts";
 import packageJson from "../../package.json" with { type: "json" };
+import { freePort } from "../support/port.ts";
 import { until, watch } from "../support/process.ts";
 import { startResonate } from "../support/resonate.ts";
 import { ownGroup } from "../support/worker.ts";
@@ -37,7 +37,7 @@ test("its steps in a clean folder make a worker that runs jobs, says it is healt
 
     await using resonate = await startResonate();
     const { group, namespace, env: own } = ownGroup();
-    const port = `${await getPort()}`;
+    const port = `${await freePort()}`;
     // What a container runtime would give it, and loopback instead of every address of this machine.
     const variables = {
       PATH: process.env.PATH,

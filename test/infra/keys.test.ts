@@ -2,10 +2,10 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import getPort from "get-port";
 import { decodeProtectedHeader, importSPKI, jwtVerify } from "jose";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startChild } from "../../infra/child.ts";
+import { freePort } from "../support/port.ts";
 import { answers, run, watch } from "../support/process.ts";
 
 let dir: string;
@@ -118,7 +118,7 @@ const binary = process.env.RESONATE_BIN;
 if (binary) {
   test("the Resonate server takes these tokens, for their namespace only, and no others", async () => {
     await keys("--namespace", "prod/", "--out", join(dir, "k"));
-    const port = await getPort();
+    const port = await freePort();
     const settings = {
       AUTH__PUBLICKEY: join(dir, "k", "public.pem"),
       SERVER__PORT: `${port}`,

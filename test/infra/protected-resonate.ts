@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import getPort from "get-port";
 import { type CryptoKey, errors, exportSPKI, generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { startChild } from "../../infra/child.ts";
+import { freePort } from "../support/port.ts";
 import { answers, watch } from "../support/process.ts";
 import { startResonate } from "../support/resonate.ts";
 
@@ -30,7 +30,7 @@ async function startReal(program: string, publicKey: CryptoKey) {
   const dir = await mkdtemp(join(tmpdir(), "resonate-"));
   const pem = join(dir, "public.pem");
   await writeFile(pem, await exportSPKI(publicKey));
-  const port = await getPort();
+  const port = await freePort();
   const env = {
     RESONATE_AUTH__PUBLICKEY: pem,
     RESONATE_SERVER__PORT: `${port}`,

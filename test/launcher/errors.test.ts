@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
-import getPort from "get-port";
 import { describe, expect, test } from "vitest";
+import { freePort } from "../support/port.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Launcher, launch } from "./launcher.ts";
 
@@ -29,7 +29,7 @@ describe.concurrent("before it starts anything", () => {
   });
 
   test("it refuses one port for two", async () => {
-    const port = await getPort();
+    const port = await freePort();
     await using launcher = await launch({ args, via: "node", ports: { edge: port, worker: port } });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
     expect(launcher.output()).toBe(`--port and --worker-port are both ${port}.\n`);
@@ -63,7 +63,7 @@ describe.concurrent("what it depends on", () => {
   });
 
   test("an archive out of reach is said, with the way around it, and does not keep it from starting", async () => {
-    const WEATHER_API_URL = `http://127.0.0.1:${await getPort()}/v1/archive`;
+    const WEATHER_API_URL = `http://127.0.0.1:${await freePort()}/v1/archive`;
     await using launcher = await launch({ args: ["--memory"], via: "node", env: { WEATHER_API_URL } });
     const output = await launcher.printed("--sample-weather");
     expect(output).toContain("Ready.");
@@ -81,7 +81,7 @@ describe.concurrent("what it depends on", () => {
   });
 
   test("a Resonate server at RESONATE_URL that does not answer is named", async () => {
-    const RESONATE_URL = `http://127.0.0.1:${await getPort()}`;
+    const RESONATE_URL = `http://127.0.0.1:${await freePort()}`;
     await using launcher = await launch({ args, via: "node", env: { RESONATE_URL } });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
     expect(launcher.output()).toContain(`${RESONATE_URL} (RESONATE_URL) is not ready`);

@@ -1,6 +1,6 @@
 import { execa } from "execa";
-import getPort from "get-port";
 import { startChild } from "../../infra/child.ts";
+import { freePort } from "../support/port.ts";
 import { type Program, until, watch } from "../support/process.ts";
 
 /** A launcher as a user starts it, with everything it started in turn. */
@@ -33,7 +33,7 @@ interface LaunchOptions {
 }
 
 export async function launch({ args = [], env = {}, via = "npm", ports: given = {} }: LaunchOptions = {}) {
-  const ports = { edge: await getPort(), resonate: await getPort(), worker: await getPort(), ...given };
+  const ports = { edge: await freePort(), resonate: await freePort(), worker: await freePort(), ...given };
   const options = ["--port", ports.edge, "--resonate-port", ports.resonate, "--worker-port", ports.worker].map(String);
   const [file, first] = via === "npm" ? ["npm", ["start", "--"]] : [process.execPath, ["infra/start.ts"]];
   const child = startChild(file, [...first, ...options, ...args], {

@@ -13,8 +13,8 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import getPort from "get-port";
 import { memory } from "../bench/usage.ts";
+import { freePort } from "../support/port.ts";
 import { startStack } from "../support/stack.ts";
 import { inspectHeap } from "./heap.ts";
 import { startTraffic } from "./traffic.ts";
@@ -36,7 +36,7 @@ interface Sample {
 const before = loadavg()[0];
 const data = await mkdtemp(join(tmpdir(), "soak-"));
 const samples: Sample[] = [];
-const inspectorPort = await getPort();
+const inspectorPort = await freePort();
 const stack = await startStack({ own: { data }, inspectorPort, bindings: { LOG_LEVEL: "warn" } });
 const traffic = startTraffic(stack, rate);
 try {

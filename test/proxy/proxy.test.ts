@@ -6,8 +6,8 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as StdioClientTransport2025 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { execa } from "execa";
-import getPort from "get-port";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../support/port.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 let stack: Stack;
@@ -73,7 +73,7 @@ describe.concurrent("npm run proxy", () => {
   });
 
   test("exits with the reason on standard error when nothing answers there", async () => {
-    const url = `http://127.0.0.1:${await getPort()}/mcp`;
+    const url = `http://127.0.0.1:${await freePort()}/mcp`;
     const { exitCode, stdout, stderr } = await execa("npm", [...command, url], {
       env: env(),
       extendEnv: false,

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } from "@resonatehq/sdk";
-import getPort from "get-port";
+import { freePort } from "./port.ts";
 import { answers, type Program, run, until } from "./process.ts";
 
 /** A Resonate server for one test file, and the calls a test makes on it. */
@@ -38,7 +38,7 @@ export async function startResonate({
 } = {}): Promise<Resonate> {
   const given = process.env.RESONATE_URL;
   if (given && !own) return client(given, undefined);
-  const chosen = port ?? (await getPort());
+  const chosen = port ?? (await freePort());
   const program = run("infra/resonate/main.ts", { args: ["--port", String(chosen), ...args] });
   const url = `http://127.0.0.1:${chosen}`;
   await answers(`${url}/ready`, program);

@@ -3,8 +3,8 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
-import getPort from "get-port";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort } from "../support/port.ts";
 import { run, until } from "../support/process.ts";
 import { accept, tasksAt } from "./support.ts";
 
@@ -49,7 +49,7 @@ test("a job of the example asks for approval and is released when it is given", 
   await execa(join(ROOT, "node_modules/.bin/tsc"), ["--noEmit"], { cwd: copy });
   await execa(join(ROOT, "node_modules/.bin/tsc"), ["--noEmit", "-p", "functions"], { cwd: copy });
 
-  const [port, resonatePort, workerPort] = await Promise.all([getPort(), getPort(), getPort()]);
+  const [port, resonatePort, workerPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const ports = ["--port", port, "--resonate-port", resonatePort, "--worker-port", workerPort].map(String);
   const args = ["--sample-weather", "--memory", ...ports];
   await using launcher = run(join(copy, "infra/start.ts"), { args, env: { RESONATE_URL: "" } });
