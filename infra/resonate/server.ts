@@ -1,7 +1,7 @@
 /** The embedded Resonate server over the real one's HTTP: `POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`. */
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createAdaptorServer } from "@hono/node-server";
+import { serve } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { streamSSE } from "hono/streaming";
@@ -114,18 +114,11 @@ async function answer(resonate: Resonate, body: ArrayBuffer): Promise<{ corrId: 
   }
 }
 
-/**
- * How many connections may wait to be accepted, at most what the system allows. One beyond is tried again by its client's
- * system only after one second, then three, then seven; by default it is 511, less than jobs may end in a moment.
- */
-const BACKLOG = 4_096;
-
 function listen(app: Hono, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = createAdaptorServer({ fetch: app.fetch }) as Server;
+    const server = serve({ fetch: app.fetch, hostname: HOST, port }, () => resolve(server)) as Server;
     // A client that keeps its connections open must not find one closed just as it sends on it.
     server.keepAliveTimeout = 0;
     server.once("error", reject);
-    server.listen({ port, host: HOST, backlog: BACKLOG }, () => resolve(server));
   });
 }

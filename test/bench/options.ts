@@ -19,7 +19,7 @@ export type Section = (typeof SECTIONS)[number];
 export const USAGE = `\
 npm run bench [-- options]     measures the edge and the worker beside their floors, in about four minutes
 
-  --short           less than a minute: the ratios that stand for all; fails when one has fallen below
+  --short           about a minute: the ratios that stand for all; fails when one has fallen below
                     nine tenths of what test/bench/recorded.json holds, or an answer takes more subrequests
   --only a,b        only these sections: ${SECTIONS.join(", ")}
   --seconds n       how long each request is measured at a time (0.5; 0.4 in the short form)
