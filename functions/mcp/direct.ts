@@ -1,8 +1,9 @@
 /**
  * The short way for the requests that come most often: a plainly well-formed `tools/call`, `tasks/get`, `tools/list` or
  * `server/discover` is answered without building a server and a transport for it, which costs the SDK several times what
- * the call itself does. A tool that waits answers with a stream of its own, unless it may ask its caller something. The SDK still classifies every request, and everything that is in any way unusual is
- * left to it, so that there is one authority on what is wrong with a request.
+ * the call itself does. A tool that waits answers with a stream of its own, unless it may ask its caller something. The
+ * SDK still classifies every request, and everything that is in any way unusual is left to it, so that there is one
+ * authority on what is wrong with a request.
  */
 import {
   CLIENT_CAPABILITIES_META_KEY,
