@@ -1,4 +1,3 @@
-import { hostHeaderValidationResponse, originValidationResponse } from "@modelcontextprotocol/server";
 import { Hono, type MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import { type Auth, createAuth } from "./auth/auth.ts";
@@ -67,6 +66,7 @@ export function createApp(offer: Offer): App {
   app.use(async (c, next) => {
     const { hosts, cors, isCorsOrigin } = c.var.edge;
     if (hosts) {
+      const { hostHeaderValidationResponse, originValidationResponse } = await import("./mcp/sdk.ts");
       // A page on the web can resolve its own name to this machine; the Host and Origin it then sends are its own.
       const rejected =
         hostHeaderValidationResponse(c.req.raw, hosts) ??
@@ -88,8 +88,8 @@ export function createApp(offer: Offer): App {
   // The path is that of the resource it is about; clients that know no path ask without.
   for (const path of ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"]) {
     app.use(path, cors());
-    app.get(path, (c) => {
-      const metadata = c.var.edge.auth.metadata(c.req.raw);
+    app.get(path, async (c) => {
+      const metadata = await c.var.edge.auth.metadata(c.req.raw);
       return metadata ? c.json(metadata) : c.notFound();
     });
   }

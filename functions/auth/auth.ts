@@ -1,19 +1,12 @@
 /** Who may use the server, and as whom. */
-import {
-  type AuthInfo,
-  bearerAuthChallengeResponse,
-  buildOAuthProtectedResourceMetadata,
-  getOAuthProtectedResourceMetadataUrl,
-  OAuthError,
-  OAuthErrorCode,
-  type OAuthProtectedResourceMetadata,
-  verifyBearerToken,
-} from "@modelcontextprotocol/server";
+import type { OAuthProtectedResourceMetadata } from "@modelcontextprotocol/server";
 import { ANYONE, type Caller } from "../caller.ts";
 import { describeError, type Log } from "../log.ts";
 import { BearerVerifier } from "./bearer.ts";
 import type { AuthConfig, OAuthConfig } from "./config.ts";
 import { KeysUnavailable, OAuthVerifier } from "./oauth.ts";
+import type { Demands } from "./refusal.ts";
+import { TokenRefused, type Verified } from "./token.ts";
 
 /** In seconds. */
 const RETRY_AFTER = 5;
@@ -22,18 +15,18 @@ export interface Auth {
   /** The caller who made a request, or the answer that refuses it. */
   authenticate(request: Request): Promise<Caller | Response>;
   /** Where clients get tokens (RFC 9728), for the server that `request` reached; undefined where there is nothing to say. */
-  metadata(request: Request): OAuthProtectedResourceMetadata | undefined;
+  metadata(request: Request): Promise<OAuthProtectedResourceMetadata | undefined>;
 }
 
 export function createAuth(config: AuthConfig, log: Log): Auth {
   switch (config.AUTH_MODE) {
     case "none":
-      return { authenticate: async () => ANYONE, metadata: () => undefined };
+      return { authenticate: async () => ANYONE, metadata: async () => undefined };
     case "bearer": {
       const verifier = new BearerVerifier(config.BEARER_TOKENS);
       return {
         authenticate: (request) => authenticate(request, (token) => verifier.verify(token), {}, log),
-        metadata: () => undefined,
+        metadata: async () => undefined,
       };
     }
     case "oauth":
@@ -48,37 +41,46 @@ function createResourceServer(config: OAuthConfig, log: Log): Auth {
   return {
     authenticate(request) {
       const resource = resourceOf(request);
-      const resourceMetadataUrl = getOAuthProtectedResourceMetadataUrl(resource);
       const verify = (token: string) => verifier.verify(token, OAUTH_AUDIENCE ?? resource.href);
-      return authenticate(request, verify, { requiredScopes, resourceMetadataUrl }, log);
+      return authenticate(request, verify, { requiredScopes, resource }, log);
     },
-    metadata: (request) =>
-      buildOAuthProtectedResourceMetadata({
-        oauthMetadata: { issuer } as Parameters<typeof buildOAuthProtectedResourceMetadata>[0]["oauthMetadata"],
-        resourceServerUrl: resourceOf(request),
-        scopesSupported: requiredScopes,
-        resourceName: "Durable MCP tools",
-      }),
+    async metadata(request) {
+      const { metadataOf } = await import("./refusal.ts");
+      return metadataOf(resourceOf(request), issuer, requiredScopes);
+    },
   };
 }
 
 async function authenticate(
   request: Request,
-  verifyAccessToken: (token: string) => Promise<AuthInfo>,
-  options: { requiredScopes?: string[]; resourceMetadataUrl?: string },
+  verify: (token: string) => Promise<Verified>,
+  demands: Demands,
   log: Log,
 ): Promise<Caller | Response> {
+  const { requiredScopes = [] } = demands;
   try {
-    const header = request.headers.get("authorization");
-    const { extra } = await verifyBearerToken(header, { verifier: { verifyAccessToken }, ...options });
-    return extra?.caller as Caller;
+    const { caller, scopes } = await verify(tokenIn(request));
+    if (requiredScopes.every((scope) => scopes.includes(scope))) return caller;
+    throw new TokenRefused("Insufficient scope", "insufficient_scope");
   } catch (error) {
-    if (error instanceof OAuthError) return bearerAuthChallengeResponse(error, options);
+    if (error instanceof TokenRefused) {
+      const { refuse } = await import("./refusal.ts");
+      return refuse(error, demands);
+    }
     if (!(error instanceof KeysUnavailable)) throw error;
     log.error("tokens cannot be verified", { reason: error.message, error: describeError(error.cause) });
-    const body = new OAuthError(OAuthErrorCode.TemporarilyUnavailable, `${error.message}. Try again later.`);
-    return Response.json(body.toResponseObject(), { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
+    const body = { error: "temporarily_unavailable", error_description: `${error.message}. Try again later.` };
+    return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
   }
+}
+
+/** @throws {TokenRefused} when there is none */
+function tokenIn({ headers }: Request): string {
+  const header = headers.get("authorization");
+  if (!header) throw new TokenRefused("Missing Authorization header");
+  const token = /^Bearer +(\S+)$/i.exec(header)?.[1];
+  if (token === undefined) throw new TokenRefused("Invalid Authorization header format, expected 'Bearer TOKEN'");
+  return token;
 }
 
 const resourceOf = (request: Request): URL => new URL("/mcp", request.url);

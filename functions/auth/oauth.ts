@@ -1,9 +1,9 @@
 /** Access tokens of an OAuth 2.1 authorization server: JWTs, verified by the server's published keys. */
-import { type AuthInfo, OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { allowInsecureRequests, discoveryRequest, processDiscoveryResponse } from "oauth4webapi";
 import { callerOf } from "../caller.ts";
 import { type OAuthConfig, TrustedUrl } from "./config.ts";
+import { TokenRefused, type Verified } from "./token.ts";
 
 /** Those with a public key: a token cannot be made by whoever can verify it. */
 const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
@@ -36,15 +36,13 @@ export class OAuthVerifier {
   /**
    * Verifies a token for `audience`.
    *
-   * @throws {OAuthError} when the token is not acceptable
+   * @throws {TokenRefused} when the token is not acceptable
    * @throws {KeysUnavailable}
    */
-  async verify(token: string, audience: string): Promise<AuthInfo> {
-    const { sub = "", exp, ...claims } = await this.#claims(token, audience);
+  async verify(token: string, audience: string): Promise<Verified> {
+    const { sub = "", ...claims } = await this.#claims(token, audience);
     const caller = await callerOf(JSON.stringify([this.#config.OAUTH_ISSUER, sub]));
-    const clientId = String(claims.client_id ?? claims.azp ?? "");
-    const expiresAt = Number(exp) + CLOCK_TOLERANCE;
-    return { token: "", clientId, scopes: scopesOf(claims), expiresAt, extra: { caller } };
+    return { caller, scopes: scopesOf(claims) };
   }
 
   async #claims(token: string, audience: string): Promise<JWTPayload> {
@@ -65,7 +63,7 @@ export class OAuthVerifier {
       if (!(error instanceof errors.JOSEError) || KEY_ERRORS.has(error.code)) {
         throw new KeysUnavailable("the keys of the authorization server could not be fetched", { cause: error });
       }
-      throw new OAuthError(OAuthErrorCode.InvalidToken, `The access token is not accepted: ${error.message}`);
+      throw new TokenRefused(`The access token is not accepted: ${error.message}`);
     }
   }
 

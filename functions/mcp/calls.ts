@@ -1,16 +1,11 @@
-import {
-  type CallToolResult,
-  type InputRequiredResult,
-  isInputRequiredResult,
-  ProtocolError,
-  ProtocolErrorCode,
-} from "@modelcontextprotocol/server";
+import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/server";
 import { describeError, type Log } from "../log.ts";
 import type { RequestScope } from "../request.ts";
 import { NameTaken, QuotaExceeded, type RemoteStore, ResonateUnavailable, SearchRefused } from "../resonate/store.ts";
-import { createTask, missingTasksCapability, type TaskService } from "../tasks/methods.ts";
+import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 import { explain } from "../tools/arguments.ts";
 import { type Tool, type ToolContext, ToolError } from "../tools/tool.ts";
+import { ErrorCode, isInputRequired, ProtocolError } from "./protocol.ts";
 
 /** What there is to know of a `tools/call` request besides the tool's name and arguments, whichever way it came in. */
 export interface CallContext extends Pick<ToolContext, "signal" | "inputResponses" | "reportProgress"> {
@@ -33,6 +28,11 @@ export class Calls {
     this.#tasks = tasks;
     this.#log = log;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
+  }
+
+  /** The tools as `tools/list` gives them. */
+  get listing(): Record<string, unknown>[] {
+    return [...this.#tools.values()].map((tool) => tool.listing);
   }
 
   /** Whether there is a tool of this name. */
@@ -68,7 +68,7 @@ export class Calls {
     const tool = this.#tools.get(name);
     if (!tool) {
       const known = [...this.#tools.keys()].join(", ");
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}. The tools are ${known}.`);
+      throw new ProtocolError(ErrorCode.InvalidParams, `Unknown tool: ${name}. The tools are ${known}.`);
     }
     const tasks = context.declaresTasks ? this.#tasks : undefined;
     if (tool.tasksOnly && !tasks) throw missingTasksCapability();
@@ -97,7 +97,7 @@ export class Calls {
         return result;
       }
       const started = await tool.start(parsed.data, toolContext);
-      if (isInputRequiredResult(started)) return started;
+      if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
       return await createTask(tasks, caller, started);
     } catch (error) {
@@ -128,7 +128,7 @@ export class Calls {
 
 /** The name of the job that a result is about, when it is about one. */
 function jobIn(result: CallToolResult | InputRequiredResult): string | undefined {
-  if (isInputRequiredResult(result)) return undefined;
+  if (isInputRequired(result)) return undefined;
   const { job_name, promise_id } = (result.structuredContent ?? {}) as { job_name?: string; promise_id?: string };
   return job_name ?? promise_id;
 }

@@ -1,4 +1,5 @@
 import packageJson from "../../package.json" with { type: "json" };
+import { TASKS } from "../tasks/task.ts";
 
 /** What the server says it is. */
 export const IDENTITY = { name: packageJson.name, title: "Durable MCP tools", version: packageJson.version };
@@ -18,3 +19,6 @@ When a call fails because the Resonate server cannot be reached, repeat it as it
 
 /** How long a client may keep what does not change between deployments; `ttlMs` in milliseconds. */
 export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
+
+/** What the server can do, for a client of an era that has tasks or not. */
+export const capabilities = (tasks: boolean) => ({ tools: {}, ...(tasks && { extensions: { [TASKS]: {} } }) });

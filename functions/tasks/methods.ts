@@ -1,37 +1,23 @@
-import {
-  CLIENT_CAPABILITIES_META_KEY,
-  type ClientCapabilities,
-  fromJsonSchema,
-  MissingRequiredClientCapabilityError,
-  ProtocolError,
-  ProtocolErrorCode,
-  type Server,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
+/** The methods of the Tasks extension, as the SDK serves them. */
+import { type ClientCapabilities, fromJsonSchema, type Server, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Caller } from "../caller.ts";
 import { Answer, type Question } from "../jobs/journal.ts";
-import type { Log } from "../log.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../mcp/protocol.ts";
 import { scopeOf } from "../request.ts";
-import { type DurablePromise, type RemoteStore, ResonateUnavailable } from "../resonate/store.ts";
-import type { TaskHandles } from "./handle.ts";
-import { type DetailedTask, detailedTask, snapshotOf, TASKS, withoutJournal } from "./task.ts";
-
-/** What task methods work with. */
-export interface TaskService {
-  store: RemoteStore;
-  handles: TaskHandles;
-  log: Log;
-}
+import {
+  getTask,
+  missingTasksCapability,
+  nameOf,
+  orUnavailable,
+  promiseOf,
+  type TaskRequest,
+  type TaskService,
+  unknownTask,
+} from "./service.ts";
+import { snapshotOf, TASKS } from "./task.ts";
 
 /** The longest answer to a question that is taken, in characters of JSON. */
 const MAX_ANSWER = 10_000;
-
-/** Who asks, and until when. */
-export interface TaskRequest {
-  caller: Caller;
-  signal?: AbortSignal;
-}
 
 const requestOf = (context: ServerContext): TaskRequest => ({
   caller: scopeOf(context).caller,
@@ -63,70 +49,13 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
 /** Whether the request declared that its client understands tasks. */
 export function declaresTasks({ mcpReq }: ServerContext): boolean {
   const envelope: Record<string, unknown> = mcpReq.envelope ?? {};
-  const capabilities = envelope[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
+  const capabilities = envelope[CLIENT_CAPABILITIES] as ClientCapabilities | undefined;
   return capabilities?.extensions?.[TASKS] !== undefined;
 }
 
-/** @throws {MissingRequiredClientCapabilityError} for a request that did not declare the extension */
+/** @throws {ProtocolError} -32021 for a request that did not declare the extension */
 export function requireTasks(context: ServerContext): void {
   if (!declaresTasks(context)) throw missingTasksCapability();
-}
-
-export function missingTasksCapability(): MissingRequiredClientCapabilityError {
-  return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
-}
-
-/** @throws {ProtocolError} -32602 when the id is no task's, -32603 when the Resonate server cannot be asked */
-export async function getTask(
-  service: TaskService,
-  taskId: unknown,
-  request: TaskRequest,
-): Promise<DetailedTask & Record<string, unknown>> {
-  const promise = await orUnavailable(service, promiseOf(service, taskId, request));
-  const snapshot = await orUnavailable(service, snapshotOf(service.store.as(request.caller), promise, request.signal));
-  return { ...detailedTask(String(taskId), snapshot, Date.now()) };
-}
-
-/** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
-export async function orUnavailable<Result>({ log }: TaskService, answer: Promise<Result>): Promise<Result> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (!(error instanceof ResonateUnavailable)) throw error;
-    log.warn("resonate unavailable", { reason: error.message });
-    const message = `The Resonate server, which keeps the tasks, is unavailable: ${error.message}. No task is lost. Repeat the same request later.`;
-    throw new ProtocolError(ProtocolErrorCode.InternalError, message);
-  }
-}
-
-/** What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. */
-export async function createTask({ handles }: TaskService, caller: Caller, promise: DurablePromise) {
-  const taskId = await handles.seal(promise.name, caller.id);
-  // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
-  const { result, error, inputRequests, ...task } = {
-    ...detailedTask(taskId, withoutJournal(promise), Date.now()),
-  } as Record<string, unknown>;
-  return { resultType: "task", ...task };
-}
-
-async function promiseOf(
-  service: TaskService,
-  taskId: unknown,
-  { caller, signal }: TaskRequest,
-): Promise<DurablePromise> {
-  const promise = await service.store.as(caller).get(await nameOf(service, taskId, caller), signal);
-  if (!promise) throw unknownTask();
-  return promise;
-}
-
-async function nameOf({ handles }: TaskService, taskId: unknown, caller: Caller): Promise<string> {
-  const name = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
-  if (name === undefined) throw unknownTask();
-  return name;
-}
-
-function unknownTask(): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, "taskId: no task has this id");
 }
 
 /**
@@ -138,7 +67,7 @@ function unknownTask(): ProtocolError {
 function responsesOf({ mcpReq }: ServerContext): Record<string, unknown> {
   const { inputResponses, droppedInputResponseKeys = [] } = mcpReq;
   if (!inputResponses && droppedInputResponseKeys.length === 0) {
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "inputResponses: an object of answers by key is required");
+    throw new ProtocolError(ErrorCode.InvalidParams, "inputResponses: an object of answers by key is required");
   }
   return { ...inputResponses, ...Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined])) };
 }
@@ -189,5 +118,5 @@ async function checkAnswer(key: string, { requestedSchema }: Question, response:
 
 function invalidAnswer(key: string, reason: string): ProtocolError {
   const message = `inputResponses.${key}: ${reason.replace(/\.*$/, "")}. The question stays open.`;
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, message, { key });
+  return new ProtocolError(ErrorCode.InvalidParams, message, { key });
 }

@@ -1,15 +1,9 @@
 /** `subscriptions/listen` with `taskIds`: the complete task, pushed at each change. */
-import {
-  CLIENT_CAPABILITIES_META_KEY,
-  ProtocolError,
-  ProtocolErrorCode,
-  SERVER_INFO_META_KEY,
-  SUBSCRIPTION_ID_META_KEY,
-} from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { Caller } from "../caller.ts";
 import { eventStream } from "../mcp/event-stream.ts";
-import { missingTasksCapability, orUnavailable, type TaskService } from "./methods.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../mcp/protocol.ts";
+import { missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
 import { TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
@@ -29,7 +23,7 @@ const Listen = z.object({
   id: z.union([z.string(), z.number()]),
   params: z.object({
     _meta: z.looseObject({
-      [CLIENT_CAPABILITIES_META_KEY]: z.looseObject({ extensions: z.record(z.string(), z.unknown()).optional() }),
+      [CLIENT_CAPABILITIES]: z.looseObject({ extensions: z.record(z.string(), z.unknown()).optional() }),
     }),
     notifications: z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) }),
   }),
@@ -54,10 +48,10 @@ export async function subscribe(
   const listen = Listen.safeParse(message);
   if (!listen.success) {
     const reason = `notifications.taskIds: a list of 1 to ${MAX_TASKS} task ids is required`;
-    return jsonRpcError(message.id, { code: ProtocolErrorCode.InvalidParams, message: reason });
+    return jsonRpcError(message.id, { code: ErrorCode.InvalidParams, message: reason });
   }
   const { id, params } = listen.data;
-  if (params._meta[CLIENT_CAPABILITIES_META_KEY].extensions?.[TASKS] === undefined) {
+  if (params._meta[CLIENT_CAPABILITIES].extensions?.[TASKS] === undefined) {
     return jsonRpcError(id, missingTasksCapability(), 400);
   }
 
@@ -71,7 +65,7 @@ export async function subscribe(
     throw error;
   }
   return eventStream(async (send, signal) => {
-    const _meta = { [SUBSCRIPTION_ID_META_KEY]: id };
+    const _meta = { [SUBSCRIPTION_ID]: id };
     const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
     notify("notifications/subscriptions/acknowledged", {
       notifications: { taskIds: tasks.map((task) => task.taskId) },
@@ -81,7 +75,7 @@ export async function subscribe(
     send({
       jsonrpc: "2.0",
       id,
-      result: { resultType: "complete", _meta: { ..._meta, [SERVER_INFO_META_KEY]: serverInfo } },
+      result: { resultType: "complete", _meta: { ..._meta, [SERVER_INFO]: serverInfo } },
     });
   }, request.signal);
 }

@@ -1,6 +1,7 @@
-import { type InputRequiredResult, isInputRequiredResult } from "@modelcontextprotocol/server";
+import type { InputRequiredResult } from "@modelcontextprotocol/server";
 import type * as z from "zod";
 import { awaitSettled } from "../await.ts";
+import { isInputRequired } from "../mcp/protocol.ts";
 import { presentJob, structured } from "../present.ts";
 import type { DurablePromise } from "../resonate/store.ts";
 import { JobOutput } from "../status.ts";
@@ -27,7 +28,7 @@ export function defineJobTool<Input extends z.ZodObject>(
     start,
     async call(args, context) {
       const started = await tool.start(args as z.output<Input>, context);
-      if (isInputRequiredResult(started)) return started;
+      if (isInputRequired(started)) return started;
       let settled = started.state === "pending" ? undefined : started;
       if (!settled) {
         await awaitSettled(context.store, [started.name], {

@@ -61,7 +61,8 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
 
   // The hour that a gathering has is cut short here: these are promises as the edge makes them, but for the deadline.
   test.each<[string, Fault, string]>([
-    ["hangs", { kind: "hang", after: "nothing" }, "Open-Meteo did not answer within 2 s"],
+    // How long the last attempt had depends on what the deadline left it.
+    ["hangs", { kind: "hang", after: "nothing" }, "Open-Meteo did not answer within "],
     ["refuses the connection", { kind: "refuse" }, "Open-Meteo could not be reached"],
     ["answers 429", status(429), "Open-Meteo answered 429"],
     ["answers 500", status(500), "Open-Meteo answered 500"],

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { currentClient } from "../support/clients.ts";
 import { REVISION, rpc, rpcHeaders, TASKS } from "../support/rpc.ts";
 import { anyJson, argumentsOf, envelope, headers, METHODS } from "./arbitraries.ts";
+import { requests } from "./requests.ts";
 import { type Reaction, startTarget, type Target, wasRejected } from "./target.ts";
 
 /** `FUZZ_TIMES=20` looks that much longer. */
@@ -43,6 +44,8 @@ const call = (method: string, params: object) =>
     JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: META } }),
     rpcHeaders(method, params),
   );
+
+const isRecord = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 function expectSound(reaction: Reaction): void {
   expect(reaction.status, reaction.text).toBeLessThan(500);
@@ -96,6 +99,28 @@ test("JSON-RPC envelopes, alone and in batches, of both revisions", async () => 
     }),
     { numRuns: 600 * TIMES },
   );
+});
+
+test("the same answer with the SDK and, to a plain request, without", async () => {
+  let plain = 0;
+  await fc.assert(
+    fc.asyncProperty(requests, async ({ message, headers }) => {
+      fc.pre(isRecord(message.params));
+      // A parameter that says nothing, and that no plain request has.
+      const foreign = { ...message, params: { ...message.params, nothing: null } };
+      const [answer, bySdk] = [
+        await post(JSON.stringify(message), headers),
+        await post(JSON.stringify(foreign), headers),
+      ];
+      expect({ status: answer.status, answers: answer.answers }).toEqual({
+        status: bySdk.status,
+        answers: bySdk.answers,
+      });
+      if (answer.answers.some(({ result }) => result !== undefined)) plain += 1;
+    }),
+    { numRuns: 500 * TIMES },
+  );
+  expect(plain).toBeGreaterThan(100 * TIMES);
 });
 
 test("headers: of a request that is otherwise right, on any method and path", async () => {

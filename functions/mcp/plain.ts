@@ -1,0 +1,95 @@
+/**
+ * Which requests are plain: well-formed beyond any doubt, with nothing in them but what clients ordinarily send. They
+ * can be answered without the SDK, which decides about all others: there is one authority on what is wrong with a
+ * request. So what is accepted here must be accepted by the SDK too, and means the same there (`test/fuzz`).
+ */
+import * as z from "zod";
+import { TASKS } from "../tasks/task.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, REVISION } from "./protocol.ts";
+
+/** The revisions with a handshake, as requests after it name theirs; one that names none is taken for an early one. */
+const LEGACY_REVISIONS = new Set([null, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
+
+/** A JSON-RPC request, of whatever kind. */
+const Message = z.strictObject({
+  jsonrpc: z.literal("2.0"),
+  id: z.union([z.string(), z.int()]),
+  method: z.string(),
+  params: z.record(z.string(), z.unknown()).default({}),
+});
+export type Message = z.infer<typeof Message>;
+
+const progressToken = z.union([z.string(), z.int()]).optional();
+const nothing = z.strictObject({}).optional();
+
+const LegacyMeta = z.strictObject({ progressToken }).optional();
+
+const ModernMeta = z.strictObject({
+  [PROTOCOL_VERSION]: z.literal(REVISION),
+  [CLIENT_INFO]: z.strictObject({ name: z.string(), title: z.string().optional(), version: z.string() }).optional(),
+  [CLIENT_CAPABILITIES]: z.strictObject({
+    elicitation: z.strictObject({ form: nothing, url: nothing }).optional(),
+    extensions: z.record(z.string(), z.looseObject({})).optional(),
+    roots: z.strictObject({ listChanged: z.boolean().optional() }).optional(),
+    sampling: z.strictObject({ context: nothing, tools: nothing }).optional(),
+  }),
+  progressToken,
+});
+
+/** By method: the parameter that a modern request repeats in its `Mcp-Name` header. */
+const NAMED_BY: Record<string, string> = { "tools/call": "name", "tasks/get": "taskId" };
+
+/** Parameters, besides `_meta`, of the methods that are answered without the SDK. */
+const PARAMS: Record<string, readonly string[]> = {
+  "tools/call": ["name", "arguments"],
+  "tools/list": [],
+  "tasks/get": ["taskId"],
+  "server/discover": [],
+};
+
+/** A plain request. */
+export interface PlainRequest {
+  message: Message;
+  era: "modern" | "legacy";
+  progressToken?: string | number | undefined;
+  /** Whether the request declared that its client understands tasks. */
+  declaresTasks: boolean;
+}
+
+/** The body as a JSON-RPC request, or undefined. */
+export function asMessage(body: unknown): Message | undefined {
+  return Message.safeParse(body).data;
+}
+
+/** The request as a plain one, or undefined: then it is the SDK's. */
+export function asPlain(headers: Headers, message: Message): PlainRequest | undefined {
+  const { method, params } = message;
+  const { _meta, ...rest } = params;
+  const known = PARAMS[method];
+  if (!known || !Object.keys(rest).every((key) => known.includes(key))) return undefined;
+  return headers.get("mcp-protocol-version") === REVISION
+    ? asModern(headers, message, _meta)
+    : asLegacy(headers, message, _meta);
+}
+
+function asModern(headers: Headers, message: Message, _meta: unknown): PlainRequest | undefined {
+  const { method, params } = message;
+  if (headers.get("mcp-method") !== method) return undefined;
+  const namedBy = NAMED_BY[method];
+  const name = headers.get("mcp-name");
+  // A header beginning like this stands for another name than it spells.
+  if (namedBy && (name === null || name !== params[namedBy] || name.startsWith("=?"))) return undefined;
+  const meta = ModernMeta.safeParse(_meta).data;
+  if (!meta) return undefined;
+  const declaresTasks = meta[CLIENT_CAPABILITIES].extensions?.[TASKS] !== undefined;
+  return { message, era: "modern", progressToken: meta.progressToken, declaresTasks };
+}
+
+function asLegacy(headers: Headers, message: Message, _meta: unknown): PlainRequest | undefined {
+  if (!LEGACY_REVISIONS.has(headers.get("mcp-protocol-version"))) return undefined;
+  const accept = headers.get("accept") ?? "";
+  if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return undefined;
+  const meta = LegacyMeta.safeParse(_meta);
+  if (!meta.success) return undefined;
+  return { message, era: "legacy", progressToken: meta.data?.progressToken, declaresTasks: false };
+}
