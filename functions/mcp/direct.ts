@@ -1,7 +1,7 @@
 /**
- * The short way for plain requests, which come most often: a `tools/call`, `tasks/get`, `tools/list` or
- * `server/discover` is answered without the SDK, whose server and transport for it cost several times what the call
- * itself does. A tool that waits answers with a stream of its own, unless it may ask its caller something.
+ * The short way for plain requests, which come most often: a `tools/call`, `tasks/get`, `tools/list`, `server/discover`
+ * or `initialize` is answered without the SDK, whose server and transport for it cost several times what the call itself
+ * does. A tool that waits answers with a stream of its own, unless it may ask its caller something.
  */
 import type { RequestScope } from "../request.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
@@ -35,10 +35,11 @@ export class Direct {
 
   /** The answer, or undefined where it is the SDK's to give. */
   async answer(request: PlainRequest, scope: RequestScope, signal: AbortSignal): Promise<Response | undefined> {
-    const { message, era, declaresTasks } = request;
+    const { message, era, declaresTasks, revision } = request;
     const { id, method, params } = message;
     const constant = this.#constants.get(`${era} ${method}`);
     if (constant !== undefined) return json(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${constant}}`);
+    if (method === "initialize" && revision !== undefined) return respond(request, async () => handshake(revision));
     if (method === "tasks/get" && era === "modern" && declaresTasks && this.#tasks) {
       const tasks = this.#tasks;
       return respond(request, () => getTask(tasks, params.taskId, { caller: scope.caller, signal }));
@@ -93,6 +94,11 @@ async function answerTo(
       status: code === ErrorCode.MissingRequiredClientCapability ? 400 : 200,
     };
   }
+}
+
+/** What a 2025-era client is told about the server, in the revision that it asked for. */
+function handshake(protocolVersion: string): object {
+  return { protocolVersion, capabilities: capabilities(false), serverInfo: IDENTITY, instructions: INSTRUCTIONS };
 }
 
 /** A result as the 2026-07-28 revision has it. */

@@ -7,8 +7,8 @@ import * as z from "zod";
 import { TASKS } from "../tasks/task.ts";
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, REVISION } from "./protocol.ts";
 
-/** The revisions with a handshake, as requests after it name theirs; one that names none is taken for an early one. */
-const LEGACY_REVISIONS = new Set([null, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
+/** The revisions with a handshake. */
+const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
 
 /** A JSON-RPC request, of whatever kind. */
 const Message = z.strictObject({
@@ -22,18 +22,27 @@ export type Message = z.infer<typeof Message>;
 const progressToken = z.union([z.string(), z.int()]).optional();
 const nothing = z.strictObject({}).optional();
 
-const LegacyMeta = z.strictObject({ progressToken }).optional();
+const ClientInfo = z.strictObject({ name: z.string(), title: z.string().optional(), version: z.string() });
+const ClientCapabilities = z.strictObject({
+  elicitation: z.strictObject({ form: nothing, url: nothing }).optional(),
+  extensions: z.record(z.string(), z.looseObject({})).optional(),
+  roots: z.strictObject({ listChanged: z.boolean().optional() }).optional(),
+  sampling: z.strictObject({ context: nothing, tools: nothing }).optional(),
+});
 
 const ModernMeta = z.strictObject({
   [PROTOCOL_VERSION]: z.literal(REVISION),
-  [CLIENT_INFO]: z.strictObject({ name: z.string(), title: z.string().optional(), version: z.string() }).optional(),
-  [CLIENT_CAPABILITIES]: z.strictObject({
-    elicitation: z.strictObject({ form: nothing, url: nothing }).optional(),
-    extensions: z.record(z.string(), z.looseObject({})).optional(),
-    roots: z.strictObject({ listChanged: z.boolean().optional() }).optional(),
-    sampling: z.strictObject({ context: nothing, tools: nothing }).optional(),
-  }),
+  [CLIENT_INFO]: ClientInfo.optional(),
+  [CLIENT_CAPABILITIES]: ClientCapabilities,
   progressToken,
+});
+const LegacyMeta = z.strictObject({ progressToken }).optional();
+
+/** What a 2025-era client begins with. */
+const Handshake = z.object({
+  protocolVersion: LegacyRevision,
+  capabilities: ClientCapabilities,
+  clientInfo: ClientInfo,
 });
 
 /** By method: the parameter that a modern request repeats in its `Mcp-Name` header. */
@@ -41,6 +50,7 @@ const NAMED_BY: Record<string, string> = { "tools/call": "name", "tasks/get": "t
 
 /** Parameters, besides `_meta`, of the methods that are answered without the SDK. */
 const PARAMS: Record<string, readonly string[]> = {
+  initialize: Object.keys(Handshake.shape),
   "tools/call": ["name", "arguments"],
   "tools/list": [],
   "tasks/get": ["taskId"],
@@ -54,6 +64,8 @@ export interface PlainRequest {
   progressToken?: string | number | undefined;
   /** Whether the request declared that its client understands tasks. */
   declaresTasks: boolean;
+  /** The revision that a handshake asks for. */
+  revision?: string;
 }
 
 /** The body as a JSON-RPC request, or undefined. */
@@ -86,10 +98,15 @@ function asModern(headers: Headers, message: Message, _meta: unknown): PlainRequ
 }
 
 function asLegacy(headers: Headers, message: Message, _meta: unknown): PlainRequest | undefined {
-  if (!LEGACY_REVISIONS.has(headers.get("mcp-protocol-version"))) return undefined;
+  // A request that names no revision, as before the handshake, is taken for one of an early revision.
+  const version = headers.get("mcp-protocol-version");
+  if (version !== null && !LegacyRevision.safeParse(version).success) return undefined;
   const accept = headers.get("accept") ?? "";
   if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return undefined;
   const meta = LegacyMeta.safeParse(_meta);
   if (!meta.success) return undefined;
-  return { message, era: "legacy", progressToken: meta.data?.progressToken, declaresTasks: false };
+  const request = { message, era: "legacy", progressToken: meta.data?.progressToken, declaresTasks: false } as const;
+  if (message.method !== "initialize") return request;
+  const handshake = Handshake.safeParse(message.params);
+  return handshake.success ? { ...request, revision: handshake.data.protocolVersion } : undefined;
 }

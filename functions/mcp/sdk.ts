@@ -1,4 +1,4 @@
-/** The requests that are the SDK's to answer: whatever is not plain, and the handshake of 2025-era clients. */
+/** The requests that are the SDK's to answer: whatever is not plain. */
 import { createMcpHandler, type McpServerFactory, type ServerContext } from "@modelcontextprotocol/server";
 import { authInfoOf, type RequestScope, scopeOf } from "../request.ts";
 import { declaresTasks, registerTaskMethods } from "../tasks/methods.ts";

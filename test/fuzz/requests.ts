@@ -31,7 +31,7 @@ const modernMeta = fc.record(
 const legacyMeta = fc.record({ progressToken }, { requiredKeys: [] });
 
 /** Requests whose answers are always the same. */
-const asked = fc.constantFrom<{ method: string; params: Record<string, unknown> }>(
+const constant = fc.constantFrom<{ method: string; params: Record<string, unknown> }>(
   { method: "tools/list", params: {} },
   { method: "server/discover", params: {} },
   { method: "tasks/get", params: { taskId: "none" } },
@@ -41,6 +41,12 @@ const asked = fc.constantFrom<{ method: string; params: Record<string, unknown> 
   { method: "tools/call", params: { name: "await_result", arguments: { job_names: ["timer_none"] } } },
   { method: "tools/call", params: { name: "weather_data", arguments: { year: 1 } } },
 );
+
+const revision = fc.constantFrom("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07", "2026-07-28");
+const initialize = fc
+  .record({ protocolVersion: revision, capabilities, clientInfo })
+  .map((params) => ({ method: "initialize", params: params as Record<string, unknown> }));
+const asked = fc.oneof({ weight: 5, arbitrary: constant }, { weight: 1, arbitrary: initialize });
 
 export interface Request {
   message: { jsonrpc: unknown; id: unknown; method: string; params: Record<string, unknown> };

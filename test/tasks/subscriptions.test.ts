@@ -123,7 +123,7 @@ test("a task that has ended before is told at once", async () => {
 });
 
 test("a subscription to no task that there is ends at once", async () => {
-  await using subscription = await subscribe(stack.url, ["none"]);
+  await using subscription = await subscribe(stack.url, ["none", "A".repeat(900_000)]);
   await subscription.ended;
   expect(subscription.messages).toEqual([acknowledgement([]), expect.objectContaining({ id: "s" })]);
 });
