@@ -63,7 +63,7 @@ export async function measureWaiting(bench: Bench): Promise<Figure[]> {
   ];
 }
 
-/** The least that can take: as many requests that are each passed an event stream of the server. */
+/** The least that can take: as many requests, each with a listener, a stream to read from and one to answer with. */
 export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
   await using floor = await bench.serve("floor");
   const ended = new AbortController();
@@ -76,7 +76,7 @@ export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
   await inParallel(Array.from({ length: WAITING }), 16, () => open([call], true));
   const held = memory(pidOf(floor));
   ended.abort();
-  return [figure(`memory with ${WAITING} event streams passed through, above rest, floor`, "MB", exactly(held - rest))];
+  return [figure(`memory with ${WAITING} calls waiting, above rest, floor`, "MB", exactly(held - rest))];
 }
 
 const READS = new Set(["promise.register_listener", "promise.get"]);

@@ -9,7 +9,7 @@ const app = new Hono<{ Bindings: { RESONATE_URL: string; RESONATE_TOKEN?: string
 /**
  * The body is the calls, a line each. The answer to a single call is passed through; after none or several, all read
  * to their end, `x-answer-bytes` bytes are answered. With `x-poll` an event stream is opened first, as to wait on; with
- * `x-hold` it is the answer.
+ * `x-hold` the answer is an event stream too, which lasts as long as the server's and is read from it.
  */
 app.post("/", async (c) => {
   const url = c.env.RESONATE_URL;
@@ -22,10 +22,23 @@ app.post("/", async (c) => {
   const stream = poll ? await fetch(`${url}/poll/floor/${crypto.randomUUID()}`, eventStream(c.env)) : undefined;
   const calls = count > 0 ? (await c.req.text()).split("\n") : [];
   await Promise.all(calls.map(async (call) => (await post(call)).text()));
-  if (stream && c.req.header("x-hold") !== undefined) return stream;
+  if (stream?.body && c.req.header("x-hold") !== undefined) return new Response(held(stream.body));
   await stream?.body?.cancel();
   return c.body(answerOf(Number(c.req.header("x-answer-bytes"))), 200, { "content-type": "application/json" });
 });
+
+/** What is pushed is not what an MCP client is sent: it has to be read, and another stream written. */
+function held(pushed: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const reader = pushed.getReader();
+  return new ReadableStream({
+    async start(controller) {
+      controller.enqueue(new TextEncoder().encode(": \n\n"));
+      while (!(await reader.read()).done);
+      controller.close();
+    },
+    cancel: () => reader.cancel(),
+  });
+}
 
 const answers = new Map<number, string>();
 
