@@ -1,4 +1,4 @@
-import type { CallToolResult } from "@modelcontextprotocol/server";
+import type { CallToolResult } from "./protocol.ts";
 import type { DurablePromise } from "./resonate/store.ts";
 import { viewOf } from "./status.ts";
 

@@ -1,5 +1,5 @@
-import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import type { Caller } from "./caller.ts";
+import type { AuthInfo, ServerContext } from "./protocol.ts";
 import type { RequestLine } from "./request-line.ts";
 
 /** What is known of a request besides what it asks for. */

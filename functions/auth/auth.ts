@@ -1,7 +1,8 @@
 /** Who may use the server, and as whom. */
-import type { OAuthProtectedResourceMetadata } from "@modelcontextprotocol/server";
+
 import { ANYONE, type Caller } from "../caller.ts";
 import { describeError, type Log } from "../log.ts";
+import type { OAuthProtectedResourceMetadata } from "../protocol.ts";
 import { BearerVerifier } from "./bearer.ts";
 import type { AuthConfig, OAuthConfig } from "./config.ts";
 import { KeysUnavailable, OAuthVerifier } from "./oauth.ts";

@@ -1,4 +1,4 @@
-/** What clients are told who have no token that is accepted. Loaded when it is needed: see `mcp/protocol.ts`. */
+/** What clients are told who have no token that is accepted. Loaded when it is needed: see `protocol.ts`. */
 import {
   bearerAuthChallengeResponse,
   buildOAuthProtectedResourceMetadata,

@@ -1,11 +1,16 @@
-import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/server";
 import { describeError, type Log } from "../log.ts";
+import {
+  type CallToolResult,
+  ErrorCode,
+  type InputRequiredResult,
+  isInputRequired,
+  ProtocolError,
+} from "../protocol.ts";
 import type { RequestScope } from "../request.ts";
 import { NameTaken, QuotaExceeded, type RemoteStore, ResonateUnavailable, SearchRefused } from "../resonate/store.ts";
 import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 import { explain } from "../tools/arguments.ts";
 import { type Tool, type ToolContext, ToolError } from "../tools/tool.ts";
-import { ErrorCode, isInputRequired, ProtocolError } from "./protocol.ts";
 
 /** What there is to know of a `tools/call` request besides the tool's name and arguments, whichever way it came in. */
 export interface CallContext extends Pick<ToolContext, "signal" | "inputResponses" | "reportProgress"> {

@@ -3,13 +3,14 @@
  * or `initialize` is answered without the SDK, whose server and transport for it cost several times what the call itself
  * does. A tool that waits answers with a stream of its own, unless it may ask its caller something.
  */
+
+import { eventStream } from "../event-stream.ts";
+import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../protocol.ts";
 import type { RequestScope } from "../request.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import type { CallContext, Calls } from "./calls.ts";
-import { eventStream } from "./event-stream.ts";
 import { CACHE, capabilities, IDENTITY, INSTRUCTIONS } from "./identity.ts";
 import type { PlainRequest } from "./plain.ts";
-import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "./protocol.ts";
 
 export class Direct {
   readonly #calls: Calls;

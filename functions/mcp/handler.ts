@@ -1,4 +1,5 @@
 import type { Log } from "../log.ts";
+import { CLIENT_CAPABILITIES } from "../protocol.ts";
 import type { RequestScope } from "../request.ts";
 import type { RemoteStore } from "../resonate/store.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
@@ -9,7 +10,6 @@ import { Calls } from "./calls.ts";
 import { Direct } from "./direct.ts";
 import { IDENTITY } from "./identity.ts";
 import { asMessage, asPlain, type Message } from "./plain.ts";
-import { CLIENT_CAPABILITIES } from "./protocol.ts";
 import type { createSdk } from "./sdk.ts";
 
 /** The largest request body that is read, in bytes. */

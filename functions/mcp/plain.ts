@@ -4,8 +4,8 @@
  * request. So what is accepted here must be accepted by the SDK too, and means the same there (`test/fuzz`).
  */
 import * as z from "zod";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, REVISION } from "../protocol.ts";
 import { TASKS } from "../tasks/task.ts";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, REVISION } from "./protocol.ts";
 
 /** The revisions with a handshake. */
 const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);

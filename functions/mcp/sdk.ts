@@ -1,11 +1,11 @@
 /** The requests that are the SDK's to answer: whatever is not plain. */
 import { createMcpHandler, type McpServerFactory, type ServerContext } from "@modelcontextprotocol/server";
+import { KEEP_ALIVE } from "../event-stream.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../request.ts";
 import { declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
 import { TasksServer } from "../tasks/server.ts";
 import type { TaskService } from "../tasks/service.ts";
 import type { CallContext, Calls } from "./calls.ts";
-import { KEEP_ALIVE } from "./event-stream.ts";
 import { CACHE, capabilities, IDENTITY, INSTRUCTIONS } from "./identity.ts";
 
 export {

@@ -2,7 +2,7 @@
 import { type ClientCapabilities, fromJsonSchema, type Server, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { Answer, type Question } from "../jobs/journal.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../mcp/protocol.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../protocol.ts";
 import { scopeOf } from "../request.ts";
 import {
   getTask,

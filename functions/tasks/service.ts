@@ -1,6 +1,6 @@
 import type { Caller } from "../caller.ts";
 import type { Log } from "../log.ts";
-import { ErrorCode, ProtocolError } from "../mcp/protocol.ts";
+import { ErrorCode, ProtocolError } from "../protocol.ts";
 import { type DurablePromise, type RemoteStore, ResonateUnavailable } from "../resonate/store.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, snapshotOf, TASKS, withoutJournal } from "./task.ts";

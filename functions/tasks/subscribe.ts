@@ -1,8 +1,8 @@
 /** `subscriptions/listen` with `taskIds`: the complete task, pushed at each change. */
 import * as z from "zod";
 import type { Caller } from "../caller.ts";
-import { eventStream } from "../mcp/event-stream.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../mcp/protocol.ts";
+import { eventStream } from "../event-stream.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../protocol.ts";
 import { missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
 import { TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";

@@ -1,8 +1,9 @@
 /** A task is a promise: what the Tasks extension says of one is read off the promise, each time. */
-import type { CallToolResult } from "@modelcontextprotocol/server";
+
 import { HOUR } from "../jobs/job.ts";
 import { ProtocolFailure, type Question } from "../jobs/journal.ts";
 import { presentJob } from "../present.ts";
+import type { CallToolResult } from "../protocol.ts";
 import type { DurablePromise, NewestEntry, RemoteStore } from "../resonate/store.ts";
 
 /** The extension's identifier, in capabilities. */

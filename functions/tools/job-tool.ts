@@ -1,8 +1,7 @@
-import type { InputRequiredResult } from "@modelcontextprotocol/server";
 import type * as z from "zod";
 import { awaitSettled } from "../await.ts";
-import { isInputRequired } from "../mcp/protocol.ts";
 import { presentJob, structured } from "../present.ts";
+import { type InputRequiredResult, isInputRequired } from "../protocol.ts";
 import type { DurablePromise } from "../resonate/store.ts";
 import { JobOutput } from "../status.ts";
 import { describeTool, type Tool, type ToolContext, type ToolDescription } from "./tool.ts";

@@ -1,6 +1,6 @@
-import type { CallToolResult, InputRequiredResult, ToolAnnotations } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { structured } from "../present.ts";
+import type { CallToolResult, InputRequiredResult, ToolAnnotations } from "../protocol.ts";
 import type { DurablePromise, RemoteStore } from "../resonate/store.ts";
 
 /** What a tool has to work with, for one call. */

@@ -1,9 +1,18 @@
 /**
  * The few parts of the protocol that plain requests need. The SDK has all of them, but to load it, and to build its
  * schemas, takes longer than everything else before an isolate's first answer: it is loaded by the first request that
- * needs it (`sdk.ts`). Their types are the SDK's, so that they cannot be other than its own.
+ * needs it (`mcp/sdk.ts`). Their types are the SDK's, so that they cannot be other than its own.
  */
 import type * as sdk from "@modelcontextprotocol/server";
+
+export type {
+  AuthInfo,
+  CallToolResult,
+  InputRequiredResult,
+  OAuthProtectedResourceMetadata,
+  ServerContext,
+  ToolAnnotations,
+} from "@modelcontextprotocol/server";
 
 /** The revision with a per-request envelope. */
 export const REVISION = "2026-07-28";
