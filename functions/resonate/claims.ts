@@ -1,11 +1,11 @@
 /**
  * Who still wants a shared job, so that one caller who cancels it does not take it from the others.
  *
- * Whoever creates the job's promise is named in it, and wants the job for as long as the record that he started it is
- * pending. Everybody else makes a claim: a child `<promise>:c1`, `<promise>:c2`, …, without gaps, pending for as long as
- * its claimant wants the job. Creating the next one is atomic, which decides every race: whoever gives the job up last
- * takes the next place for nobody, and only then may cancel. A claim that comes later finds that place, and so knows
- * that the job is as good as cancelled; one that came before keeps the place from being taken.
+ * Whoever creates the job's promise is named in it, and wants the job until there is a record that he gave it up.
+ * Everybody else has a record that he started it, and makes a claim: a child `<promise>:c1`, `<promise>:c2`, …, without
+ * gaps, pending for as long as its claimant wants the job. Creating the next one is atomic, which decides every race:
+ * whoever gives the job up last takes the next place for nobody, and only then may cancel. A claim that comes later finds
+ * that place, and so knows that the job is as good as cancelled; one that came before keeps the place from being taken.
  */
 import type { PromiseRecord } from "@resonatehq/sdk";
 import { childOf, decodeValue, encodeValue } from "./promise.ts";
@@ -17,7 +17,10 @@ const MAX_CLAIMS = 16;
 /** The claimant of a job that is being cancelled. */
 const NOBODY = "";
 
-/** The record that the caller with this key started the job whose promise is `job`. */
+/**
+ * The record of what the caller with this key did about the job whose promise is `job`: pending for as long as he wants
+ * it, and then resolved. Whoever created the job has none before he gives it up.
+ */
 export const startRecordId = (job: string, key: string): string => `${job}:r${key}`;
 
 interface Claim {
@@ -53,7 +56,9 @@ export class Claims {
    * cancelled.
    */
   async giveUp(key: string, starter: string | undefined): Promise<boolean> {
-    await this.#settle(startRecordId(this.#job, key));
+    const own = startRecordId(this.#job, key);
+    if (key === starter) await this.#wire.call(childOf(this.#job, own, this.#timeoutAt));
+    await this.#settle(own);
     for (let n = 1; n <= MAX_CLAIMS; n++) {
       const claim = await this.#get(n);
       if (!claim) break;
@@ -61,7 +66,7 @@ export class Claims {
     }
     // Only now: of two who give up at once, the second to have done so finds that the first has.
     const record = await this.#read(startRecordId(this.#job, starter ?? ""));
-    // A starter without a record is a durable function, or is just about to make it.
+    // A starter without a record wants it, or is a durable function.
     if (record?.state !== "resolved") return false;
     for (let n = 1; n <= MAX_CLAIMS; n++) {
       const claim = await this.#take(n, NOBODY);

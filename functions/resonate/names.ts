@@ -1,7 +1,7 @@
 /** Which promise is which job of which caller. */
 import type { PromiseRecord } from "@resonatehq/sdk";
 import { splitKey } from "../caller.ts";
-import { type AnyJob, splitGeneration } from "../jobs/job.ts";
+import { type AnyJob, REQUEST_TAG, splitGeneration } from "../jobs/job.ts";
 import { type DurablePromise, decodeValue, STARTER } from "./promise.ts";
 
 /** What a job's promise holds. */
@@ -81,6 +81,7 @@ export class Names {
       settledAt: record.settledAt,
       timeoutAt: record.timeoutAt,
       starter: record.tags[STARTER],
+      request: record.tags[REQUEST_TAG],
     };
   }
 

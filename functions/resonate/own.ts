@@ -1,6 +1,6 @@
 /**
- * The jobs that a caller started, found by tags. A job of the caller's own carries them itself; a shared one does not,
- * but the record that the caller started it.
+ * The jobs that a caller started, found by tags. A job that the caller created carries them itself; of a shared one that
+ * was there, the record that the caller started it does.
  */
 import type { PromiseRecord } from "@resonatehq/sdk";
 import type { AnyJob } from "../jobs/job.ts";
@@ -14,7 +14,7 @@ export interface OwnJob {
   job: AnyJob;
   /** When this caller first started it, in milliseconds since the epoch. */
   startedAt: number;
-  /** Undefined for a shared job, whose promise is not the caller's. */
+  /** Undefined for a shared job that another caller created. */
   promise: DurablePromise | undefined;
 }
 

@@ -18,6 +18,8 @@ export interface DurablePromise {
   timeoutAt: number;
   /** Who created the promise of a shared job: a caller's key, or a durable function. */
   starter: string | undefined;
+  /** The request that created it. */
+  request: string | undefined;
 }
 
 /** The tag that holds a promise's {@link DurablePromise.starter}. */

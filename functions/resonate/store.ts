@@ -1,5 +1,4 @@
 /** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
-import type { PromiseRecord } from "@resonatehq/sdk";
 import type { Caller } from "../caller.ts";
 import type { Config } from "../config.ts";
 import { type AnyJob, type Job, REQUEST_TAG } from "../jobs/job.ts";
@@ -95,19 +94,27 @@ export class RemoteStore {
   async create<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<DurablePromise> {
     await this.#admit(job, name, args, now);
     const timeoutAt = job.deadline(args, now);
-    if (!this.#claims(job)) return this.#create(job, name, args, timeoutAt, ownTags(this.#names, job));
-    const tags = { [STARTER]: this.#scope.claimant };
-    const [promise, record] = await Promise.all([
-      this.#create(job, name, args, timeoutAt, tags),
-      this.#recordStart(job, name, timeoutAt),
-    ]);
-    return this.#claim(promise, record);
+    const own = ownTags(this.#names, job);
+    if (!this.#claims(job)) return this.#create(job, name, args, timeoutAt, own);
+    const { key, claimant } = this.#scope;
+    const tags = { [STARTER]: claimant, ...(key !== "" && own) };
+    return this.join(await this.#create(job, name, args, timeoutAt, tags));
   }
 
-  /** Makes a job that was found one that this caller started. Returns it as it is then. */
+  /** Makes a job that was found one that this caller started, and nobody else cancels. Returns it as it is then. */
   async join(promise: DurablePromise): Promise<DurablePromise> {
     if (!this.#claims(promise.job)) return promise;
-    return this.#claim(promise, await this.#recordStart(promise.job, promise.name, promise.timeoutAt));
+    const { key, claimant, request } = this.#scope;
+    if (promise.starter !== claimant) {
+      if (key !== "") await this.#wire.call(this.#startRecord(promise));
+      return this.#claim(promise);
+    }
+    // It is his, unless he gave it up after he had created it.
+    const isNew = request !== "" && promise.request === request;
+    if (isNew || key === "" || promise.state !== "pending") return promise;
+    const id = startRecordId(this.#names.id(promise.job, promise.name), key);
+    const record = await this.#wire.call({ kind: "promise.get", data: { id } });
+    return record?.state === "resolved" ? this.#claim(promise) : promise;
   }
 
   /** The promise `name`, or undefined. */
@@ -128,7 +135,8 @@ export class RemoteStore {
     const id = this.#names.id(promise.job, name);
     const { key } = this.#scope;
     if (promise.job.shared && key !== "") {
-      const started = await this.#wire.call({ kind: "promise.get", data: { id: startRecordId(id, key) } });
+      const record = { id: startRecordId(id, key) };
+      const started = promise.starter === key || (await this.#wire.call({ kind: "promise.get", data: record }));
       if (!started) return undefined;
       if (promise.state !== "pending") return promise;
       if (!(await new Claims(this.#wire, id, promise.timeoutAt).giveUp(key, promise.starter))) return promise;
@@ -179,21 +187,16 @@ export class RemoteStore {
     return job.shared === true && this.#scope.claimant !== "";
   }
 
-  async #recordStart(job: AnyJob | Job<never>, name: string, timeoutAt: number): Promise<PromiseRecord | undefined> {
-    const { key } = this.#scope;
-    if (key === "") return undefined;
+  #startRecord({ job, name, timeoutAt }: DurablePromise) {
     const id = this.#names.id(job, name);
-    return this.#wire.call(childOf(id, startRecordId(id, key), timeoutAt, { tags: ownTags(this.#names, job) }));
+    return childOf(id, startRecordId(id, this.#scope.key), timeoutAt, { tags: ownTags(this.#names, job) });
   }
 
   /** Sees to it that nobody else cancels a shared job. Returns it as it is then. */
-  async #claim(promise: DurablePromise, record: PromiseRecord | undefined): Promise<DurablePromise> {
-    const { claimant } = this.#scope;
-    // Whoever starts it again after giving it up is one of those who claim it.
-    const isStarter = promise.starter === claimant && record?.state !== "resolved";
-    if (promise.state !== "pending" || isStarter) return promise;
+  async #claim(promise: DurablePromise): Promise<DurablePromise> {
+    if (promise.state !== "pending") return promise;
     const id = this.#names.id(promise.job, promise.name);
-    const isClaimed = await new Claims(this.#wire, id, promise.timeoutAt).claim(claimant);
+    const isClaimed = await new Claims(this.#wire, id, promise.timeoutAt).claim(this.#scope.claimant);
     return isClaimed ? promise : ((await this.#cancel(id)) ?? promise);
   }
 

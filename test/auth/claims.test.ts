@@ -1,4 +1,5 @@
 /** Starting and cancelling a shared job at the same time, at every point at which one can come upon the other. */
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../functions/caller.ts";
 import { JOBS, type WeatherMonth, weather } from "../../functions/jobs/index.ts";
@@ -39,7 +40,7 @@ class PausingWire extends Wire {
 async function storeOf(name: string, wire = new PausingWire(-1)): Promise<RemoteStore> {
   const { key } = await callerOf(name);
   const place = { RESONATE_URL: resonate.url, RESONATE_GROUP: group, RESONATE_NAMESPACE: namespace };
-  return new RemoteStore(place, JOBS, { key, claimant: key }, wire);
+  return new RemoteStore(place, JOBS, { key, claimant: key, request: randomUUID() }, wire);
 }
 
 let months = 0;

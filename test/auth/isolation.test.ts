@@ -7,7 +7,7 @@ import { callerOf } from "../../functions/caller.ts";
 import { until } from "../support/process.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, subscribe } from "../tasks/support.ts";
-import { bearerBindings, callerAt, type TestCaller } from "./support.ts";
+import { bearerBindings, callerAt, listed, type TestCaller } from "./support.ts";
 
 let stack: Stack;
 let ada: TestCaller;
@@ -158,15 +158,6 @@ describe("a task", () => {
 });
 
 describe("list_jobs", () => {
-  /** What is listed to a caller; undefined where the deployment's token may not search. */
-  async function listed(caller: TestCaller, args: object = {}) {
-    try {
-      return await caller.call("list_jobs", args);
-    } catch (error) {
-      expect((error as Error).message).toMatch(/limited to a namespace, and may not search/);
-      return undefined;
-    }
-  }
   const names = (page: { jobs: { job_name: string }[] }) => page.jobs.map(({ job_name }) => job_name);
 
   test("lists each caller's own, newest first, page by page", async () => {

@@ -58,7 +58,7 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
 
 test.each([
   ["none", 1, 1, 1],
-  ["bearer", 3, 2, 1],
+  ["bearer", 2, 2, 1],
 ])(
   "with AUTH_MODE %s the edge makes %i, %i and %i calls to start a gathering, set a timer and look at one",
   async (mode, ...expected) => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";
 import { until } from "../support/process.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { bearerBindings, callerAt, type TestCaller } from "./support.ts";
+import { bearerBindings, callerAt, listed, type TestCaller } from "./support.ts";
 
 const NAMES = ["ada", "bob", "cy", "di", "ed", "fay"];
 
@@ -97,6 +97,23 @@ describe("cancelling a gathering", () => {
     expect(await cancel(bob, month.job)).toBe("given_up");
     expect(await statusOf(month.job)).toBe("running");
     expect(await cancel(ada, month.job)).toBe("cancelled");
+  });
+
+  test("neither takes it out of the list of what one started, nor does starting it again list it twice", async () => {
+    const month = held();
+    for (const caller of [ada, bob]) await start(caller, month);
+    for (const again of [false, true]) {
+      await (again ? start(ada, month) : cancel(ada, month.job));
+      for (const [caller, times] of [
+        [ada, 1],
+        [bob, 1],
+        [cy, 0],
+      ] as const) {
+        const page = await listed(caller, { kind: "weather_data", limit: 100 });
+        const names = page?.jobs.map(({ job_name }: { job_name: string }) => job_name) ?? Array(times).fill(month.job);
+        expect(names.filter((name: string) => name === month.job)).toHaveLength(times);
+      }
+    }
   });
 
   test("for all makes the next start a new attempt, which is shared as well", async () => {

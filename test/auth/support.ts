@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { expect } from "vitest";
 import { REVISION, rpc } from "../support/rpc.ts";
 import { tasksAt } from "../tasks/support.ts";
 
@@ -52,4 +53,14 @@ export function callerAt(url: string, token: string): TestCaller {
     },
     tasks: tasksAt(url, token),
   };
+}
+
+/** What is listed to a caller; undefined where the deployment's token may not search. */
+export async function listed(caller: TestCaller, args: object = {}) {
+  try {
+    return await caller.call("list_jobs", args);
+  } catch (error) {
+    expect((error as Error).message).toMatch(/limited to a namespace, and may not search/);
+    return undefined;
+  }
 }
