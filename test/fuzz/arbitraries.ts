@@ -12,7 +12,7 @@ export const anyString = fc.oneof(
 export const anyJson = fc.oneof(
   fc.jsonValue({ stringUnit: "binary", maxDepth: 3 }),
   anyString,
-  fc.double(),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
   fc.maxSafeInteger(),
 );
 
