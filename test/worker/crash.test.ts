@@ -5,7 +5,7 @@ import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { ownGroup, startWorker } from "../support/worker.ts";
 
-vi.setConfig({ testTimeout: 40_000, maxConcurrency: 4 });
+vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 });
 
 let resonate: Resonate;
 beforeAll(async () => {
@@ -59,7 +59,7 @@ describe.concurrent("kill -9", () => {
     first.signal("SIGKILL");
     await first.exited;
     await using second = await the.worker(SHORT_LEASE);
-    const { state, value } = await resonate.settled(the.id, 30_000);
+    const { state, value } = await resonate.settled(the.id, 45_000);
     expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
     expect(the.archive.control.requests.total).toBe(2);
     await second.said(JOB, "job done");
@@ -75,7 +75,7 @@ describe.concurrent("kill -9", () => {
     first.signal("SIGKILL");
     await first.exited;
     await using _second = await the.worker(SHORT_LEASE);
-    const { state, value } = await resonate.settled(the.id, 30_000);
+    const { state, value } = await resonate.settled(the.id, 45_000);
     expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
     expect(the.archive.control.requests.total).toBe(1);
   });
@@ -89,7 +89,7 @@ describe.concurrent("kill -9", () => {
     first.signal("SIGKILL");
     await first.exited;
     await using _second = await the.worker(SHORT_LEASE);
-    expect(await resonate.settled(the.id, 30_000)).toMatchObject({ state: "resolved" });
+    expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
     expect(the.archive.control.requests.total).toBe(2);
   });
 
@@ -101,7 +101,7 @@ describe.concurrent("kill -9", () => {
     first.signal("SIGKILL");
     await first.exited;
     await using _second = await the.worker(SHORT_LEASE);
-    const { state, value, settledAt } = await resonate.settled(id, 30_000);
+    const { state, value, settledAt } = await resonate.settled(id, 45_000);
     expect([state, value.data]).toEqual(["resolved", "complete"]);
     const { fires_at } = JSON.parse(Buffer.from(param.data, "base64").toString()).args[0];
     expect(settledAt).toBeGreaterThanOrEqual(Date.parse(fires_at));
@@ -193,5 +193,5 @@ test("a worker that was paused past its lease loses: its late result changes not
   expect((await resonate.get(the.id))?.value.data).toBe("settled by another");
   expect(paused.about(JOB).some(({ msg }) => msg === "job done")).toBe(false);
   const next = await the.gather("weather_data_47.6_-122.3_2013_6", { ...ARGS, month: 6 });
-  expect(await resonate.settled(next.id, 35_000)).toMatchObject({ state: "resolved" });
+  expect(await resonate.settled(next.id, 45_000)).toMatchObject({ state: "resolved" });
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../support/worker.ts";
 
-vi.setConfig({ testTimeout: 30_000, maxConcurrency: 20 });
+vi.setConfig({ testTimeout: 60_000, maxConcurrency: 20 });
 
 let resonate: Resonate;
 beforeAll(async () => {

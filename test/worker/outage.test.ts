@@ -5,7 +5,7 @@ import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { ownGroup, startWorker } from "../support/worker.ts";
 
-vi.setConfig({ testTimeout: 40_000, maxConcurrency: 3 });
+vi.setConfig({ testTimeout: 60_000, maxConcurrency: 3 });
 
 let resonate: Resonate;
 beforeAll(async () => {
@@ -64,7 +64,7 @@ describe.concurrent("while Resonate cannot be reached", () => {
     await the.gate.close();
     await the.worker.said(JOB, "job left");
     await the.gate.open();
-    expect(await resonate.settled(the.id, 35_000)).toMatchObject({ state: "resolved" });
+    expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
     expect(the.archive.control.requests.total).toBe(2);
   });
 });

@@ -6,7 +6,7 @@ import { OpenMeteo } from "../../worker/open-meteo.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { ownGroup, startWorker } from "../support/worker.ts";
 
-vi.setConfig({ testTimeout: 30_000 });
+vi.setConfig({ testTimeout: 60_000 });
 
 let resonate: Resonate;
 beforeAll(async () => {

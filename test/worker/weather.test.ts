@@ -6,7 +6,7 @@ import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../support/worker.ts";
 
-vi.setConfig({ testTimeout: 30_000, maxConcurrency: 30 });
+vi.setConfig({ testTimeout: 60_000, maxConcurrency: 30 });
 
 const { group, namespace, env } = ownGroup();
 let archive: SampleArchive;
