@@ -40,9 +40,9 @@ const requested = (month: Month, times: number) =>
 
 describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
   test("a sleeping timer does not fire", async ({ expect }) => {
-    const { taskId } = await tasks.call("timer", { timer_name: `never by ${way}`, seconds: 1 });
+    const { taskId } = await tasks.call("timer", { timer_name: `never by ${way}`, seconds: 6 });
     await cancel(taskId, `timer_never by ${way}`);
-    const later = await tasks.call("timer", { timer_name: `later by ${way}`, seconds: 2 });
+    const later = await tasks.call("timer", { timer_name: `later by ${way}`, seconds: 7 });
     await tasks.reaches(later.taskId, "completed");
     expect((await tasks.get(taskId)).status).toBe("cancelled");
     expect(stack.workers[0]?.process.about(`timer_never by ${way}`).map(({ msg }) => msg)).not.toContain("job done");
@@ -83,7 +83,7 @@ describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
   });
 
   test("a job that was cancelled can be started again, as another task", async ({ expect }) => {
-    const args = { timer_name: `again by ${way}`, seconds: 1 };
+    const args = { timer_name: `again by ${way}`, seconds: 6 };
     const first = await tasks.call("timer", args);
     await cancel(first.taskId, `timer_${args.timer_name}`);
     const second = await tasks.call("timer", args);
@@ -110,7 +110,7 @@ test("cancel_job tells what it cancelled, what had ended and what is not there",
 
 test("what is cancelled while no worker runs stays cancelled when one does", async () => {
   const gathering = await retrying();
-  const timer = await tasks.call("timer", { timer_name: "no worker", seconds: 1 });
+  const timer = await tasks.call("timer", { timer_name: "no worker", seconds: 6 });
   const asking = await tasks.call("confirm_delete", { filename: "no worker" });
   const { inputRequests } = await tasks.reaches(asking.taskId, "input_required");
   const [worker] = stack.workers;
@@ -125,7 +125,7 @@ test("what is cancelled while no worker runs stays cancelled when one does", asy
 
   await worker.start();
   stack.archive.control.clear();
-  const later = await tasks.call("timer", { timer_name: "after the worker", seconds: 2 });
+  const later = await tasks.call("timer", { timer_name: "after the worker", seconds: 6 });
   await tasks.reaches(later.taskId, "completed");
   const month = nextMonth();
   const next = await tasks.call("weather_data", month.args);

@@ -70,11 +70,11 @@ async function gathering(): Promise<{ taskId: string; month: Month }> {
 }
 
 test.each(VICTIMS)("kill -9 of %s", async (victim, kill) => {
-  const sleeping = await tasks.call("timer", { timer_name: `sleeping ${victim}`, seconds: 2 });
+  const sleeping = await tasks.call("timer", { timer_name: `sleeping ${victim}`, seconds: 6 });
   const open = await asked(`open ${victim}`);
   const answered = await asked(`answered ${victim}`);
   const cancelledAsking = await asked(`cancelled ${victim}`);
-  const cancelledSleeping = await tasks.call("timer", { timer_name: `cancelled ${victim}`, seconds: 2 });
+  const cancelledSleeping = await tasks.call("timer", { timer_name: `cancelled ${victim}`, seconds: 6 });
   const [working, cancelledWorking] = await Promise.all([gathering(), gathering()]);
 
   await Promise.all([
