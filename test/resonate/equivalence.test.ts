@@ -87,7 +87,7 @@ function tick(memory: StateMachine, now: number): Change[] {
 
 /** As it goes over the wire; a preload has no order. */
 function answer({ response }: Outcome): unknown {
-  const { data, ...rest } = JSON.parse(JSON.stringify(response));
+  const { data, ...rest } = sent(response);
   return { ...rest, data: data.preload ? { ...data, preload: sorted(data.preload) } : data };
 }
 
@@ -98,8 +98,15 @@ function messages(changes: Change[]): unknown {
 
 /** Everything but the messages that the state machine keeps for whoever drives it to take. */
 function snapshot({ response }: Outcome): unknown {
-  const { messages: _, ...state } = JSON.parse(JSON.stringify(response.data)) as Record<string, unknown[]>;
+  const { messages: _, ...state } = sent(response.data) as Record<string, unknown[]>;
   return Object.fromEntries(Object.entries(state).map(([name, rows]) => [name, sorted(rows)]));
+}
+
+/** As JSON has it. What a task was woken by at one moment, two deadlines for instance, has no order. */
+function sent(value: unknown) {
+  return JSON.parse(JSON.stringify(value), (key, part) =>
+    key === "resumes" && Array.isArray(part) ? part.sort() : part,
+  );
 }
 
 function sorted(rows: unknown[]): unknown[] {
