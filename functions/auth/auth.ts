@@ -1,5 +1,4 @@
 /** Who may use the server, and as whom. */
-
 import { ANYONE, type Caller } from "../caller.ts";
 import { describeError, type Log } from "../log.ts";
 import type { OAuthProtectedResourceMetadata } from "../protocol.ts";
@@ -8,9 +7,6 @@ import type { AuthConfig, OAuthConfig } from "./config.ts";
 import { KeysUnavailable, OAuthVerifier } from "./oauth.ts";
 import type { Demands } from "./refusal.ts";
 import { TokenRefused, type Verified } from "./token.ts";
-
-/** In seconds. */
-const RETRY_AFTER = 5;
 
 export interface Auth {
   /** The caller who made a request, or the answer that refuses it. */
@@ -52,6 +48,7 @@ function createResourceServer(config: OAuthConfig, log: Log): Auth {
   };
 }
 
+/** What the SDK's `verifyBearerToken` does, without loading the SDK for a token that is good. */
 async function authenticate(
   request: Request,
   verify: (token: string) => Promise<Verified>,
@@ -64,14 +61,11 @@ async function authenticate(
     if (requiredScopes.every((scope) => scopes.includes(scope))) return caller;
     throw new TokenRefused("Insufficient scope", "insufficient_scope");
   } catch (error) {
-    if (error instanceof TokenRefused) {
-      const { refuse } = await import("./refusal.ts");
-      return refuse(error, demands);
-    }
+    const { refuse, unavailable } = await import("./refusal.ts");
+    if (error instanceof TokenRefused) return refuse(error, demands);
     if (!(error instanceof KeysUnavailable)) throw error;
     log.error("tokens cannot be verified", { reason: error.message, error: describeError(error.cause) });
-    const body = { error: "temporarily_unavailable", error_description: `${error.message}. Try again later.` };
-    return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
+    return unavailable(error.message);
   }
 }
 

@@ -4,9 +4,13 @@ import {
   buildOAuthProtectedResourceMetadata,
   getOAuthProtectedResourceMetadataUrl,
   OAuthError,
+  OAuthErrorCode,
   type OAuthProtectedResourceMetadata,
 } from "@modelcontextprotocol/server";
 import type { TokenRefused } from "./token.ts";
+
+/** In seconds. */
+const RETRY_AFTER = 5;
 
 /** What a token has to be good for. */
 export interface Demands {
@@ -21,6 +25,12 @@ export function refuse({ code, message }: TokenRefused, { requiredScopes, resour
     ...(requiredScopes && { requiredScopes }),
     ...(resource && { resourceMetadataUrl: getOAuthProtectedResourceMetadataUrl(resource) }),
   });
+}
+
+/** The answer while no token can be verified. */
+export function unavailable(reason: string): Response {
+  const body = new OAuthError(OAuthErrorCode.TemporarilyUnavailable, `${reason}. Try again later.`).toResponseObject();
+  return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
 }
 
 /** Where to get tokens for `resource` (RFC 9728). */

@@ -106,14 +106,13 @@ export class RemoteStore {
     if (!this.#claims(promise.job)) return promise;
     const { key, claimant, request } = this.#scope;
     if (promise.starter !== claimant) {
-      if (key !== "") await this.#wire.call(this.#startRecord(promise));
+      if (key !== "") await this.#recordStart(promise);
       return this.#claim(promise);
     }
     // It is his, unless he gave it up after he had created it.
     const isNew = request !== "" && promise.request === request;
     if (isNew || key === "" || promise.state !== "pending") return promise;
-    const id = startRecordId(this.#names.id(promise.job, promise.name), key);
-    const record = await this.#wire.call({ kind: "promise.get", data: { id } });
+    const record = await this.#startRecord(promise);
     return record?.state === "resolved" ? this.#claim(promise) : promise;
   }
 
@@ -135,8 +134,7 @@ export class RemoteStore {
     const id = this.#names.id(promise.job, name);
     const { key } = this.#scope;
     if (promise.job.shared && key !== "") {
-      const record = { id: startRecordId(id, key) };
-      const started = promise.starter === key || (await this.#wire.call({ kind: "promise.get", data: record }));
+      const started = promise.starter === key || (await this.#startRecord(promise));
       if (!started) return undefined;
       if (promise.state !== "pending") return promise;
       if (!(await new Claims(this.#wire, id, promise.timeoutAt).giveUp(key, promise.starter))) return promise;
@@ -187,9 +185,15 @@ export class RemoteStore {
     return job.shared === true && this.#scope.claimant !== "";
   }
 
-  #startRecord({ job, name, timeoutAt }: DurablePromise) {
+  #startRecord({ job, name }: DurablePromise) {
+    const id = startRecordId(this.#names.id(job, name), this.#scope.key);
+    return this.#wire.call({ kind: "promise.get", data: { id } });
+  }
+
+  async #recordStart({ job, name, timeoutAt }: DurablePromise): Promise<void> {
     const id = this.#names.id(job, name);
-    return childOf(id, startRecordId(id, this.#scope.key), timeoutAt, { tags: ownTags(this.#names, job) });
+    const record = startRecordId(id, this.#scope.key);
+    await this.#wire.call(childOf(id, record, timeoutAt, { tags: ownTags(this.#names, job) }));
   }
 
   /** Sees to it that nobody else cancels a shared job. Returns it as it is then. */
