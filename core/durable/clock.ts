@@ -1,0 +1,67 @@
+/** The time and the event loop, as durable functions are run by them: the machine's, or those of a test that moves them. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Calls `then` after `ms` milliseconds, however many. What it returns calls that off. */
+  after(ms: number, then: () => void): () => void;
+  /** Resolves in a turn of the event loop of its own: nothing else of that turn has run before. */
+  turn(): Promise<void>;
+}
+
+/** The longest that a timer of the machine's can wait, in milliseconds. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+export const machineClock: Clock = {
+  now: () => Date.now(),
+  after(ms, then) {
+    const due = Date.now() + ms;
+    let timer: ReturnType<typeof setTimeout>;
+    const wait = () => {
+      const left = due - Date.now();
+      timer = left > LONGEST_TIMER ? setTimeout(wait, LONGEST_TIMER) : setTimeout(then, Math.max(left, 0));
+    };
+    wait();
+    return () => clearTimeout(timer);
+  },
+  turn,
+};
+
+const { setImmediate: immediately, process } = globalThis as {
+  setImmediate?: (then: () => void) => void;
+  process?: { nextTick?: (then: () => void) => void };
+};
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => (immediately ?? setTimeout)(() => resolve()));
+}
+
+/** Whether `nextTick` waits until no microtask is left: in Node it does, in workerd it is one more microtask. */
+let isTickLast: boolean | undefined;
+
+/**
+ * Calls `then` when everything has run that runs without waiting: when no microtask is left. In Node exactly then; where
+ * the runtime cannot say, in the next turn of its event loop.
+ */
+export async function whenDrained(then: () => void): Promise<void> {
+  // Within a microtask, where a tick comes after them all.
+  await undefined;
+  isTickLast ??= await waitsForMicrotasks();
+  const over = Promise.withResolvers<void>();
+  const end = () => {
+    then();
+    over.resolve();
+  };
+  if (isTickLast) process?.nextTick?.(end);
+  else void turn().then(end);
+  return over.promise;
+}
+
+async function waitsForMicrotasks(): Promise<boolean> {
+  if (!process?.nextTick) return false;
+  let hasTicked = false;
+  process.nextTick(() => {
+    hasTicked = true;
+  });
+  for (let i = 0; i < 8; i++) await undefined;
+  return !hasTicked;
+}

@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import type { Gives, Node, Program } from "./program.ts";
+
+const GIVES: Gives[] = ["seen", "list", "null", "nothing", "marked", "deep"];
+const ms = fc.constantFrom(0, 1, 5, 10, 20, 40, 80, 300);
+
+/** Names are given afterwards. */
+const name = fc.constant("");
+
+/** Mostly the first. */
+const mostly = <T>(usual: T, ...others: T[]): fc.Arbitrary<T> =>
+  fc.oneof({ weight: 8, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...others) });
+
+/** `isCalm`: all of its calls are made, and none fails. */
+function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
+  const end = isCalm ? fc.constant("well" as const) : mostly<"well" | "error" | "final">("well", "error", "final");
+  const step = fc.record({
+    do: fc.constant("step" as const),
+    name,
+    ms,
+    fails: fc.constantFrom(0, 0, 0, 0, 1, 2),
+    slow: fc.boolean(),
+    end,
+    gives: fc.constantFrom(...GIVES),
+  });
+  const job = isCalm ? fc.constantFrom("one", "two") : fc.constantFrom("one", "two", "bad");
+  const until = fc.record({
+    do: fc.constant("until" as const),
+    name,
+    ms: fc.constantFrom(1, 50, 500),
+    every: fc.constantFrom(10, 60, 1_000),
+    isNever: isCalm ? fc.constant(false) : mostly(false, true),
+  });
+  return fc.oneof(
+    { weight: 16, arbitrary: step },
+    { weight: 6, arbitrary: fc.record({ do: fc.constant("sleep" as const), name, ms }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("ask" as const), name }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("job" as const), name, job }) },
+    { weight: 2, arbitrary: until },
+    { weight: isCalm ? 0 : 1, arbitrary: fc.record({ do: fc.constant("throw" as const), name }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("outer" as const), name, ms: fc.constantFrom(0, 10) }) },
+  );
+}
+
+const breaker: fc.Arbitrary<Node> = fc.oneof(
+  fc.record({ do: fc.constant("foreign" as const), name, ms: fc.constantFrom(0, 1, 15, 90) }),
+  fc.record({ do: fc.constant("foreignEnd" as const), name, ms: fc.constantFrom(0, 1, 15, 90) }),
+  fc.record({ do: fc.constant("inner" as const), name, ms: fc.constantFrom(0, 15) }),
+  fc.record({
+    do: fc.constant("odd" as const),
+    name,
+    what: fc.constantFrom("date" as const, "nan" as const, "map" as const, "class" as const, "cycle" as const),
+  }),
+);
+
+function treeOf(isCalm: boolean): fc.Arbitrary<Node> {
+  return fc.letrec<{ node: Node }>((tie) => {
+    const node = tie("node");
+    const of = fc.array(node, { minLength: 2, maxLength: 4, depthIdentifier: "tree" });
+    const some = <K extends "seq" | "all" | "any" | "race">(kind: K) => fc.record({ do: fc.constant(kind), name, of });
+    const one = <K extends "try" | "background" | "helpers">(kind: K) =>
+      fc.record({ do: fc.constant(kind), name, body: node });
+    const concurrency = fc.constantFrom(1, 2, Number.POSITIVE_INFINITY);
+    const loop = fc.record({
+      do: fc.constant("loop" as const),
+      name,
+      times: fc.integer({ min: 1, max: 3 }),
+      body: node,
+    });
+    const fan = fc.record({
+      do: fc.constant("fan" as const),
+      name,
+      times: fc.integer({ min: 1, max: 4 }),
+      workers: fc.constantFrom(2, 4, 4),
+      body: fc.oneof({ weight: 2, arbitrary: leafOf(isCalm) }, { weight: 1, arbitrary: node }),
+    });
+    return {
+      node: fc.oneof(
+        { maxDepth: 3, depthSize: "large", depthIdentifier: "tree" },
+        { weight: 8, arbitrary: leafOf(isCalm) },
+        { weight: 4, arbitrary: some("seq") },
+        { weight: 3, arbitrary: some("all") },
+        { weight: 2, arbitrary: fc.record({ do: fc.constant("items" as const), name, of, concurrency }) },
+        { weight: 2, arbitrary: one("try") },
+        { weight: 1, arbitrary: one("helpers") },
+        { weight: 1, arbitrary: loop },
+        { weight: 1, arbitrary: fan },
+        { weight: isCalm ? 0 : 1, arbitrary: some("any") },
+        { weight: isCalm ? 0 : 1, arbitrary: some("race") },
+        { weight: isCalm ? 0 : 1, arbitrary: one("background") },
+      ),
+    };
+  }).node;
+}
+
+/** Gives each node a name of its own, or one of a few. */
+function named(root: Node, names: readonly number[] | undefined): Node {
+  let count = 0;
+  const visit = (node: Node): Node => {
+    const n = count++;
+    const own = { ...node, name: names ? `n${names[n % names.length]}` : `n${n}` };
+    if ("of" in own) return { ...own, of: own.of.map(visit) };
+    return "body" in own ? { ...own, body: visit(own.body) } : own;
+  };
+  return visit(root);
+}
+
+/** Adds a breaker of a rule somewhere in the tree. */
+function broken(root: Node, breaker: Node, place: number): Node {
+  return place % 3 === 0 || !("of" in root)
+    ? { do: "seq", name: "", of: place % 2 === 0 ? [root, breaker] : [breaker, root] }
+    : { ...root, of: root.of.map((each, i) => (i === 0 ? broken(each, breaker, Math.floor(place / 3)) : each)) };
+}
+
+const few = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 6, maxLength: 12 });
+
+export const program: fc.Arbitrary<Program> = fc
+  .record({
+    trees: fc.boolean().chain((isCalm) => fc.array(treeOf(isCalm), { minLength: 1, maxLength: 3 })),
+    breaker: fc.oneof({ weight: 7, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: breaker }),
+    place: fc.nat(30),
+    names: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: few }),
+    shares: fc.boolean(),
+  })
+  .map(({ trees, breaker, place, names, shares }) => {
+    const root: Node = { do: "seq", name: "", of: trees };
+    return { root: named(breaker ? broken(root, breaker, place) : root, names), shares };
+  });

@@ -1,0 +1,528 @@
+/**
+ * Runs a durable function, from its records as far as they go and then for the first time: one pass, which ends when the
+ * job has ended or everything in it waits.
+ *
+ * The function is moved on in *windows*: one outcome is handed to it, and it runs as far as it can without waiting, in
+ * microtasks alone. What it calls outside of a window it calls from inside a step, or after it has awaited something of
+ * its own: that is refused. Outcomes are handed over in the order of their records, and a record is written before its
+ * outcome is handed over: a replay is the same sequence of windows, whatever was fast or slow.
+ */
+import type { PromiseRecord } from "../resonate/protocol.ts";
+import { type Clock, machineClock, whenDrained } from "./clock.ts";
+import { type Context, type Log, type Metrics, RuleBroken, SECOND } from "./context.ts";
+import { type Event, eventId, type History, maxUnderWay, type Recorded } from "./events.ts";
+import { fits, type Op, settleOutside, settleRace } from "./op.ts";
+import { LOOK_AGAIN, Outside } from "./outside.ts";
+import { AWAITED, DIFFERS, type End, endsDiffer, WAITS } from "./rules.ts";
+import { Scope } from "./scope.ts";
+import { type State, stateOf } from "./state.ts";
+import { type Lease, LeaseLost, type Outcome, type Runnable, type Surroundings, type When } from "./surroundings.ts";
+import { fromStored } from "./values.ts";
+
+export { type Lease, LeaseLost, type Outcome, type Runnable, type Surroundings, type When } from "./surroundings.ts";
+
+/** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
+const LONGEST_HELD = 5 * SECOND;
+
+/** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
+const TIME_FOR_NEWS = 50;
+
+/** How much that had settled outside one record says at most. */
+const MOST_HEARD = 100;
+
+class Blocked extends Error {}
+
+interface ToWrite {
+  op: Op;
+  event: Event;
+  when: When;
+  done: PromiseWithResolvers<void>;
+}
+
+export class Pass {
+  readonly lease: Lease;
+  readonly around: Surroundings;
+  readonly clock: Clock;
+  /** Aborted when the pass is over, or is to be. */
+  readonly signal: AbortSignal;
+  /** The function's own: what it says or counts again while it is replayed is not heard. */
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** How many times the function has been moved on, and by the outcome of which call the last time. */
+  window = 0;
+  cause: Op | undefined;
+  /** Whether the function is being moved on. */
+  isOpen = false;
+  readonly #fn: Runnable;
+  readonly #args: unknown;
+  readonly #history: History;
+  readonly #ops = new Map<string, Op>();
+  /** Those whose outcome has not reached the function, in the order in which they were called. */
+  readonly #unended = new Set<Op>();
+  /** Of those, what is not begun, runs, or waits for its next attempt. */
+  readonly #unbegun = new Set<Op>();
+  readonly #outside: Outside;
+  readonly #root: Scope;
+  readonly #over = new AbortController();
+  #isReplaying: boolean;
+  readonly #isFirst: boolean;
+  /** Up to which record the function was run again and came to the same. */
+  #verified = 0;
+  #broken: RuleBroken | undefined;
+  #end: End;
+  /** What made the pass impossible. */
+  #fault: { error: unknown } | undefined;
+  #outbox: ToWrite[] = [];
+  /** What reached the function from outside since the last record. */
+  #after: string[] = [];
+  /** Since which window the function knows of something outside that no record says and that could come later again. */
+  #unsureSince = Number.POSITIVE_INFINITY;
+  /** What is to be done when the window is closed. */
+  #afterwards: (() => void)[] = [];
+  #progress: State["progress"];
+  /** Whether something has happened since it was last looked at what has. */
+  #isAwake = true;
+  #wakeUp: () => void = () => {};
+
+  constructor(fn: Runnable, args: unknown, history: History, lease: Lease, around: Surroundings) {
+    this.#fn = fn;
+    this.#args = args;
+    this.#history = history;
+    this.lease = lease;
+    this.around = around;
+    this.clock = around.clock ?? machineClock;
+    this.signal = AbortSignal.any([this.#over.signal, around.signal]);
+    this.#isReplaying = history.events.length > 0;
+    this.#isFirst = !this.#isReplaying;
+    const firstTime = () => !this.#isReplaying;
+    this.log = heardIf(firstTime, around.log);
+    this.metrics = heardIf(firstTime, around.metrics);
+    this.#outside = new Outside(this, history);
+    this.#root = new Scope(this, undefined, "");
+  }
+
+  /** The calls whose work runs. */
+  get running(): Op[] {
+    return [...this.#unended].filter((op) => op.isRunning);
+  }
+
+  /** Runs the pass. @throws {LeaseLost} */
+  async run(): Promise<Outcome> {
+    const wake = () => this.#wake();
+    this.lease.onNews = (promise) => {
+      this.#outside.heard(promise);
+      this.#wake();
+    };
+    this.around.signal.addEventListener("abort", wake, { once: true });
+    try {
+      await this.#start();
+      await this.#replay();
+      this.#isReplaying = false;
+      return await this.#live();
+    } catch (error) {
+      if (error instanceof Blocked) return { kind: "blocked", reason: error.message };
+      throw error;
+    } finally {
+      this.#root.abandon();
+      this.#over.abort();
+      for (const { done } of this.#outbox) done.reject(new LeaseLost("the pass is over"));
+      this.around.signal.removeEventListener("abort", wake);
+      this.lease.onNews = () => {};
+    }
+  }
+
+  async #start(): Promise<void> {
+    // A function may change what it was handed.
+    const args = structuredClone(this.#args) as never;
+    const run = async () => this.#fn(this.#root as Context as Context<never>, args);
+    await this.#window(() => {
+      run().then(
+        (value) => this.#ended({ value }),
+        (error) => this.#ended({ error }),
+      );
+    });
+  }
+
+  // --- for contexts and their work ----------------------------------------------------------------------------------
+
+  called(op: Op): void {
+    this.#ops.set(op.path, op);
+    this.#unended.add(op);
+    this.#unbegun.add(op);
+  }
+
+  /** Its outcome has reached the function, or is of no use any more. */
+  closed(op: Op): void {
+    for (const set of [this.#unended, this.#unbegun, this.#outside]) set.delete(op);
+  }
+
+  /** Does what must not find the window open. */
+  afterwards(action: () => void): void {
+    if (this.isOpen) this.#afterwards.push(action);
+    else action();
+  }
+
+  /** A rule is broken: the job ends with that, whatever its function makes of it. */
+  breaks(words: string): RuleBroken {
+    this.#broken ??= new RuleBroken(words);
+    this.#wake();
+    return this.#broken;
+  }
+
+  /** Writes a record, in the order in which they come here; resolves when it is there. */
+  record(op: Op, event: Event, when: When = "resolved"): Promise<void> {
+    if (op.isOver) return Promise.resolve();
+    const done = Promise.withResolvers<void>();
+    done.promise.catch(() => {});
+    this.#outbox.push({ op, event, when, done });
+    this.#wake();
+    return done.promise;
+  }
+
+  /** What the function says of its progress. */
+  tell(progress: NonNullable<State["progress"]>): void {
+    this.#progress = progress;
+    if (!this.#isReplaying) this.#tellState();
+  }
+
+  // --- windows ------------------------------------------------------------------------------------------------------
+
+  /** Hands one thing to the function and lets it run until it waits. */
+  async #window(hand: () => void, cause?: Op): Promise<void> {
+    // What runs of steps in microtasks is to be through: it must not find the window open.
+    if (!this.#isReplaying) await this.clock.turn();
+    this.isOpen = true;
+    this.window += 1;
+    this.cause = cause;
+    hand();
+    await whenDrained(() => {
+      this.isOpen = false;
+    });
+    for (const action of this.#afterwards.splice(0)) action();
+  }
+
+  async #handOver(op: Op, hand: () => void): Promise<void> {
+    if (op.isOver) return;
+    await this.#window(() => {
+      op.scope.close(op);
+      hand();
+    }, op);
+  }
+
+  async #handOverOutside(op: Op, settled: PromiseRecord): Promise<void> {
+    await this.#handOver(op, () => settleOutside(op, settled));
+  }
+
+  #ended(end: NonNullable<End>): void {
+    if (!this.isOpen) this.breaks(`the function ended ${AWAITED}`);
+    this.#end ??= end;
+    this.#wake();
+  }
+
+  // --- what is recorded ---------------------------------------------------------------------------------------------
+
+  async #replay(): Promise<void> {
+    const { events } = this.#history;
+    const last = events.at(-1);
+    let handed = 0;
+    const refuse = () => {
+      // Code has changed that kept a rule when records were written after this, or they would not have been. But those
+      // that were written at once with it may be there.
+      if (this.#broken && last && (last.event.with ?? last.n) > handed) throw new Blocked(this.#broken.message);
+    };
+    refuse();
+    for (const recorded of events) {
+      // All at once, not each when its turn comes: there may be hundreds.
+      if (recorded.event.after) await this.#outside.lookAround();
+      for (const path of recorded.event.after ?? []) {
+        await this.#replayOutside(path, recorded.event);
+        refuse();
+      }
+      if (recorded.event.kind === "heard") continue;
+      const op = this.#ops.get(recorded.event.op);
+      if (!op || !fits(op.kind, recorded.event)) throw this.#mismatch(recorded.event, op);
+      await this.#apply(op, recorded);
+      handed = recorded.n;
+      refuse();
+    }
+  }
+
+  async #replayOutside(path: string, event: Event): Promise<void> {
+    const op = this.#ops.get(path);
+    if (op) this.#outside.locate(op);
+    if (!op?.external) throw this.#mismatch(event, op);
+    if (op.isOver) return;
+    if (!op.external.settled) await this.#outside.look(op, false);
+    if (!op.external.settled) await this.#outside.look(op, true);
+    const { settled } = op.external;
+    if (!settled) throw new Blocked(`${op.kind} "${op.path}" had ended when its outcome was used, and has not now`);
+    await this.#handOverOutside(op, settled);
+  }
+
+  async #apply(op: Op, recorded: Recorded): Promise<void> {
+    const { n, event, promise } = recorded;
+    switch (event.kind) {
+      case "heard":
+        return;
+      case "sleep":
+        this.#outside.waitsFor(op, promise);
+        return;
+      case "ask":
+        if (event.promise === undefined) this.#outside.waitsFor(op, promise);
+        else this.#outside.waitsElsewhere(op, event.promise);
+        return;
+      case "begin":
+        op.begun = { n, at: event.at };
+        return;
+      case "retry":
+        op.attempts = event.attempt;
+        op.failingSince = event.since;
+        op.lastError = event.error.message;
+        op.pause = { id: promise.id, due: promise.timeoutAt };
+        op.isRunning = false;
+        return;
+      case "race":
+        if (!op.isOver && op.winner?.key !== event.winner) throw this.#otherWinner(op, event.winner);
+        return this.#handOver(op, () => settleRace(op));
+      default:
+        return this.#handOver(op, () =>
+          event.error ? op.reject(fromStored(event.error)) : op.resolve(recorded.value),
+        );
+    }
+  }
+
+  #mismatch(event: Event, op: Op | undefined): Blocked {
+    const kind = event.kind === "begin" ? event.of : event.kind === "retry" ? "step" : event.kind;
+    const known = new Set(this.#history.events.map((each) => each.event.op));
+    const instead = op && !op.isOver ? [op] : [...this.#unended].filter(({ path }) => !known.has(path));
+    const came = instead
+      .slice(0, 3)
+      .map((each) => (each.kind === kind ? `"${each.path}"` : `${each.kind} "${each.path}"`));
+    const nothing = this.#end ? "the function ended" : `nothing came. The code has changed, or it ${WAITS}`;
+    return new Blocked(
+      `${kind} "${event.op}" was recorded here, ${came.length > 0 ? `${came.join(", ")} came` : nothing}`,
+    );
+  }
+
+  #otherWinner({ path, winner }: Op, recorded: string): Blocked {
+    const now = winner ? `"${winner.key}" ended first` : "no branch has ended";
+    return new Blocked(`race "${path}" was recorded here as won by "${recorded}", ${now}`);
+  }
+
+  // --- for the first time -------------------------------------------------------------------------------------------
+
+  async #live(): Promise<Outcome> {
+    for (;;) {
+      this.#isAwake = false;
+      if (this.#fault) throw this.#fault.error;
+      if (this.#broken) return { kind: "failed", error: this.#broken };
+      if (this.around.signal.aborted) throw new LeaseLost("the job is no longer run here");
+      this.#begin((op) => !isWork(op));
+      if (this.#outbox.length > 0) {
+        await this.#write();
+        continue;
+      }
+      await this.#pin();
+      this.#begin(isWork);
+      const end = this.#end;
+      if (end && "error" in end) {
+        await this.#verify();
+        return { kind: "failed", error: this.#broken ?? end.error };
+      }
+      if (!end && (await this.#handOverNext())) continue;
+      const needed = [...this.#unended].filter((op) => !end || isWork(op));
+      if (end && needed.length === 0) {
+        await this.#verify();
+        if (this.#broken) continue;
+        return { kind: "complete", value: end.value };
+      }
+      this.#tellState();
+      if (needed.some((op) => isHeld(op, this.clock.now()))) {
+        await this.#something(nextDue(needed, this.clock.now()));
+        continue;
+      }
+      const waiting = needed.flatMap(({ external, pause }) => (external ?? pause)?.id ?? []);
+      if (waiting.length === 0 && !this.#isAwake) this.breaks(`the function ${WAITS}`);
+      if (this.#isAwake) continue;
+      if (this.#isFirst && this.#verified < this.#history.last) {
+        await this.#verify();
+        continue;
+      }
+      await this.around.beforeSleep?.();
+      if (await this.lease.suspend(waiting)) return { kind: "asleep" };
+      await this.#lookFor(needed);
+    }
+  }
+
+  /**
+   * Runs the function again from its records alone, before the job is left or ends for the first time. What has awaited
+   * something of its own does not get as far, and what is not in a step and differs shows in what is called or returned.
+   */
+  async #verify(): Promise<void> {
+    this.#verified = this.#history.last;
+    const { onState: _, ...around } = this.around;
+    const again = new Pass(this.#fn, this.#args, this.#history, this.lease, around);
+    const difference = await again.#differenceTo(this);
+    if (difference !== undefined) this.breaks(`run again from its records, the function ${difference}. ${DIFFERS}`);
+  }
+
+  async #differenceTo(first: Pass): Promise<string | undefined> {
+    this.#isReplaying = true;
+    try {
+      await this.#start();
+      await this.#replay();
+      for (const path of first.#after) await this.#replayOutside(path, { kind: "heard", op: path });
+    } catch (error) {
+      if (error instanceof Blocked) return `did something else: ${error.message}`;
+      throw error;
+    } finally {
+      this.#root.abandon();
+      this.#over.abort();
+    }
+    for (const path of first.#ops.keys()) if (!this.#ops.has(path)) return `did not call "${path}"`;
+    for (const path of this.#ops.keys()) if (!first.#ops.has(path)) return `called "${path}", which it had not`;
+    return endsDiffer(first.#end, this.#end);
+  }
+
+  /** Begins what was called, and what has waited long enough. */
+  #begin(isMeant: (op: Op) => boolean): void {
+    const now = this.clock.now();
+    for (const op of this.#unbegun) {
+      this.#outside.locate(op);
+      if (op.external) this.#unbegun.delete(op);
+      if (op.isRunning || op.external || !op.perform || (op.pause && op.pause.due > now) || !isMeant(op)) continue;
+      delete op.pause;
+      op.isRunning = true;
+      op.runningSince = now;
+      op.perform().then(
+        () => this.#wake(),
+        (error) => {
+          this.#fault ??= { error };
+          this.#wake();
+        },
+      );
+    }
+  }
+
+  /** Writes what is to be recorded, several at once, and hands the outcomes over in order. */
+  async #write(): Promise<void> {
+    const ready = this.#outbox.filter(({ op }) => !op.isOver);
+    const batch = ready.slice(0, maxUnderWay(this.#history.events.length));
+    this.#outbox = ready.slice(batch.length);
+    if (batch.length === 0) return;
+    const recorded = await this.#add(batch);
+    for (const [i, { op, done }] of batch.entries()) {
+      await this.#apply(op, recorded[i] as Recorded);
+      if (op.external) op.isRunning = false;
+      done.resolve();
+    }
+  }
+
+  /** Adds records, of which any may get lost in a crash: each says all that it comes after. */
+  async #add(batch: readonly Pick<ToWrite, "event" | "when">[]): Promise<Recorded[]> {
+    const first = this.#history.last + 1;
+    const after = this.#after.length > 0 && { after: this.#after };
+    const written = await Promise.all(
+      batch.map(({ event, when }, i) => {
+        const whole = { ...event, ...after, ...(i > 0 && { with: first }) };
+        return this.lease.create(eventId(this.lease.id, first + i), whole, when);
+      }),
+    );
+    this.#after = [];
+    this.#unsureSince = Number.POSITIVE_INFINITY;
+    return written.map((promise, i) => {
+      const recorded = this.#history.add(promise, first + i);
+      const { op, kind } = (batch[i] as ToWrite).event;
+      if (recorded?.event.op !== op || recorded.event.kind !== kind) {
+        throw new LeaseLost("another worker writes the records of this job");
+      }
+      return recorded;
+    });
+  }
+
+  /**
+   * Before work begins that has seen something from outside, a record says that it had: after a crash another thing could
+   * be known first, and the same step begin with other arguments under one idempotency key.
+   */
+  async #pin(): Promise<void> {
+    const op = this.#after.at(-1);
+    if (op === undefined) return;
+    const isUnsure = (each: Op) => isWork(each) && !each.isRunning && each.window >= this.#unsureSince;
+    // And so that no record has to say too much: each of a batch says all that it comes after.
+    if (this.#after.length < MOST_HEARD && !some(this.#unbegun, isUnsure)) return;
+    await this.#add([{ event: { kind: "heard", op }, when: "resolved" }]);
+  }
+
+  /** Hands over what has settled outside, one at a time, the earliest first. Whether there was anything. */
+  async #handOverNext(): Promise<boolean> {
+    await this.#outside.lookAround();
+    const op = this.#outside.next;
+    const settled = op?.external?.settled;
+    if (!op || !settled) return false;
+    this.#after.push(op.path);
+    const isBeside = (each: Op) => each !== op && each.kind !== "all" && each.kind !== "race";
+    if (some(this.#unended, isBeside)) this.#unsureSince = Math.min(this.#unsureSince, this.window + 1);
+    await this.#handOverOutside(op, settled);
+    return true;
+  }
+
+  /** Something that was waited for has settled: finds out what. */
+  async #lookFor(waiting: readonly Op[]): Promise<void> {
+    if (waiting.some(({ external, kind }) => external && kind !== "sleep")) {
+      await this.#something(this.clock.now() + TIME_FOR_NEWS);
+      await this.#outside.lookAround();
+    }
+    if (!this.#outside.next) await this.#outside.find(waiting);
+  }
+
+  #wake(): void {
+    this.#isAwake = true;
+    this.#wakeUp();
+  }
+
+  /** Resolves when something has happened since it was last looked, or at `due`. */
+  async #something(due: number | undefined): Promise<void> {
+    if (this.#isAwake) return;
+    const happened = Promise.withResolvers<void>();
+    this.#wakeUp = happened.resolve;
+    const callOff =
+      due === undefined ? () => {} : this.clock.after(Math.max(due - this.clock.now(), 0), happened.resolve);
+    await happened.promise;
+    callOff();
+    this.#wakeUp = () => {};
+  }
+
+  #tellState(): void {
+    this.around.onState?.(stateOf([...this.#unended], this.#progress));
+  }
+}
+
+/** `whole`, of which methods do something only while `isHeard`. */
+function heardIf<T extends object>(isHeard: () => boolean, whole: T): T {
+  return new Proxy(whole, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== "function") return method;
+      return (...args: unknown[]) => (isHeard() ? method.apply(target, args) : undefined);
+    },
+  });
+}
+
+/** Whether a call has effects of its own, which the end of the function waits for. */
+const isWork = ({ kind }: Op): boolean => kind === "step" || kind === "start";
+
+/** Whether a call holds the worker: its work runs, or will go on soon. */
+function isHeld({ isRunning, pause, kind }: Op, now: number): boolean {
+  return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= LONGEST_HELD);
+}
+
+/** When the next sleep, pause or look is due, in milliseconds since the epoch. */
+function nextDue(ops: readonly Op[], now: number): number | undefined {
+  const due = ops.flatMap(({ pause, external }) => pause?.due ?? external?.due ?? []);
+  return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + LOOK_AGAIN))) : undefined;
+}
+
+function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {
+  for (const item of items) if (is(item)) return true;
+  return false;
+}

@@ -1,0 +1,79 @@
+/**
+ * What a running job tells whoever looks: how far it is, what its steps meet with, what it waits for and asks.
+ *
+ * It is kept beside the job's promise: children `<promise>:u1`, `<promise>:u2`, …, each with everything there is to know
+ * at that point, so that only the newest matters. The next entry may exist before it is written, unresolved: whoever wants
+ * to be told of it listens to it.
+ */
+import * as z from "zod";
+
+/** The id of a journal's `n`th entry, counted from 1. */
+export const entryId = (promiseId: string, n: number): string => `${promiseId}:u${n}`;
+
+/** A form somebody is asked to fill in, as the protocol's `elicitation/create` has it. */
+export const Question = z.object({
+  /** What is asked, for the person who answers. */
+  message: z.string(),
+  /** JSON Schema of the answer: an object of primitive properties. */
+  requestedSchema: z.looseObject({ type: z.literal("object"), properties: z.record(z.string(), z.unknown()) }),
+  answeredBy: z.enum(["user", "anyone"]).optional(),
+});
+export type Question = z.infer<typeof Question>;
+
+/** What the caller did: filled in the form, refused to, or closed it. */
+export const Answer = z.discriminatedUnion("action", [
+  z.object({ action: z.literal("accept"), content: z.record(z.string(), z.unknown()) }),
+  z.object({ action: z.literal("decline") }),
+  z.object({ action: z.literal("cancel") }),
+]);
+export type Answer = z.infer<typeof Answer>;
+
+/** Times are milliseconds since the epoch. */
+export const Entry = z.object({
+  /** How far the job is, for people, in its own words. */
+  message: z.string().optional(),
+  /** What was asked and not known to be answered, by a key that names no other question of this job. */
+  questions: z.record(z.string(), z.object({ promiseId: z.string(), question: Question })),
+  progress: z.object({ done: z.number(), total: z.number().optional() }).optional(),
+  /** The step that runs, or waits for its next attempt. */
+  step: z
+    .object({ name: z.string(), attempt: z.number(), error: z.string().optional(), next: z.number().optional() })
+    .optional(),
+  /** How many more steps run beside it. */
+  more: z.number().optional(),
+  sleeping_until: z.number().optional(),
+  /** How many other jobs it waits for. */
+  awaiting: z.number().optional(),
+  /** Why the code that is here cannot go on with it. */
+  blocked: z.string().optional(),
+});
+export type Entry = z.infer<typeof Entry>;
+
+/** What the job is doing, in one line for people; undefined when there is nothing to say. */
+export function doing(entry: Entry | undefined, now: number): string | undefined {
+  if (!entry) return undefined;
+  const { message, progress, step, sleeping_until, blocked, awaiting } = entry;
+  const parts: string[] = [];
+  if (blocked !== undefined) parts.push(`blocked: ${blocked}`);
+  if (message !== undefined) parts.push(message);
+  else if (progress)
+    parts.push(progress.total === undefined ? `${progress.done} done` : `${progress.done} of ${progress.total}`);
+  if (step?.error !== undefined) {
+    const next = step.next === undefined ? "" : `, next in ${inWords(step.next - now)}`;
+    parts.push(
+      `${step.name}: attempt ${step.next === undefined ? step.attempt : step.attempt - 1}, ${step.error}${next}`,
+    );
+  } else if (step && message === undefined) parts.push(`${step.name} runs`);
+  if (!step && sleeping_until !== undefined && sleeping_until > now) {
+    parts.push(`sleeping until ${new Date(sleeping_until).toISOString()}`);
+  }
+  if (!step && awaiting && message === undefined)
+    parts.push(`waiting for ${awaiting === 1 ? "a job" : `${awaiting} jobs`}`);
+  for (const { question } of Object.values(entry.questions)) parts.push(`waiting for an answer: ${question.message}`);
+  return parts.length > 0 ? parts.join("; ") : undefined;
+}
+
+function inWords(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1_000));
+  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+}

@@ -1,0 +1,118 @@
+import * as z from "zod";
+import type { DurablePromise } from "../resonate/remote-store.ts";
+
+/**
+ * What a caller is told about a job: one of six words, as a zod schema.
+ *
+ * @example
+ * const status = JobStatus.parse("running");
+ */
+export const JobStatus = z.enum(["running", "complete", "failed", "cancelled", "timed_out", "not_found"]);
+export type JobStatus = z.infer<typeof JobStatus>;
+
+/** A question that a running job asks. */
+export const WaitingFor = z.object({
+  question: z.string().describe("Its key."),
+  message: z.string(),
+  answered_by: z.enum(["user", "anyone"]).describe("anyone: answer_question takes the answer."),
+  answer_schema: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("JSON Schema of the answer, where anyone may give it."),
+  until: z.string().describe("When the job ends without an answer, ISO 8601, UTC."),
+});
+
+/** Any JSON, as clients are told it. */
+export const Json = z.unknown().meta({ type: ["object", "array", "string", "number", "boolean", "null"] });
+/** A result that is not in an answer as it is. */
+export const ResultSummary = z
+  .object({
+    characters: z.number().describe("The length of the result as JSON text; of the fields asked for."),
+    fields: z.record(z.string(), z.number()).optional().describe("The length of each of its fields."),
+    offset: z.number().describe("Where part begins."),
+    part: z.string().describe("A part of the result as JSON text."),
+    next_offset: z.number().optional().describe("Where the rest begins; absent when there is none."),
+    uri: z.string().describe("The resource that is the result."),
+  })
+  .describe("In place of a result that is too large for the answer.");
+export type ResultSummary = z.infer<typeof ResultSummary>;
+
+export const JobView = z.object({
+  job_name: z.string(),
+  status: JobStatus,
+  result: Json.optional().describe("What the job produced, when complete."),
+  summary: ResultSummary.optional(),
+  error: z.string().optional().describe("Why there is no result, for every status but running and complete."),
+  doing: z.string().optional().describe("What it is doing, while it is running."),
+  newer: z
+    .object({ job_name: z.string(), status: JobStatus })
+    .optional()
+    .describe("The attempt that was started after this one had ended."),
+  waiting_for: z.array(WaitingFor).optional().describe("What it waits to be told, while it is running."),
+  started_at: z.string().optional().describe("ISO 8601, UTC."),
+  finished_at: z.string().optional().describe("ISO 8601, UTC."),
+});
+export type JobView = z.infer<typeof JobView>;
+
+/** What a tool that starts one job and waits for it answers with. */
+export const JobOutput = JobView.extend({
+  note: z.string().optional().describe("How to go on, while the job is running."),
+});
+
+const STATUS = {
+  pending: "running",
+  resolved: "complete",
+  rejected: "failed",
+  rejected_canceled: "cancelled",
+  rejected_timedout: "timed_out",
+} as const;
+
+/** Whether a promise ended without a result, so that a new start may make the next generation. */
+export function endedWithoutResult(promise: DurablePromise): boolean {
+  return promise.state !== "pending" && promise.state !== "resolved";
+}
+
+/**
+ * Whether a running job has told, or asked, anything that is worth a request to find out: one that knows when it ends is
+ * on its way until then.
+ */
+export function mayTell({ state, job, args }: DurablePromise, now: number): boolean {
+  return state === "pending" && !((job.expectedAt?.(args) ?? 0) > now);
+}
+
+export function statusOf(promise: DurablePromise): JobStatus {
+  return STATUS[promise.state];
+}
+
+export function viewOf(name: string, promise: DurablePromise | undefined): JobView {
+  if (!promise) return notFound(name);
+  const view: JobView = {
+    job_name: name,
+    status: statusOf(promise),
+    started_at: new Date(promise.createdAt).toISOString(),
+  };
+  if (promise.settledAt !== undefined) view.finished_at = new Date(promise.settledAt).toISOString();
+  switch (promise.state) {
+    case "resolved":
+      view.result = promise.value;
+      break;
+    case "rejected":
+      view.error = promise.value instanceof Error ? promise.value.message : String(promise.value ?? "no reason given");
+      break;
+    case "rejected_canceled":
+      view.error = "The job was cancelled. Starting it again makes a new attempt.";
+      break;
+    case "rejected_timedout":
+      view.error = "The job did not finish before its deadline. Starting it again makes a new attempt.";
+      break;
+  }
+  return view;
+}
+
+function notFound(name: string): JobView {
+  return {
+    job_name: name,
+    status: "not_found",
+    error: "No job has this name. Pass the name exactly as the tool that started the job returned it.",
+  };
+}

@@ -1,0 +1,264 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, describe, expect, test } from "vitest";
+import { ConnectionSilent, ResonateClient, ResonateRefused, ResonateUnavailable } from "./client.ts";
+import { type Message, PROTOCOL_VERSION } from "./protocol.ts";
+
+let server: Server | undefined;
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** A server that answers as `answer` does; the client's options besides its address. */
+async function clientOf(
+  answer: (res: ServerResponse, body: string, req: IncomingMessage) => void,
+  options: Partial<ConstructorParameters<typeof ResonateClient>[0]> = {},
+): Promise<ResonateClient> {
+  const started = createServer(async (req, res) => answer(res, await text(req), req));
+  server = started;
+  await new Promise<void>((resolve) => started.listen(0, "127.0.0.1", resolve));
+  return new ResonateClient({ url: `http://127.0.0.1:${(started.address() as AddressInfo).port}/`, ...options });
+}
+
+const envelope = (status: number, data: unknown = "") =>
+  JSON.stringify({ kind: "promise.get", head: { corrId: "1", status, version: PROTOCOL_VERSION }, data });
+
+const promise = { id: "tea", state: "pending", param: {}, value: {}, tags: {}, timeoutAt: 9e12, createdAt: 1 };
+
+describe("a request", () => {
+  test("carries version, token and origin, and what is within it has a head of its own", async () => {
+    let sent: unknown;
+    const client = await clientOf(
+      (res, body) => {
+        sent = JSON.parse(body);
+        res.end(envelope(200, {}));
+      },
+      { token: "secret" },
+    );
+    const actions = [{ kind: "promise.register_callback" as const, data: { awaited: "tea:1", awaiter: "tea" } }];
+    expect(await client.send("task.suspend", { id: "tea", version: 2, actions }, { origin: "tea" })).toEqual({
+      status: 200,
+      data: {},
+    });
+    expect(sent).toEqual({
+      kind: "task.suspend",
+      head: { corrId: expect.any(String), version: PROTOCOL_VERSION, auth: "secret", "resonate:origin": "tea" },
+      data: { id: "tea", version: 2, actions: [{ head: expect.any(Object), ...actions[0] }] },
+    });
+  });
+
+  test.each([300, 404, 409, 422])("is answered with %s where that says how things are", async (status) => {
+    const client = await clientOf((res) => res.writeHead(status).end(envelope(status, "so it is")));
+    expect(await client.send("promise.get", { id: "tea" })).toEqual({ status, data: "so it is" });
+  });
+
+  test.each([400, 401, 403, 413])(
+    "that is refused with %s is not sent again, however much patience there is",
+    async (status) => {
+      let asked = 0;
+      const client = await clientOf((res) => {
+        asked += 1;
+        res.writeHead(status).end(status === 413 ? "too large" : envelope(status));
+      });
+      const refused = client.send("promise.get", { id: "tea" }, { patience: 5_000 });
+      await expect(refused).rejects.toThrow(ResonateRefused);
+      expect(asked).toBe(1);
+    },
+  );
+
+  test.each<[string, (res: ServerResponse) => unknown, number | undefined]>([
+    ["with 500", (res) => res.writeHead(500).end(envelope(500)), 500],
+    ["with 429", (res) => res.writeHead(429).end(), 429],
+    [
+      "with half an answer",
+      (res) => res.writeHead(200, { "content-length": 500 }).write("{", () => res.destroy()),
+      undefined,
+    ],
+    ["with a lost connection", (res) => res.destroy(), undefined],
+  ])("that is answered %s is sent again, and each time counted", async (_what, fail, status) => {
+    const statuses: (number | undefined)[] = [];
+    const onRequest = (_kind: string, status: number | undefined) => statuses.push(status);
+    const client = await clientOf((res) => (statuses.length < 2 ? fail(res) : res.end(envelope(200, { promise }))), {
+      onRequest,
+    });
+    expect(await client.call({ kind: "promise.get", data: { id: "tea" } })).toEqual(promise);
+    expect(statuses).toEqual([status, status, 200]);
+  });
+
+  test("is sent for as long as there is patience, also when it is not answered in time", async () => {
+    let asked = 0;
+    const client = await clientOf((res) => void (++asked > 6 && res.end(envelope(200, { promise }))), { timeout: 50 });
+    await expect(client.send("promise.get", { id: "tea" })).rejects.toThrow("did not answer in time");
+    expect(asked).toBe(1);
+    await expect(client.send("promise.get", { id: "tea" }, { patience: 200 })).rejects.toThrow(ResonateUnavailable);
+    expect(await client.send("promise.get", { id: "tea" }, { patience: 20_000 })).toMatchObject({ status: 200 });
+  });
+});
+
+describe("a connection", () => {
+  const stream = (res: ServerResponse) => res.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+  const event = (data: unknown) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
+
+  test("passes on dispatches and settlements, and nothing else that comes", async () => {
+    const settled = { ...promise, state: "resolved" };
+    const client = await clientOf(
+      (res, _body, req) => {
+        expect([req.url, req.headers.authorization]).toEqual(["/poll/a%2Fb/me", "Bearer secret"]);
+        stream(res);
+        for (const odd of ["{", "null", "[]", '"execute"']) res.write(event(odd));
+        for (const odd of [{}, { task: null }, { task: { id: 1, version: 1 } }])
+          res.write(event({ kind: "execute", data: odd }));
+        for (const odd of [{ promise: {} }, { promise: { ...promise, tags: null } }, null])
+          res.write(event({ kind: "unblock", data: odd }));
+        res.write(event({ kind: "melt", data: { promise } }));
+        res.write(event({ kind: "execute", head: {}, data: { task: { id: "tea", version: 3 } } }));
+        res.end(event({ kind: "unblock", data: { promise: settled } }));
+      },
+      { token: "secret" },
+    );
+    const messages: Message[] = [];
+    const { signal } = new AbortController();
+    const channel = await client.open({
+      group: "a/b",
+      id: "me",
+      onMessage: (message) => messages.push(message),
+      signal,
+    });
+    expect(await channel.closed).toBeUndefined();
+    expect(messages).toEqual([
+      { kind: "execute", task: { id: "tea", version: 3 } },
+      { kind: "unblock", promise: settled },
+    ]);
+  });
+
+  const opening = { group: "edge", id: "me", onMessage: () => {}, signal: new AbortController().signal };
+
+  test("that does not open in time, or is none, is unavailable", async () => {
+    const hanging = await clientOf(() => {}, { timeout: 100 });
+    await expect(hanging.open(opening)).rejects.toThrow("did not answer in time");
+    const page = await clientOf((res) => res.writeHead(200, { "content-type": "text/html" }).end("<html></html>"));
+    await expect(page.open(opening)).rejects.toMatchObject({ name: "ResonateUnavailable", status: 200 });
+  });
+
+  test("that is refused, lost or silent is made again, until nobody listens any more", async () => {
+    const over = new AbortController();
+    let attempts = 0;
+    const client = await clientOf((res) => {
+      attempts += 1;
+      if (attempts === 1) return res.writeHead(503).end();
+      stream(res);
+      if (attempts === 2) return res.end();
+      if (attempts === 3) return res.destroy();
+      // Comments, which say no more than that it is alive, keep it open for longer than silence would.
+      if (attempts === 4) {
+        let comments = 0;
+        const timer = setInterval(() => (++comments < 8 ? res.write(": \n\n") : clearInterval(timer)), 60);
+        return;
+      }
+      return setTimeout(() => over.abort(), 50);
+    });
+    const log: unknown[] = [];
+    let connectedAt = 0;
+    await client.listen({
+      ...opening,
+      signal: over.signal,
+      silence: 250,
+      onConnect: () => {
+        connectedAt = attempts;
+        log.push("connected");
+      },
+      onDisconnect: (reason) => log.push(reason instanceof ConnectionSilent ? "silent" : (reason?.name ?? "ended")),
+    });
+    const lost = expect.stringMatching(/Error$/);
+    expect(log).toEqual([
+      "ResonateUnavailable",
+      ...["connected", "ended"],
+      ...["connected", lost],
+      ...["connected", "silent"],
+      ...["connected", "ended"],
+    ]);
+    expect([attempts, connectedAt]).toEqual([5, 5]);
+  });
+
+  describe("to a server that writes nothing by itself", () => {
+    const silence = 100;
+
+    /** Listens with `answer` as the server until `enough` has happened; what did. */
+    async function listened(answer: (res: ServerResponse, n: number) => unknown, enough: (log: unknown[]) => boolean) {
+      const over = new AbortController();
+      const log: unknown[] = [];
+      const note = (what: unknown) => {
+        log.push(what);
+        if (enough(log)) over.abort();
+      };
+      const ids: (string | undefined)[] = [];
+      const client = await clientOf(
+        (res, _body, { url }) => {
+          ids.push(url?.split("/").at(-1));
+          answer(res, ids.length);
+          res.on("close", () => note(`closed ${ids.indexOf(url?.split("/").at(-1)) + 1}`));
+        },
+        { timeout: 300 },
+      );
+      await client.listen({
+        ...opening,
+        signal: over.signal,
+        silence,
+        onMessage: (message) => note(message.kind === "execute" && message.task.id),
+        onConnect: (address) => note(address),
+        onDisconnect: (reason) => note(reason?.message ?? "ended"),
+      });
+      return { log, ids };
+    }
+
+    test("is replaced when it has been quiet, by one of another id, and read on until that is open", async () => {
+      let first: ServerResponse | undefined;
+      const { log } = await listened(
+        (res, n) => {
+          first ??= res;
+          if (n === 1) return stream(res);
+          if (n > 2) return undefined;
+          setTimeout(() => {
+            first?.write(event({ kind: "execute", head: {}, data: { task: { id: "late", version: 1 } } }));
+            stream(res);
+          }, 50);
+          return setTimeout(
+            () => res.write(event({ kind: "execute", head: {}, data: { task: { id: "new", version: 1 } } })),
+            100,
+          );
+        },
+        (log) => log.includes("new"),
+      );
+      expect(log.slice(0, 4).toSorted()).toEqual(["late", "new", "poll://uni@edge/me", "poll://uni@edge/me.1"]);
+    });
+
+    test("is lost when no other one opens", async () => {
+      const { log } = await listened(
+        (res, n) => n === 1 && stream(res),
+        (log) => log.length > 2,
+      );
+      expect(log).toContain("poll://uni@edge/me");
+      expect(log).toContain("it did not answer in time");
+    });
+
+    test("is kept when there is no room for another one", async () => {
+      const { log, ids } = await listened(
+        (res, n) => {
+          if (n === 1) {
+            stream(res);
+            return setTimeout(
+              () => res.write(event({ kind: "execute", data: { task: { id: "tea", version: 1 } } })),
+              500,
+            );
+          }
+          return res.writeHead(503).end();
+        },
+        (log) => log.includes("tea"),
+      );
+      expect(log.filter((what) => !String(what).startsWith("closed"))).toEqual(["poll://uni@edge/me", "tea", "ended"]);
+      expect(ids.length).toBeGreaterThan(2);
+    });
+  });
+});

@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { Simulation } from "../../infra/testing/simulation.ts";
+import { type Entry, entryId } from "../jobs/journal.ts";
+import { type Call, ResonateClient } from "./client.ts";
+import { Journals, Read } from "./journals.ts";
+import type { PromiseRecord } from "./protocol.ts";
+
+/** A client of a server in this process, which notes what was asked at once. */
+class LocalClient extends ResonateClient {
+  readonly sim = new Simulation();
+  rounds: number[] = [];
+  #isOpen = false;
+
+  constructor() {
+    super({ url: "http://127.0.0.1:1" });
+  }
+
+  override async call({ kind, data }: Call): Promise<PromiseRecord | undefined> {
+    if (!this.#isOpen) {
+      this.#isOpen = true;
+      this.rounds.push(0);
+      setTimeout(() => {
+        this.#isOpen = false;
+      });
+    }
+    this.rounds.push((this.rounds.pop() ?? 0) + 1);
+    const answer = await this.sim.send(kind, data);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    return answer.status === 200 ? (answer.data as { promise: PromiseRecord }).promise : undefined;
+  }
+}
+
+const saying = (message: string): Entry => ({ message, questions: {} });
+
+async function journalOf(entries: number) {
+  const client = new LocalClient();
+  const writer = new Journals(client);
+  const timeoutAt = Date.now() + 60_000;
+  for (let n = 1; n <= entries; n++) await writer.write("job", n, saying(String(n)), { timeoutAt });
+  client.rounds = [];
+  return { client, writer, timeoutAt };
+}
+
+test.each([
+  [0, 1],
+  [1, 2],
+  [3, 2],
+  [7, 3],
+  [50, 3],
+  [240, 3],
+])("of %i entries the newest is found in %i rounds of few requests", async (entries, rounds) => {
+  const { client } = await journalOf(entries);
+  expect((await new Journals(client).newest("job")).n).toBe(entries);
+  expect(client.rounds.length).toBeLessThanOrEqual(rounds);
+  expect(client.rounds.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(1 + 24 + 15);
+});
+
+test("what was read is not read again: one request tells that nothing has come since", async () => {
+  const { client, writer, timeoutAt } = await journalOf(40);
+  const read = new Read();
+  await new Journals(client, read).newest("job");
+  client.rounds = [];
+  // Another request of the same isolate.
+  const later = new Journals(client, read);
+  expect(await later.newest("job")).toMatchObject({ n: 40, entry: { message: "40" } });
+  expect(client.rounds).toEqual([1]);
+  await writer.write("job", 41, saying("41"), { timeoutAt });
+  client.rounds = [];
+  // As it was a second ago is good enough for whoever looks at many.
+  expect((await later.recent("job")).n).toBe(40);
+  expect(client.rounds).toEqual([]);
+  expect((await later.newest("job")).n).toBe(41);
+  expect(client.sim.get(entryId("job", 41))).toBeDefined();
+});

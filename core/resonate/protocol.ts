@@ -1,0 +1,168 @@
+/** Resonate's protocol: the operations and records of it that this product uses. */
+
+/** The version that every request names, and the only one that the pinned server speaks. */
+export const PROTOCOL_VERSION = "2026-04-01";
+
+/** What a promise holds: base64 of JSON, see `codec.ts`. */
+export interface Value {
+  headers?: Record<string, string>;
+  data?: string;
+}
+
+export type PromiseState = "pending" | "resolved" | "rejected" | "rejected_canceled" | "rejected_timedout";
+
+/** A promise as the server keeps it; times are milliseconds since the epoch. */
+export interface PromiseRecord {
+  id: string;
+  state: PromiseState;
+  param: Value;
+  value: Value;
+  tags: Record<string, string>;
+  timeoutAt: number;
+  createdAt: number;
+  settledAt?: number;
+}
+
+/** The execution of a promise. Its version grows with each lease; `ttl` is the lease's length in milliseconds. */
+export interface TaskRecord {
+  id: string;
+  state: "pending" | "acquired" | "suspended" | "halted" | "fulfilled";
+  version: number;
+  resumes: string[] | number | boolean;
+  ttl?: number;
+  pid?: string;
+}
+
+/** Which lease on a task a request is about. */
+export interface Lease {
+  id: string;
+  version: number;
+}
+
+/** Promises that were found; with a cursor there are more. */
+export interface Found {
+  promises: PromiseRecord[];
+  cursor?: string;
+}
+
+/** A task with its promise and the promises of its branch that have settled. */
+export interface Acquired {
+  task: TaskRecord;
+  promise: PromiseRecord;
+  preload: PromiseRecord[];
+}
+
+interface Create {
+  id: string;
+  /** Milliseconds since the epoch. */
+  timeoutAt: number;
+  param: Value;
+  tags: Record<string, string>;
+}
+
+interface Settle {
+  id: string;
+  state: "resolved" | "rejected" | "rejected_canceled";
+  value: Value;
+}
+
+interface Await {
+  awaited: string;
+  awaiter: string;
+}
+
+/** A request within a request; the client adds its head. */
+interface Action<K extends string, Data> {
+  kind: K;
+  data: Data;
+}
+
+interface Promised {
+  promise: PromiseRecord;
+}
+
+type Nothing = Record<string, never>;
+
+/** By kind: what a request holds, what it is answered with (200), and what with 300 where there is such an answer. */
+interface Operations {
+  "promise.get": { data: { id: string }; answer: Promised };
+  "promise.create": { data: Create; answer: Promised };
+  "promise.settle": { data: Settle; answer: Promised };
+  "promise.register_callback": { data: Await; answer: Promised };
+  "promise.register_listener": { data: { awaited: string; address: string }; answer: Promised };
+  "promise.search": {
+    data: { state?: PromiseState; tags?: Record<string, string>; limit?: number; cursor?: string };
+    answer: Found;
+  };
+  "task.get": { data: { id: string }; answer: { task: TaskRecord } };
+  "task.create": {
+    data: { pid: string; ttl: number; action: Action<"promise.create", Create> };
+    /** Without a task where the promise was there already. */
+    answer: { task?: TaskRecord; promise: PromiseRecord; preload: PromiseRecord[] };
+  };
+  "task.acquire": { data: Lease & { pid: string; ttl: number }; answer: Acquired };
+  "task.release": { data: Lease; answer: Nothing };
+  "task.suspend": {
+    data: Lease & { actions: Action<"promise.register_callback", Await>[] };
+    answer: Nothing;
+    /** One of the promises has settled: the task goes on. */
+    redirect: { preload: PromiseRecord[] };
+  };
+  "task.fulfill": { data: Lease & { action: Action<"promise.settle", Settle> }; answer: Promised };
+  "task.fence": {
+    data: Lease & { action: Action<"promise.create", Create> | Action<"promise.settle", Settle> };
+    /** The action's answer is an envelope of its own. */
+    answer: { action: { kind: string; head: { status: number }; data: Promised }; preload: PromiseRecord[] };
+  };
+  "task.heartbeat": { data: { pid: string; tasks: Lease[] }; answer: Nothing };
+  "task.halt": { data: { id: string }; answer: Nothing };
+  "task.continue": { data: { id: string }; answer: Nothing };
+  "task.search": {
+    data: { state?: TaskRecord["state"]; limit?: number; cursor?: string };
+    answer: { tasks: TaskRecord[]; cursor?: string };
+  };
+}
+
+export type Kind = keyof Operations;
+export type RequestData<K extends Kind> = Operations[K]["data"];
+
+/** What the server answers: 404 where there is none, 409 for a lease that is lost, 422 for what cannot be done. */
+export type Answer<K extends Kind> =
+  | { status: 200; data: Operations[K]["answer"] }
+  | (Operations[K] extends { redirect: infer Data } ? { status: 300; data: Data } : never)
+  | { status: 404 | 409 | 422; data: unknown };
+
+/** What the server pushes: the dispatch of a task, or a promise that has settled. */
+export type Message = { kind: "execute"; task: Lease } | { kind: "unblock"; promise: PromiseRecord };
+
+/** Reads what was pushed; undefined for what is no message of this protocol. */
+export function parseMessage(text: string): Message | undefined {
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(message) || !isObject(message.data)) return undefined;
+  const { task, promise } = message.data;
+  if (message.kind === "execute" && isLease(task)) return { kind: "execute", task };
+  if (message.kind === "unblock" && isPromise(promise)) return { kind: "unblock", promise };
+  return undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function isLease(value: unknown): value is Lease & Record<string, unknown> {
+  return isObject(value) && typeof value.id === "string" && typeof value.version === "number";
+}
+
+function isPromise(value: unknown): value is PromiseRecord & Record<string, unknown> {
+  return (
+    isObject(value) &&
+    typeof value.id === "string" &&
+    typeof value.state === "string" &&
+    [value.param, value.value, value.tags].every(isObject)
+  );
+}

@@ -1,0 +1,41 @@
+/** Whether a Resonate server is one that this product works with. */
+import type { ResonateClient } from "./client.ts";
+import { encodeValue, lineage } from "./codec.ts";
+
+/** The release of the Resonate server that this product is made for. */
+export const SUPPORTED_RELEASE = "0.9.8";
+
+/** Why a server is of no use, in words for whoever runs it. */
+export interface Unsupported {
+  reason: "token" | "release";
+  words: string;
+}
+
+/**
+ * Asks for a promise such as jobs are made of, which has ended already: one of a namespace is kept, however often this is
+ * asked. Undefined when the server takes it, and when it cannot be reached or is busy, which passes.
+ */
+export async function checkSupport(client: ResonateClient, namespace: string): Promise<Unsupported | undefined> {
+  // As a job's: its name holds a dot, and that of its first record a colon.
+  const job = `${namespace}support_0.9`;
+  const id = `${job}:e0`;
+  const tags = { ...lineage(job, id), "resonate:timer": "true" };
+  let answer: Response;
+  let text: string;
+  try {
+    answer = await client.post("promise.create", { id, timeoutAt: 1, param: encodeValue(undefined), tags });
+    text = (await answer.text()).slice(0, 2_000);
+  } catch {
+    return undefined;
+  }
+  if (answer.status === 401 || answer.status === 403) {
+    const words = `the Resonate server refuses RESONATE_TOKEN${answer.status === 403 ? ` in the namespace ${namespace || "(none)"}` : ""}`;
+    return { reason: "token", words };
+  }
+  if (answer.status !== 400 && answer.status !== 422 && answer.status !== 404) return undefined;
+  const said = /"data":"((?:[^"\\]|\\.){1,300})/.exec(text)?.[1];
+  return {
+    reason: "release",
+    words: `what answers is not a Resonate server of release ${SUPPORTED_RELEASE}, the one that is supported: it answers ${answer.status}${said ? `, ${said}` : ""}`,
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * Schemas as clients are told them. Clients compile, convert and check them in their own ways; what some of those cannot
+ * read is left out, and what is taken besides the plain form is said where every one of them can.
+ */
+import type { JsonSchema } from "../jobs/job.ts";
+
+type ObjectSchema = JsonSchema & { properties?: Record<string, JsonSchema>; required?: readonly string[] };
+
+/**
+ * Without `$schema` (some compile drafts of their own alone), without `additionalProperties: false` (some cannot read it, and
+ * later fields are no error), and without what says nothing.
+ */
+export function plain(json: JsonSchema): JsonSchema {
+  const { $schema, ...rest } = json;
+  return open(rest) as JsonSchema;
+}
+
+/**
+ * A tool's input with the forms that clients send besides the plain one, for those that check before they send: `null` for
+ * what may be left out, and numbers as strings.
+ */
+export function lenientForms(json: JsonSchema): JsonSchema {
+  const { properties = {}, required = [] } = json as ObjectSchema;
+  const entries = Object.entries(properties).map(([name, property]) => {
+    const isNumber = property.type === "number" || property.type === "integer";
+    const more = [...(isNumber ? ["string"] : []), ...(required.includes(name) ? [] : ["null"])];
+    return [name, orOf(property, more)];
+  });
+  return { ...json, properties: Object.fromEntries(entries) };
+}
+
+/** A schema that takes other types as well. A list of words takes none beside it: `null` is a choice of its own there. */
+function orOf(schema: JsonSchema, types: readonly string[]): JsonSchema {
+  if (types.length === 0 || typeof schema.type !== "string") return schema;
+  const { description, ...rest } = schema;
+  if (!schema.enum) return { ...schema, type: [schema.type, ...types] } as unknown as JsonSchema;
+  return { anyOf: [rest, ...types.map((type) => ({ type }))], ...(description !== undefined && { description }) };
+}
+
+function open(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(open);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const kept = Object.entries(schema).filter(([key, value]) => !saysNothing(key, value));
+  return Object.fromEntries(
+    kept.map(([key, value]) => [key, key === "properties" ? mapped(value as Record<string, unknown>) : open(value)]),
+  );
+}
+
+const mapped = (properties: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, open(property)]));
+
+function saysNothing(keyword: string, value: unknown): boolean {
+  switch (keyword) {
+    case "additionalProperties":
+      return value === false || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+    case "propertyNames":
+      return (value as JsonSchema).type === "string" && Object.keys(value as object).length === 1;
+    case "minimum":
+    case "maximum":
+      // What a whole number is for a program, and for nobody else.
+      return Math.abs(value as number) === Number.MAX_SAFE_INTEGER;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { jsonSchema } from "../jobs/json-schema.ts";
+import { check } from "./arguments.ts";
+import { describeTool } from "./tool.ts";
+
+const inputOf = (input: Parameters<typeof describeTool>[0]["input"]) =>
+  describeTool({ name: "t", title: "T", description: "T.", input }, z.object({})).input;
+
+const place = inputOf(
+  z.object({
+    latitude: z.number().describe("Degrees north."),
+    job_names: z.array(z.string()).optional().describe("Names."),
+    confirm: z.boolean().optional(),
+  }),
+);
+
+test.each([
+  [{ latitude: "53.5" }, { latitude: 53.5 }],
+  [
+    { latitude: 1, confirm: "TRUE" },
+    { latitude: 1, confirm: true },
+  ],
+  [{ latitude: 1, confirm: null }, { latitude: 1 }],
+  [
+    { latitude: 1, job_names: '["a","b"]' },
+    { latitude: 1, job_names: ["a", "b"] },
+  ],
+  [
+    { latitude: 1, job_names: '"a"' },
+    { latitude: 1, job_names: ["a"] },
+  ],
+  [
+    { latitude: 1, job_names: "a" },
+    { latitude: 1, job_names: ["a"] },
+  ],
+  [{ latitude: { latitude: 2 } }, { latitude: 2 }],
+])("%j is taken as what it means", async (given, args) => {
+  expect(await check(place, given)).toEqual({ args });
+});
+
+test("what is missing is named, and what was sent instead", async () => {
+  expect(await check(place, { lat: 5, job_name: "x", colour: "red" })).toEqual({
+    problems: [
+      "latitude: is missing. Accepted: Degrees north.",
+      '"lat" is no argument of this tool. Did you mean latitude?',
+      '"job_name" is no argument of this tool. Did you mean job_names?',
+      '"colour" is no argument of this tool.',
+    ],
+  });
+});
+
+test("an argument that is not known is ignored, and said so", async () => {
+  expect(await check(place, { latitude: 5, lattitude: 6 })).toEqual({
+    args: { latitude: 5 },
+    note: 'Ignored: "lattitude" is no argument of this tool. Did you mean latitude?',
+  });
+});
+
+test("a name is looked for among the tool's own arguments alone", async () => {
+  expect(await check(place, JSON.parse('{"latitude": 5, "__proto__": 1, "constructor": 2}'))).toMatchObject({
+    args: { latitude: 5 },
+    note: expect.stringContaining('"__proto__"'),
+  });
+});
+
+test("plain JSON Schema checks as well, and is open unless it says otherwise", async () => {
+  const input = inputOf(
+    jsonSchema({ type: "object", properties: { n: { type: "integer", minimum: 1 } }, required: ["n"] }),
+  );
+  expect(await check(input, { n: "2", more: 1 })).toEqual({ args: { n: 2, more: 1 } });
+  expect(await check(input, { n: 0 })).toHaveProperty("problems");
+});

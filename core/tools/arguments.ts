@@ -1,0 +1,136 @@
+/** Arguments of tools: checked, and explained to the model that sent them. */
+import { distance } from "fastest-levenshtein";
+import * as z from "zod";
+import type { JsonSchema } from "../jobs/job.ts";
+import { lenient } from "./lenient.ts";
+
+/** The most names one call takes: each costs the edge one request to the Resonate server. */
+export const MAX_NAMES = 100;
+
+/** What they may come to altogether, in characters: they are said back, twice, in an answer that has a bound. */
+const MAX_ALL_NAMES = 16_000;
+
+/** Job names: a list, a JSON-encoded list, one bare name, or `{job_name}` objects. Repeated names are one. */
+export const jobNames = z
+  .preprocess(
+    namesOf,
+    z
+      .array(z.string().refine((name) => name !== "", "a name is empty"))
+      .overwrite((names) => [...new Set(names)])
+      .min(1)
+      .max(MAX_NAMES)
+      .refine(
+        (names) => names.reduce((sum, name) => sum + name.length, 0) <= MAX_ALL_NAMES,
+        `they come to more than ${MAX_ALL_NAMES} characters; pass fewer at a time`,
+      ),
+  )
+  .describe(`1 to ${MAX_NAMES} job names, as tools returned them.`);
+
+/** One job name: bare, JSON-encoded, or in an object. */
+export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], z.string());
+
+function namesOf(value: unknown): unknown {
+  const plain = unwrap(parseJson(value), ["job_names"]);
+  const list = Array.isArray(plain) ? plain : [plain];
+  return list.map((item) => {
+    const name = unwrap(item, ["job_name", "promise_id"]);
+    return typeof name === "string" ? name.trim() : name;
+  });
+}
+
+function unwrap(value: unknown, keys: string[]): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  for (const key of keys) if (key in value) return (value as Record<string, unknown>)[key];
+  return value;
+}
+
+/** A string that is plainly JSON (a list, an object, a quoted string) is what it encodes; any other is a bare name. */
+function parseJson(value: unknown): unknown {
+  if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}
+
+/** What a tool takes: the schema as it checks, and as it is advertised. */
+export interface Input {
+  schema: z.ZodType<unknown>;
+  json: JsonSchema;
+  /** Whether it takes arguments that it does not name. */
+  isOpen: boolean;
+}
+
+/** `note` says what of the arguments the tool does not know. */
+export type Checked = { args: unknown; note?: string } | { problems: string[] };
+
+/** The arguments as the tool wants them, or one line for each that is wrong: its name, the value, and what is accepted. */
+export async function check({ schema, json, isOpen }: Input, args: Record<string, unknown>): Promise<Checked> {
+  const fitted = lenient(json, args);
+  const parsed = await schema.safeParseAsync(fitted);
+  const unknown = isOpen ? [] : unknownIn(json, args);
+  if (!parsed.success) return { problems: [...explain(json, parsed.error, args), ...unknown] };
+  return { args: parsed.data, ...(unknown.length > 0 && { note: `Ignored: ${unknown.join(" ")}` }) };
+}
+
+/** How many unknown arguments are named, and how much of each name. */
+const MAX_UNKNOWN = 10;
+const MAX_NAME = 60;
+
+/** One line for each argument that the schema does not have: its name, and which one was probably meant. */
+function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown>): string[] {
+  const known = Object.keys(properties as object);
+  return Object.keys(args)
+    .filter((name) => !known.includes(name))
+    .slice(0, MAX_UNKNOWN)
+    .map((name) => {
+      const meant = closest(name.slice(0, MAX_NAME).toLowerCase(), known);
+      const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
+      return `${preview(name.slice(0, MAX_NAME))} is no argument of this tool.${hint}`;
+    });
+}
+
+function closest(name: string, known: readonly string[]): string | undefined {
+  const start = known.find((each) => each.startsWith(name) || name.startsWith(each));
+  if (start !== undefined) return start;
+  const near = known.map((each) => ({ each, apart: distance(name, each) })).sort((a, b) => a.apart - b.apart)[0];
+  return near && near.apart <= 3 ? near.each : undefined;
+}
+
+function explain(json: JsonSchema, error: z.ZodError, args: Record<string, unknown>): string[] {
+  const properties = (json.properties ?? {}) as Record<string, JsonSchema>;
+  const lines = new Map<string, string>();
+  for (const issue of error.issues) {
+    const field = String(issue.path[0] ?? "");
+    const accepted = Object.hasOwn(properties, field) ? acceptedBy(properties[field] as JsonSchema) : undefined;
+    const reason = issue.code === "custom" ? ` (${issue.message})` : "";
+    const got = Object.hasOwn(args, field) && args[field] !== undefined ? `got ${preview(args[field])}` : "is missing";
+    lines.set(field, `${field}: ${got}${reason}. Accepted: ${accepted ?? issue.message}`);
+  }
+  return [...lines.values()];
+}
+
+/** What a schema accepts, in words: the range of a number, the words of a list, and its description. */
+function acceptedBy({ type, minimum, maximum, enum: words, anyOf, description }: JsonSchema): string | undefined {
+  const types = [type].flat();
+  const number = types.includes("integer") ? "a whole number" : types.includes("number") ? "a number" : undefined;
+  const range = [
+    ...(minimum === undefined ? [] : [`from ${minimum}`]),
+    ...(maximum === undefined ? [] : [`to ${maximum}`]),
+  ];
+  const listed = words ?? ((anyOf ?? []) as JsonSchema[]).find((one) => one.enum)?.enum;
+  const parts = [
+    ...(number !== undefined && range.length > 0 ? [`${[number, ...range].join(" ")}.`] : []),
+    ...(Array.isArray(listed) ? [`${listed.join(", ")}.`] : []),
+    ...(typeof description === "string" ? [description] : []),
+  ];
+  return parts.length > 0 ? parts.join(" ") : undefined;
+}
+
+/** A value as the model sent it, shortened; unprintable characters are shown as escapes. */
+function preview(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  if (text.length <= 120) return text;
+  return `${text.slice(0, 120)}… (${Array.isArray(value) ? `${value.length} entries` : `${text.length} characters`})`;
+}

@@ -1,0 +1,61 @@
+/**
+ * What clients send for what a schema asks. They serialise differently: a string where a list or a number is expected, an
+ * object where a string is, `null` for what is left out. All of those work; the schema that is advertised is the plain one.
+ */
+import type { JsonSchema } from "../jobs/job.ts";
+
+interface ObjectSchema {
+  properties?: Record<string, JsonSchema>;
+  required?: readonly string[];
+}
+
+/** `args` with every argument in the form that `schema`, the JSON Schema of an object, asks for, where that is plain. */
+export function lenient(schema: JsonSchema, args: Record<string, unknown>): Record<string, unknown> {
+  const { properties = {}, required = [] } = schema as ObjectSchema;
+  const entries = Object.entries(args).flatMap(([name, value]): [string, unknown][] => {
+    if (!Object.hasOwn(properties, name)) return [[name, value]];
+    const property = properties[name] as JsonSchema;
+    const isLeftOut = !required.includes(name) && (value === null || (value === "" && property.type !== "string"));
+    return isLeftOut && !accepts(property, "null") ? [] : [[name, fitted(name, property, value)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function fitted(name: string, schema: JsonSchema, given: unknown): unknown {
+  const value = unwrapped(name, schema, given);
+  if (typeof value === "string") {
+    if (accepts(schema, "string")) return value;
+    if ((accepts(schema, "number") || accepts(schema, "integer")) && value.trim() !== "") {
+      const number = Number(value);
+      return Number.isNaN(number) ? value : number;
+    }
+    if (accepts(schema, "boolean") && /^(true|false)$/i.test(value)) return value.toLowerCase() === "true";
+    if (accepts(schema, "array") || accepts(schema, "object")) {
+      const parsed = parseJson(value);
+      if (typeof parsed === "object" && parsed !== null) return parsed;
+      return accepts(schema, "array") && isListOfStrings(schema) ? [parsed ?? value] : value;
+    }
+  }
+  if (typeof value === "number" && schema.type === "string") return String(value);
+  return value;
+}
+
+/** `{"timer_name": {"timer_name": "tea"}}` says the name twice. */
+function unwrapped(name: string, schema: JsonSchema, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || accepts(schema, "object")) return value;
+  return Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : value;
+}
+
+const accepts = ({ type }: JsonSchema, wanted: string): boolean =>
+  type === wanted || (Array.isArray(type) && (type as unknown[]).includes(wanted));
+
+const isListOfStrings = ({ items }: JsonSchema): boolean => (items as JsonSchema | undefined)?.type === "string";
+
+function parseJson(text: string): unknown {
+  if (!/^\s*[[{"]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * The few parts of the protocol that plain requests need. The SDK has all of them, but to load it, and to build its
+ * schemas, takes longer than everything else before an isolate's first answer: it is loaded by the first request that
+ * needs it (`mcp/sdk.ts`). Their types are the SDK's, so that they cannot be other than its own.
+ */
+import type * as sdk from "@modelcontextprotocol/server";
+
+export type {
+  AuthInfo,
+  CallToolResult,
+  InputRequiredResult,
+  OAuthProtectedResourceMetadata,
+  ServerContext,
+  ToolAnnotations,
+} from "@modelcontextprotocol/server";
+
+/** The revision with a per-request envelope. */
+export const REVISION = "2026-07-28";
+
+/** Keys of a request's or an answer's `_meta`. */
+export const PROTOCOL_VERSION: typeof sdk.PROTOCOL_VERSION_META_KEY = "io.modelcontextprotocol/protocolVersion";
+export const CLIENT_INFO: typeof sdk.CLIENT_INFO_META_KEY = "io.modelcontextprotocol/clientInfo";
+export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
+  "io.modelcontextprotocol/clientCapabilities";
+export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo";
+export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
+
+export const ErrorCode = {
+  InvalidParams: -32602,
+  InternalError: -32603,
+  MissingRequiredClientCapability: -32021,
+} as const;
+
+/** A JSON-RPC error. The SDK answers with the code, message and data of whatever is thrown. */
+export class ProtocolError extends Error {
+  override name = "ProtocolError";
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** Whether a tool's result is a question to its caller. */
+export function isInputRequired(result: object): result is sdk.InputRequiredResult {
+  return "resultType" in result && result.resultType === "input_required";
+}

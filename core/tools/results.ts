@@ -1,0 +1,286 @@
+/**
+ * How much of the results of jobs an answer holds. What a call answers with has a bound, which the whole message counts
+ * towards: structured content, its twin as text, and links. Results are sent as they are while all fits. One that does not
+ * comes as a summary: how large it is and what is in it, its first part, and where the rest is.
+ */
+import type { Job } from "../jobs/job.ts";
+import type { JobView, ResultSummary } from "../jobs/status.ts";
+
+/** The most characters of an answer, unless its tool says otherwise: what hosts in wide use show a model of one. */
+export const MAX_ANSWER = 50_000;
+
+/** The least that a tool may set: room for the summary of a result, whatever its job is called. */
+export const MIN_ANSWER = 5_000;
+
+/** Where a host that knows it is told that a tool's answers may be larger than others. */
+export const MAX_RESULT_SIZE = "anthropic/maxResultSizeChars";
+
+/** How much of a result that is too large is sent with its summary unless more is asked for, in characters. */
+const FIRST_PART = 2_000;
+
+/** The longest texts about a job, in characters: why it failed, what it does, what it asks. */
+const MAX_TEXT = 2_000;
+/** The same where an answer is about many. */
+const SHORT_TEXT = 200;
+
+const MAX_QUESTIONS = 20;
+
+/** How many fields a summary names. */
+const MAX_FIELDS = 30;
+const MAX_FIELD = 60;
+
+/** What an answer holds besides its entries: braces, a note, what the protocol adds. In characters. */
+const AROUND = 1_000;
+
+/** How many links there are in an answer, and what one takes besides the job's name, twice. In characters. */
+const MAX_LINKS = 5;
+const LINK = 150;
+
+/** Which part of results is wanted. */
+export interface Selection {
+  /** `none`: how the jobs are, alone; `summary`: summaries; `full`: as much of each result as the answer holds. */
+  result?: "none" | "summary" | "full" | undefined;
+  /** Fields of the result, such as `daily.time`; of a list, those of each of its items. All when left out. */
+  fields?: readonly string[] | undefined;
+  /** Where in the result, as JSON text, to begin; in characters. */
+  offset?: number | undefined;
+}
+
+/** What is kept of a job until the answer is made: no more of its result than an answer may hold. */
+export interface Held {
+  view: JobView;
+  /** Of a result: all of it where it may be sent as it is, and the part that may be sent of any. */
+  result?: { value?: unknown; text: string; characters: number; offset: number; fields?: Record<string, number> };
+}
+
+const limits = new WeakMap<Job, number>();
+
+/** Notes how large the answers about a job may be: as large as the largest that its tools set. */
+export function noteLimit(job: Job, limit: number): void {
+  limits.set(job, Math.max(limits.get(job) ?? 0, limit));
+}
+
+export const limitOf = (job: Job): number => limits.get(job) ?? MAX_ANSWER;
+
+/** The resource that a job's result is. */
+export const uriOf = (name: string): string => `job://${encodeURIComponent(name)}`;
+
+/** What to keep of a job for an answer of at most `limit` characters. */
+export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }: Selection, limit: number): Held {
+  const { result, ...rest } = given;
+  const view = withShortTexts(rest, MAX_TEXT);
+  if (view.status !== "complete" || wanted === "none") return { view };
+  const value = fields.length > 0 ? pick(result, fields) : result;
+  const json = JSON.stringify(value) ?? "null";
+  const begin = boundary(json, Math.min(offset, json.length));
+  const isInline = begin === 0 && wanted !== "summary" && json.length <= limit;
+  const most = wanted === "full" ? limit : FIRST_PART;
+  return {
+    view,
+    result: {
+      ...(isInline && { value: value ?? null }),
+      text: json.slice(begin, boundary(json, Math.min(begin + most, json.length))),
+      characters: json.length,
+      offset: begin,
+      fields: sizesOf(value),
+    },
+  };
+}
+
+/** How many characters a value adds to a message; `copies`: as structured content and as text, or as text alone. */
+export function costOf(value: unknown, copies: 1 | 2 = 2): number {
+  const json = JSON.stringify(value) ?? "";
+  return JSON.stringify(json).length + (copies === 2 ? json.length : 0);
+}
+
+export interface Fitted {
+  views: JobView[];
+  /** How many jobs at the end did not fit. */
+  leftOut: number;
+}
+
+/** What an answer says of jobs: as much as fits into `limit` characters, of which `taken` are taken. */
+export function arrange(held: readonly Held[], limit: number, { taken = 0, copies = 2 as 1 | 2 } = {}): Fitted {
+  const names = held.filter(({ result }) => result).map(({ view }) => LINK + 2 * uriOf(view.job_name).length);
+  const links = names.sort((a, b) => b - a).slice(0, MAX_LINKS);
+  const room = limit - AROUND - taken - (copies === 2 ? links.reduce((sum, link) => sum + link, 0) : 0);
+  const least = held.map((one) => fullest(one, room, copies));
+  const isTight = least.reduce((sum, { cost }) => sum + cost, 0) > room;
+  const entries = isTight ? held.map((one) => shortest(one, copies)) : least;
+  let left = room;
+  const kept = entries.filter(({ cost }) => {
+    left = left < cost ? -1 : left - cost;
+    return left >= 0;
+  });
+  left = Math.max(left, 0);
+  // Small results as they are, the smallest first: of what remains, the large ones get their parts.
+  const bySize = [...kept].sort((a, b) => (a.held.result?.characters ?? 0) - (b.held.result?.characters ?? 0));
+  for (const entry of bySize) {
+    const { value } = entry.held.result ?? {};
+    if (value === undefined) continue;
+    const { summary, ...rest } = entry.view;
+    const view = { ...rest, result: value };
+    const cost = costOf(view, copies) + 1;
+    if (cost - entry.cost > left) continue;
+    left -= cost - entry.cost;
+    Object.assign(entry, { view, cost });
+  }
+  const cut = kept.filter(({ view }) => view.summary !== undefined);
+  for (const [i, { view, held }] of cut.entries()) {
+    const { summary } = view;
+    if (!summary || !held.result) continue;
+    const part = partOf(held.result.text, Math.floor(left / (cut.length - i)), copies);
+    left -= costOf(part, copies);
+    const end = held.result.offset + part.length;
+    view.summary = { ...summary, part, ...(end < held.result.characters && { next_offset: end }) };
+  }
+  return { views: kept.map(({ view }) => view), leftOut: held.length - kept.length };
+}
+
+interface Room {
+  held: Held;
+  view: JobView;
+  cost: number;
+}
+
+/** A job with an empty summary in place of its result, with texts as they are. */
+function fullest(held: Held, room: number, copies: 1 | 2): Room {
+  const view = withSummary(held, held.view, true);
+  const cost = costOfEntry(view, copies);
+  return cost <= room ? { held, view, cost } : shortest(held, copies);
+}
+
+function shortest(held: Held, copies: 1 | 2): Room {
+  const { started_at, finished_at, ...said } = held.view;
+  const view = withSummary(held, withShortTexts(said, SHORT_TEXT), false);
+  return { held, view, cost: costOfEntry(view, copies) };
+}
+
+function withSummary({ result }: Held, view: JobView, isLong: boolean): JobView {
+  if (!result) return { ...view };
+  const { characters, offset, fields } = result;
+  const summary = { characters, ...(isLong && fields && { fields }), offset, part: "", uri: uriOf(view.job_name) };
+  return { ...view, summary };
+}
+
+function costOfEntry(view: JobView, copies: 1 | 2): number {
+  const { summary } = view;
+  // The offset at which it goes on is known later.
+  return costOf(view, copies) + (summary ? 50 : 1);
+}
+
+/** As much of the beginning of `text` as adds no more than `budget` characters to the message. */
+function partOf(text: string, budget: number, copies: 1 | 2): string {
+  let part = text.slice(0, boundary(text, Math.min(text.length, Math.max(budget, 0))));
+  for (let cost = costOf(part, copies); part !== "" && cost > budget; cost = costOf(part, copies)) {
+    part = part.slice(0, boundary(part, Math.floor(part.length * Math.min(0.98, budget / cost))));
+  }
+  return part;
+}
+
+/** How to get the rest of what an answer holds in part; undefined where it holds all. */
+export function noteOn({ views, leftOut }: Fitted): string | undefined {
+  const cut = views.find(({ summary }) => summary?.next_offset !== undefined || summary?.offset);
+  const lines = [
+    ...(leftOut > 0 ? [`The last ${leftOut} names were left out, for the size of the answer: ask for fewer.`] : []),
+    ...(cut ? [readOn(cut.job_name)] : []),
+  ];
+  return lines.length > 0 ? lines.join(" ") : undefined;
+}
+
+const readOn = (name: string): string =>
+  `A result that is larger than an answer may be is there in part, as JSON text. The rest: probe_status(job_names: ["${name}"], result: "full", offset: its next_offset), some of it: with fields; or read the resource at its uri.`;
+
+interface ResourceLink {
+  type: "resource_link";
+  uri: string;
+  name: string;
+  mimeType: string;
+  size: number;
+}
+
+/** Links to the first results that structured content, of a tool of jobs, has summaries of. */
+export function linksIn(content: unknown): ResourceLink[] {
+  const { summary, summaries, statuses } = (content ?? {}) as {
+    summary?: unknown;
+    summaries?: unknown;
+    statuses?: unknown;
+  };
+  const listed = Array.isArray(statuses) ? statuses.map((status) => status?.summary) : [];
+  const named = typeof summaries === "object" && summaries !== null ? Object.values(summaries) : [];
+  const all = [summary, ...listed, ...named].filter(isSummary);
+  return all.slice(0, MAX_LINKS).map(({ uri, characters }) => ({
+    type: "resource_link",
+    uri,
+    name: decodeURIComponent(uri.slice("job://".length)),
+    mimeType: "application/json",
+    size: characters,
+  }));
+}
+
+function isSummary(value: unknown): value is ResultSummary {
+  const { uri, characters } = (value ?? {}) as Partial<ResultSummary>;
+  return typeof uri === "string" && uri.startsWith("job://") && typeof characters === "number";
+}
+
+/** The fields of a value that `paths` name; what has none of them is left out, or is empty. */
+export function pick(value: unknown, paths: readonly string[]): unknown {
+  return picked(
+    value,
+    paths.map((path) => path.split(".")),
+  );
+}
+
+function picked(value: unknown, paths: readonly string[][]): unknown {
+  if (paths.some((path) => path.length === 0)) return value;
+  if (Array.isArray(value)) return value.map((item) => picked(item, paths));
+  if (typeof value !== "object" || value === null) return undefined;
+  const entries = [...new Set(paths.map(([key = ""]) => key))].flatMap((key): [string, unknown][] => {
+    if (!Object.hasOwn(value, key)) return [];
+    const below = paths.filter((path) => path[0] === key).map((path) => path.slice(1));
+    return [[key, picked((value as Record<string, unknown>)[key], below)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The characters of each field of an object, or of an item of a list of them. */
+function sizesOf(value: unknown): Record<string, number> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  const sizes = Object.entries(value).slice(0, MAX_FIELDS);
+  return Object.fromEntries(
+    sizes.map(([key, field]) => [key.slice(0, MAX_FIELD), (JSON.stringify(field) ?? "").length]),
+  );
+}
+
+/** The same view, with texts that are no longer than they may be where many are told of. */
+export const inShort = <View extends Pick<JobView, "error" | "doing" | "waiting_for">>(view: View): View =>
+  withShortTexts(view, SHORT_TEXT);
+
+function withShortTexts<View extends Pick<JobView, "error" | "doing" | "waiting_for">>(
+  view: View,
+  longest: number,
+): View {
+  const { error, doing, waiting_for } = view;
+  const questions = waiting_for?.slice(0, longest < MAX_TEXT ? 1 : MAX_QUESTIONS).map(({ answer_schema, ...asked }) => {
+    const isShort = JSON.stringify(answer_schema ?? "").length <= longest;
+    const texts = { question: shortened(asked.question, SHORT_TEXT), message: shortened(asked.message, longest / 2) };
+    return { ...asked, ...texts, ...(answer_schema && isShort && { answer_schema }) };
+  });
+  return {
+    ...view,
+    ...(error !== undefined && { error: shortened(error, longest) }),
+    ...(doing !== undefined && { doing: shortened(doing, longest) }),
+    ...(questions && { waiting_for: questions }),
+  };
+}
+
+function shortened(text: string, longest: number): string {
+  if (text.length <= longest) return text;
+  return `${text.slice(0, boundary(text, longest))}… (${text.length} characters)`;
+}
+
+/** The same place, or the one before it where that would part the two halves of a character. */
+function boundary(text: string, at: number): number {
+  const code = at > 0 && at < text.length ? text.charCodeAt(at) : 0;
+  return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
+}

@@ -1,0 +1,7 @@
+/** Services for runs on one machine, each behind an option of `npm start`. */
+import type { LocalService } from "../core/index.ts";
+import { sampleArchive } from "./weather/local.ts";
+
+const services: readonly LocalService[] = [sampleArchive];
+
+export default services;

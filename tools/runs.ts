@@ -1,0 +1,7 @@
+/** The code of every job of the deployment; only workers import it. */
+import type { Implementation } from "../core/index.ts";
+import { sleepUntilDue } from "./timer/timer.run.ts";
+import { gatherMonth } from "./weather/month.run.ts";
+import { gatherRange } from "./weather/range.run.ts";
+
+export const runs: readonly Implementation[] = [gatherMonth, gatherRange, sleepUntilDue];

@@ -1,0 +1,123 @@
+/** A named durable sleep: `set_timer` sets it, `timer` waits for it as well, `get_timer_status` looks at it. */
+import * as z from "zod";
+import { DAY, defineJob, JobStatus, jobTool, plainTool } from "../../core/index.ts";
+
+/** The shortest and longest timer, in seconds. */
+export const MIN_SECONDS = 1;
+export const MAX_SECONDS = 365 * 24 * 60 * 60;
+
+/** The longest name of a timer, in UTF-16 code units. */
+export const MAX_TIMER_NAME = 100;
+
+/**
+ * A timer's name. `:` and `~` have a meaning in job names; the other characters left out do not fit on one line, or are
+ * halves of characters and could not be sent to the Resonate server.
+ */
+const TimerName = z
+  .string()
+  .min(1)
+  .max(MAX_TIMER_NAME)
+  .refine((name) => !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name), "it has a character that is not accepted");
+
+/**
+ * How long a timer's promise outlives its timer: a timer due while every worker is down still completes, late,
+ * when one is back within this time.
+ */
+const GRACE = 7 * DAY;
+
+export const timer = defineJob({
+  kind: "timer",
+  args: z.object({
+    timer_name: z.string(),
+    /** When it fires, ISO 8601 in UTC. Absolute, so that a late start or a replay cannot move it. */
+    fires_at: z.iso.datetime(),
+  }),
+  result: z.string(),
+  id: ({ timer_name }) => timer_name,
+  expectedAt: ({ fires_at }) => Date.parse(fires_at),
+  deadline: ({ fires_at }) => Date.parse(fires_at) + GRACE,
+});
+
+const timerName = z
+  .string()
+  // Composed characters are shorter: what is longer than this cannot become a name. Looked at first, since composing takes time.
+  .refine((name) => name.length <= 4 * MAX_TIMER_NAME, { message: "it is too long", abort: true })
+  .trim()
+  .normalize()
+  .pipe(TimerName)
+  .describe(`1 to ${MAX_TIMER_NAME} characters on one line, without \`:\` or \`~\`.`);
+
+const input = z.object({
+  timer_name: timerName,
+  seconds: z.number().min(MIN_SECONDS).max(MAX_SECONDS).describe("Until it fires, up to 365 days."),
+});
+
+const firing = ({ timer_name, seconds }: z.output<typeof input>, { now }: { now: number }) => ({
+  timer_name,
+  fires_at: new Date(now + seconds * 1_000).toISOString(),
+});
+
+const annotations = { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: false };
+
+export const setTimer = jobTool({
+  job: timer,
+  name: "set_timer",
+  title: "Set a timer",
+  description:
+    "Set a durable timer; returns at once. Look at it with get_timer_status, or pass its job_name to await_result. A " +
+    "name is one timer: setting it again finds the one that is there, unchanged.",
+  input,
+  annotations,
+  args: firing,
+  output: z.object({
+    job_name: z.string().describe("For probe_status and await_result."),
+    promise_id: z.string().describe("The same as job_name."),
+    timer_name: z.string(),
+    status: JobStatus,
+    fires_at: z.string().describe("When it fires or fired, ISO 8601, UTC."),
+    note: z.string().optional().describe("What is special about this timer, when anything is."),
+  }),
+  answer({ job_name, status, args: { fires_at }, generation }, asked, context) {
+    const note =
+      status === "complete"
+        ? "A timer of this name has already fired. To set another, choose another name."
+        : fires_at !== firing(asked, context).fires_at
+          ? "A timer of this name was already set and is unchanged."
+          : generation > 1
+            ? `Attempt ${generation}: the timer of this name before it ended without firing.`
+            : undefined;
+    const { timer_name } = asked;
+    return { job_name, promise_id: job_name, timer_name, status, fires_at, ...(note !== undefined && { note }) };
+  },
+});
+
+export const timerTool = jobTool({
+  job: timer,
+  name: "timer",
+  title: "Timer to wait for",
+  description: "Set the timer of set_timer and wait a while for it to fire; a longer one answers with its job_name.",
+  input,
+  annotations,
+  args: firing,
+});
+
+export const getTimerStatus = plainTool({
+  name: "get_timer_status",
+  title: "Get timer status",
+  description: "Tell how a timer is, and the seconds that remain, without waiting.",
+  input: z.object({ timer_name: timerName }),
+  output: z.object({
+    timer_name: z.string(),
+    status: JobStatus,
+    fires_at: z.string().optional().describe("When it fires or fired, ISO 8601, UTC."),
+    remaining_seconds: z.number().optional().describe("Seconds until it fires; 0 once it is due."),
+  }),
+  annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  async run({ timer_name }, { jobs, now }) {
+    const found = await jobs.find(timer, { timer_name, fires_at: "" });
+    if (!found) return { timer_name, status: "not_found" as const };
+    const { fires_at } = found.args;
+    const remaining = found.status === "running" ? Math.max(0, Math.ceil((Date.parse(fires_at) - now) / 1_000)) : 0;
+    return { timer_name, status: found.status, fires_at, remaining_seconds: remaining };
+  },
+});

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from "./calendar.ts";
+
+const GREENWICH = { longitude: 0, timezone: "UTC" };
+const at = (time: string) => Date.parse(time);
+
+describe("of a month, the archive can have", () => {
+  test.each([
+    ["none", 2013, 5, "2013-04-30"],
+    ["part", 2013, 5, "2013-05-01"],
+    ["part", 2013, 5, "2013-05-31"],
+    ["part", 2013, 5, "2013-06-05"],
+    ["whole", 2013, 5, "2013-06-06"],
+    ["none", 2014, 1, "2013-12-31"],
+    ["part", 2013, 12, "2014-01-05"],
+    ["whole", 2013, 12, "2014-01-06"],
+    ["part", 2012, 2, "2012-03-05"],
+    ["whole", 2012, 2, "2012-03-06"],
+    ["part", 2013, 2, "2013-03-05"],
+    ["whole", 2013, 2, "2013-03-06"],
+    ["whole", 1940, 1, "2013-03-06"],
+    ["none", 9999, 12, "2013-03-06"],
+  ])("%s of %i-%i on %s", (availability, year, month, day) => {
+    // At every hour of that day.
+    for (const time of ["00:00:00", "12:00:00", "23:59:59.999"]) {
+      expect(monthAvailability(year, month, GREENWICH, at(`${day}T${time}Z`))).toBe(availability);
+    }
+  });
+
+  test.each([
+    // The month begins in the east first.
+    ["part", "Pacific/Kiritimati", "2013-04-30T10:00:00Z"],
+    ["none", "Pacific/Kiritimati", "2013-04-30T09:59:59Z"],
+    ["part", "Pacific/Pago_Pago", "2013-05-01T11:00:00Z"],
+    ["none", "Pacific/Pago_Pago", "2013-05-01T10:59:59Z"],
+    ["whole", "Asia/Tokyo", "2013-06-05T15:00:00Z"],
+    ["part", "Asia/Tokyo", "2013-06-05T14:59:59Z"],
+  ])("%s of 2013-5 by the days of %s at %s", (availability, timezone, now) => {
+    expect(monthAvailability(2013, 5, { longitude: 0, timezone }, at(now))).toBe(availability);
+  });
+
+  test.each([
+    // Where only the coordinates are known, a month has begun when it may have, and is whole when it must be.
+    ["part", 180, "2013-04-30T10:00:00Z"],
+    ["part", -171.4, "2013-04-30T10:00:00Z"],
+    ["none", -122.3, "2013-04-30T23:59:59Z"],
+    ["part", -122.3, "2013-05-01T08:00:00Z"],
+    ["part", -122.3, "2013-06-06T07:00:00Z"],
+    ["whole", -122.3, "2013-06-06T12:10:00Z"],
+  ])("%s of 2013-5 at %i degrees east at %s", (availability, longitude, now) => {
+    expect(monthAvailability(2013, 5, { longitude }, at(now))).toBe(availability);
+  });
+
+  test.each([
+    [2012, 2, "2012-02-01", "2012-02-29"],
+    [2013, 2, "2013-02-01", "2013-02-28"],
+    [2013, 12, "2013-12-01", "2013-12-31"],
+    [1940, 1, "1940-01-01", "1940-01-31"],
+  ])("%i-%i from first to last day", (year, month, first, last) => {
+    expect(monthBounds(year, month)).toEqual({ first, last });
+  });
+});
+
+test("a day is a day of UTC, or of the place", () => {
+  const now = at("2013-05-01T23:59:59-08:00");
+  expect(isoDate(now)).toBe("2013-05-02");
+  expect(today({ longitude: 0, timezone: "America/Los_Angeles" }, now)).toEqual({
+    earliest: "2013-05-02",
+    latest: "2013-05-02",
+  });
+  expect(today({ longitude: 0, timezone: "Pacific/Honolulu" }, now).latest).toBe("2013-05-01");
+});
+
+describe("the zone's own name, which is the newest, of", () => {
+  test.each([
+    ["Asia/Kolkata", "Asia/Kolkata"],
+    ["Asia/Calcutta", "Asia/Kolkata"],
+    ["asia/calcutta", "Asia/Kolkata"],
+    ["Europe/Kiev", "Europe/Kyiv"],
+    ["america/new_york", "America/New_York"],
+    ["Etc/GMT+7", "Etc/GMT+7"],
+    ["Mars/Olympus", undefined],
+    ["+05:00", undefined],
+    ["", undefined],
+  ])("%j is %s", (zone, name) => {
+    expect(canonicalZone(zone)).toBe(name);
+  });
+});

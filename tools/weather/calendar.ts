@@ -1,0 +1,87 @@
+/** Months, days and time zones, by the place that is asked about. */
+import { DAY, HOUR } from "../../core/index.ts";
+
+/**
+ * How many days after a month's last day the archive is taken to have it whole: it runs about 5 days behind.
+ */
+const ARCHIVE_LAG_DAYS = 6;
+
+export interface Place {
+  /** Degrees east. */
+  longitude: number;
+  /** An IANA time zone name; absent means the one at the coordinates. */
+  timezone?: string | undefined;
+}
+
+/** The first and last day of a calendar month, `YYYY-MM-DD`. */
+export function monthBounds(year: number, month: number): { first: string; last: string } {
+  return { first: isoDate(Date.UTC(year, month - 1, 1)), last: isoDate(Date.UTC(year, month, 0)) };
+}
+
+/** How much of a month the archive can have at `now` (milliseconds since the epoch), by the days of the place. */
+export function monthAvailability(year: number, month: number, place: Place, now: number): "none" | "part" | "whole" {
+  const { earliest, latest } = today(place, now);
+  if (latest < monthBounds(year, month).first) return "none";
+  return isWhole(year, month, earliest) ? "whole" : "part";
+}
+
+/** Whether the archive has a month whole on a day of the place, `YYYY-MM-DD`. */
+export function isWhole(year: number, month: number, day: string): boolean {
+  return day >= isoDate(Date.parse(monthBounds(year, month).last) + ARCHIVE_LAG_DAYS * DAY);
+}
+
+/** The day at the place, `YYYY-MM-DD`: where only the coordinates are known, the days it can be. */
+export function today({ longitude, timezone }: Place, now: number): { earliest: string; latest: string } {
+  if (timezone !== undefined) {
+    const day = new Intl.DateTimeFormat("en-CA", { timeZone: timezone, dateStyle: "short" }).format(now);
+    return { earliest: day, latest: day };
+  }
+  // A zone is up to some hours off the sun's time; just east of the date line some islands count the days of the west.
+  const sun = longitude / 15;
+  const ahead = longitude < -140 ? 14 : Math.min(sun + 4, 14);
+  const behind = Math.max(sun - 4, -12);
+  return { earliest: isoDate(now + behind * HOUR), latest: isoDate(now + ahead * HOUR) };
+}
+
+/** The day of an instant in UTC, `YYYY-MM-DD`. */
+export function isoDate(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+/** The zone's own spelling under its newest name; undefined when there is no such zone. */
+export function canonicalZone(zone: string): string | undefined {
+  // An offset such as `+05:00` is none.
+  if (!/^[A-Za-z][\w+\-/]{0,63}$/.test(zone)) return undefined;
+  try {
+    const known = new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
+    return RENAMED[known] ?? known;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Zones that the IANA database has renamed, and that ICU goes on giving by their old names, from one version on by the
+ * new: a name must not depend on who resolved it.
+ */
+const RENAMED: Readonly<Record<string, string>> = {
+  "Africa/Asmera": "Africa/Asmara",
+  "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
+  "America/Catamarca": "America/Argentina/Catamarca",
+  "America/Coral_Harbour": "America/Atikokan",
+  "America/Cordoba": "America/Argentina/Cordoba",
+  "America/Godthab": "America/Nuuk",
+  "America/Indianapolis": "America/Indiana/Indianapolis",
+  "America/Jujuy": "America/Argentina/Jujuy",
+  "America/Louisville": "America/Kentucky/Louisville",
+  "America/Mendoza": "America/Argentina/Mendoza",
+  "Asia/Calcutta": "Asia/Kolkata",
+  "Asia/Katmandu": "Asia/Kathmandu",
+  "Asia/Rangoon": "Asia/Yangon",
+  "Asia/Saigon": "Asia/Ho_Chi_Minh",
+  "Atlantic/Faeroe": "Atlantic/Faroe",
+  "Europe/Kiev": "Europe/Kyiv",
+  "Pacific/Enderbury": "Pacific/Kanton",
+  "Pacific/Ponape": "Pacific/Pohnpei",
+  "Pacific/Truk": "Pacific/Chuuk",
+};

@@ -1,0 +1,29 @@
+/** What the weather tools bring for runs on one machine: an archive that needs no internet. */
+import type { LocalService } from "../../core/index.ts";
+
+const OPEN_METEO = "https://archive-api.open-meteo.com/v1/archive";
+/** How long the archive may take to be reached, in milliseconds. */
+const TIMEOUT = 3_000;
+
+export const sampleArchive: LocalService = {
+  name: "the sample archive",
+  option: {
+    name: "sample-weather",
+    description: "serve bundled weather (Seattle, 2012 to 2015) instead of asking Open-Meteo",
+  },
+  main: new URL("./sample-archive/main.ts", import.meta.url),
+  env: (origin) => ({ WEATHER_API_URL: `${origin}/v1/archive` }),
+  banner: "bundled weather: Seattle (47.6062, -122.3321), 2012 to 2015",
+  async check({ WEATHER_API_URL }) {
+    const url = WEATHER_API_URL || OPEN_METEO;
+    const isReached = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT) }).then(
+      () => true,
+      () => false,
+    );
+    if (isReached) return [];
+    return [
+      `${new URL(url).host} cannot be reached: gatherings will be retried and then fail. Timers work.`,
+      "To try gatherings without it, start with bundled weather: --sample-weather.",
+    ];
+  },
+};

@@ -1,0 +1,67 @@
+import { DAY, HOUR, implement, NonRetryableError, SECOND, type Step } from "../../core/index.ts";
+import { monthBounds } from "./calendar.ts";
+import { type DailyWeather, type Month, month } from "./month.ts";
+import { ArchiveEnv, archiveOf } from "./open-meteo.ts";
+
+/** How much later than the request itself, in seconds, the step is taken to have failed. */
+const TIME_TO_END = 5;
+
+/** Gathers a month of daily weather: one request, whose answer is kept. */
+export const gatherMonth = implement(
+  month,
+  async (ctx, asked) => {
+    const { UPSTREAM_CONCURRENCY: most, UPSTREAM_TIMEOUT_SECONDS: seconds } = ctx.env;
+    const weather = await ctx.step("request", (step) => request(step, asked), {
+      retry: { for: HOUR },
+      limit: { name: "weather archive", most },
+      timeout: (seconds + TIME_TO_END) * SECOND,
+    });
+    return asked.requested_on === undefined ? weather : partial(weather);
+  },
+  { env: ArchiveEnv },
+);
+
+async function request(step: Step<ArchiveEnv>, asked: Month): Promise<DailyWeather> {
+  const weather = await archiveOf(step.env).daily(period(asked), step);
+  refuseIncomplete(asked, weather);
+  return weather;
+}
+
+/** What to ask the archive for; of a month that is not over, the days up to the one it was asked for on. */
+function period({ latitude, longitude, year, month, timezone, requested_on }: Month) {
+  const { first, last } = monthBounds(year, month);
+  const end = requested_on !== undefined && requested_on < last ? requested_on : last;
+  return { latitude, longitude, start_date: first, end_date: end, timezone: timezone ?? "auto" };
+}
+
+/** How long after its end a month without its last days is taken to be late rather than to have a gap. */
+const LATE = 60 * DAY;
+
+/**
+ * A result is kept for ever, so a month that ended lately and whose last day is still empty must not become one. The
+ * archive fills it in days, long after the job's deadline, so waiting would be in vain: the job fails, and asking again
+ * later starts it anew. An old month without its last day has a gap that stays, and is a result like any other.
+ */
+function refuseIncomplete({ year, month, requested_on }: Month, weather: DailyWeather): void {
+  const { last } = monthBounds(year, month);
+  const complete = completeThrough(weather);
+  if (requested_on !== undefined || complete === last || Date.now() - Date.parse(last) > LATE) return;
+  throw new NonRetryableError(
+    `the archive does not have the whole month yet, only up to ${complete ?? "no day"}; ask again later`,
+  );
+}
+
+/** The last day that has any value. */
+function completeThrough({ daily }: DailyWeather): string | undefined {
+  const series = [daily.temperature_2m_max, daily.temperature_2m_min, daily.precipitation_sum];
+  return daily.time.findLast((_day, i) => series.some((values) => values[i] !== null));
+}
+
+function partial(weather: DailyWeather) {
+  return {
+    ...weather,
+    partial: true,
+    partial_reason: "the month was not over, or not yet whole in the archive, when it was asked for",
+    complete_through: completeThrough(weather) ?? null,
+  };
+}

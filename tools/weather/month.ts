@@ -1,0 +1,173 @@
+/** A month of daily weather at a place: `start_gathering` begins to gather it, `weather_data` waits for it as well. */
+import * as z from "zod";
+import { defineJob, HOUR, JobStatus, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
+import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from "./calendar.ts";
+
+/** The first year the archive covers. */
+export const FIRST_YEAR = 1940;
+
+/** The stored arguments. */
+const Month = z.object({
+  latitude: z.number().min(-90).max(90),
+  longitude: z.number().min(-180).max(180),
+  year: z.int().min(FIRST_YEAR).max(9999),
+  month: z.int().min(1).max(12),
+  /** An IANA time zone name; absent means the one at the coordinates. */
+  timezone: z.string().optional(),
+  /** The day it was asked for, present only when the archive cannot have the month whole yet. */
+  requested_on: z.iso.date().optional(),
+});
+export type Month = z.infer<typeof Month>;
+
+const values = z.array(z.number().nullable());
+
+/** What the archive answers; whatever else it holds is passed on. */
+export const DailyWeather = z.looseObject({
+  latitude: z.number(),
+  longitude: z.number(),
+  timezone: z.string(),
+  daily_units: z.record(z.string(), z.string()),
+  daily: z.looseObject({
+    time: z.array(z.string()),
+    temperature_2m_max: values,
+    temperature_2m_min: values,
+    precipitation_sum: values,
+  }),
+});
+export type DailyWeather = z.infer<typeof DailyWeather>;
+
+export const month = defineJob({
+  kind: "weather_data",
+  args: Month,
+  result: DailyWeather,
+  id: ({ year, month, ...where }) => `${placeId(where)}_${year}_${month}${zoneAndDay(where)}`,
+  deadline: HOUR,
+  shared: true,
+});
+
+/** The part of a name that says where: `53.50` and `53.5` are one number, and `-0` is `0`. */
+export function placeId({ latitude, longitude }: Pick<Month, "latitude" | "longitude">): string {
+  return `${latitude + 0}_${longitude + 0}`;
+}
+
+/** The part of a name that says by which days, and as of when. */
+export function zoneAndDay({ timezone, requested_on }: Pick<Month, "timezone" | "requested_on">): string {
+  return (timezone === undefined ? "" : `_${timezone}`) + (requested_on === undefined ? "" : `@${requested_on}`);
+}
+
+/** Four decimals are some ten metres: finer than the archive's grid, and what tells one place from another. */
+export const rounded = (degrees: number): number => Math.round(degrees * 10_000) / 10_000 + 0;
+
+/** Where, and by which days; for tools. */
+export const placeInput = {
+  latitude: z.number().min(-90).max(90),
+  longitude: z.number().min(-180).max(180),
+  timezone: z
+    .string()
+    .transform((zone, context) => {
+      if (/^\s*(auto)?\s*$/i.test(zone)) return undefined;
+      const known = canonicalZone(zone.trim());
+      if (known === undefined) context.addIssue("no such time zone is known");
+      return known;
+    })
+    .optional()
+    .describe("IANA zone such as America/Edmonton; left out: that of the place."),
+};
+
+const input = z.object({
+  latitude: placeInput.latitude,
+  longitude: placeInput.longitude,
+  // No calendar that is asked goes further; how far the archive does is said where it is asked for more.
+  year: z
+    .int()
+    .min(FIRST_YEAR)
+    .refine((year) => year <= 9999, "no calendar goes so far"),
+  month: z.int().min(1).max(12),
+  timezone: placeInput.timezone,
+});
+
+const annotations = { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true };
+
+export const startGathering = jobTool({
+  job: month,
+  name: "start_gathering",
+  title: "Start gathering weather",
+  description:
+    "Start gathering a month of historical daily weather (highest and lowest temperature, precipitation) at a place. " +
+    "Returns a job_name at once; collect the data with await_result. The same arguments are the same job; one that " +
+    "failed is started again.",
+  input,
+  annotations,
+  args: monthToGather,
+  output: z.object({
+    job_name: z.string().describe("The name to collect the result by, from any session."),
+    status: JobStatus.describe("running, or complete when this month was gathered before."),
+    note: z.string().optional().describe("What is special about this job, when anything is."),
+  }),
+  answer({ job_name, status, args, generation }) {
+    const notes = [];
+    if (generation > 1) {
+      const base = job_name.slice(0, job_name.lastIndexOf("~"));
+      notes.push(`Attempt ${generation}: an earlier attempt under ${base} ended without a result.`);
+    }
+    if (args.requested_on) {
+      notes.push(
+        `The archive cannot have this month whole yet, so the result will be partial, as of ${args.requested_on}.`,
+      );
+    }
+    return { job_name, status, ...(notes.length > 0 && { note: notes.join(" ") }) };
+  },
+});
+
+export const weatherData = jobTool({
+  job: month,
+  name: "weather_data",
+  title: "Weather of a month",
+  description:
+    "Start the job of start_gathering and wait a while for the data; a longer job answers with its job_name.",
+  input,
+  annotations,
+  args: monthToGather,
+});
+
+/** The stored arguments. @throws {ToolError} for a month that has not begun */
+export function monthToGather(asked: z.output<typeof input>, { now }: Pick<ToolContext, "now">): Month {
+  const place = { latitude: rounded(asked.latitude), longitude: rounded(asked.longitude), timezone: asked.timezone };
+  const { year, month } = asked;
+  const availability = monthAvailability(year, month, place, now);
+  if (availability === "none") {
+    const present = today(place, now).latest.slice(0, 7);
+    throw new ToolError(
+      `month: ${year}-${String(month).padStart(2, "0")} has not begun. Accepted: a month up to the present one, ${present}.`,
+    );
+  }
+  return monthArgs({
+    ...place,
+    year,
+    month,
+    requested_on: availability === "part" ? dayAsked(place, year, month, now) : undefined,
+  });
+}
+
+/** The day on which a month that is not whole is asked for; where it can be one of two, the earlier that lies in the month. */
+export function dayAsked(
+  place: { longitude: number; timezone?: string | undefined },
+  year: number,
+  month: number,
+  now: number,
+): string {
+  if (place.timezone !== undefined) return today(place, now).latest;
+  const { first } = monthBounds(year, month);
+  const day = isoDate(now);
+  if (day < first) return first;
+  return day;
+}
+
+/** Arguments without what is undefined: they are part of what is stored. */
+export function monthArgs({ timezone, requested_on, ...rest }: { [K in keyof Month]: Month[K] | undefined }): Month {
+  return {
+    ...rest,
+    ...(timezone !== undefined && { timezone }),
+    ...(requested_on !== undefined && { requested_on }),
+  } as Month;
+}

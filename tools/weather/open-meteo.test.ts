@@ -1,0 +1,163 @@
+import { describe, expect, test } from "vitest";
+import type { Step } from "../../core/index.ts";
+import { monthBounds } from "./calendar.ts";
+import { ArchiveEnv, archiveOf, type Period, parseRetryAfter } from "./open-meteo.ts";
+import type { Fault } from "./sample-archive/faults.ts";
+import { type SampleArchive, startSampleArchive } from "./sample-archive/server.ts";
+
+const SEATTLE = { latitude: 47.6, longitude: -122.3 };
+const JANUARY: Period = { ...SEATTLE, start_date: "2014-01-01", end_date: "2014-01-31", timezone: "auto" };
+
+/** The archive as a worker with these settings asks it. */
+function clientOf(url: string, { timeout = 1, concurrency = 1 } = {}) {
+  return archiveOf(
+    ArchiveEnv.parse({ WEATHER_API_URL: url, UPSTREAM_TIMEOUT_SECONDS: timeout, UPSTREAM_CONCURRENCY: concurrency }),
+  );
+}
+
+/** An attempt of a step, and the statuses of the requests that it counted. */
+function attemptOf({
+  attempt = 1,
+  deadline = Date.now() + 60_000,
+  idempotencyKey = "k",
+  signal = new AbortController().signal,
+} = {}): Step & { statuses: unknown[] } {
+  const statuses: unknown[] = [];
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const metrics = { count() {}, observe: (_name: string, _seconds: number, labels = {}) => statuses.push(labels) };
+  return { attempt, idempotencyKey, signal, deadline, owner: "", env: {}, log, metrics, progress() {}, statuses };
+}
+
+test.each([
+  ["WEATHER_API_URL", "archive"],
+  ["WEATHER_API_URL", "ftp://archive.example"],
+  ["UPSTREAM_CONCURRENCY", "many"],
+  ["UPSTREAM_TIMEOUT_SECONDS", "0"],
+])("%s=%s is refused, by name", (name, value) => {
+  expect(ArchiveEnv.safeParse({ [name]: value }).error?.issues).toMatchObject([{ path: [name] }]);
+});
+
+test("requests are bounded and in order, and one's turn is not part of its time-out", async () => {
+  await using archive = await startSampleArchive();
+  archive.control.inject({ fault: { kind: "slow", ms: 400 } });
+  const client = clientOf(archive.url, { timeout: 1.5, concurrency: 2 });
+  const periods = Array.from({ length: 12 }, (_, i) => {
+    const { first, last } = monthBounds(2014, i + 1);
+    return { ...SEATTLE, start_date: first, end_date: last, timezone: "auto" };
+  });
+  const answers = await Promise.all(periods.map((period) => client.daily(period, attemptOf())));
+  expect(answers.map(({ daily }) => daily.time[0])).toEqual(periods.map(({ start_date }) => start_date));
+  const { maxConcurrent, log } = archive.control.requests;
+  expect(maxConcurrent).toBe(2);
+  const order = log.map(({ query }) => new URLSearchParams(query).get("start_date") ?? "");
+  expect(order.map((day) => Math.floor((Number(day.slice(5, 7)) - 1) / 2))).toEqual([
+    0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5,
+  ]);
+});
+
+test("one configuration has one archive, so that all its requests are counted together", () => {
+  const env = ArchiveEnv.parse({});
+  expect(archiveOf(env)).toBe(archiveOf(env));
+  expect(archiveOf(env)).not.toBe(archiveOf(ArchiveEnv.parse({})));
+});
+
+test("a request whose turn comes after its job's deadline is not made", async () => {
+  await using archive = await startSampleArchive();
+  const late = attemptOf({ deadline: Date.now() + 500 });
+  await expect(clientOf(archive.url).daily(JANUARY, late)).rejects.toThrow("ran out");
+  expect(archive.control.requests.total).toBe(0);
+});
+
+test("a step that is given up takes back its request, under way or not", async () => {
+  await using archive = await startSampleArchive();
+  archive.control.inject({ fault: { kind: "hang" } });
+  const client = clientOf(archive.url, { timeout: 60 });
+  const leaving = new AbortController();
+  const requests = [1, 2].map(() => client.daily(JANUARY, attemptOf({ signal: leaving.signal })));
+  const settled = Promise.allSettled(requests);
+  while (archive.control.requests.total === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  leaving.abort();
+  expect((await settled).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(archive.control.requests.total).toBe(1);
+});
+
+test("parameters of the configured address are kept, and not shown in errors", async () => {
+  await using archive = await startSampleArchive();
+  archive.control.inject({ fault: { kind: "status", status: 500 }, times: 1 });
+  const client = clientOf(`${archive.url}?apikey=s3cret`);
+  const error = await client.daily(JANUARY, attemptOf()).catch((error: Error) => error);
+  expect(String(error)).not.toContain("s3cret");
+  expect(archive.control.requests.log[0]?.query).toMatch(/^apikey=s3cret&latitude=47.6&/);
+});
+
+describe("an answer", () => {
+  const ask = async (archive: SampleArchive, fault: Fault | undefined, step = attemptOf()) => {
+    archive.control.clear();
+    if (fault) archive.control.inject({ fault });
+    return clientOf(archive.url).daily(JANUARY, step);
+  };
+
+  test("is counted by its status", async () => {
+    await using archive = await startSampleArchive();
+    const step = attemptOf();
+    await ask(archive, undefined, step);
+    for (const fault of [
+      { kind: "status", status: 503 },
+      { kind: "status", status: 404 },
+      { kind: "refuse" },
+    ] as const) {
+      await ask(archive, fault, step).catch(() => {});
+    }
+    expect(step.statuses).toEqual([{ status: "2xx" }, { status: "5xx" }, { status: "4xx" }, { status: "none" }]);
+  });
+
+  test.each([
+    [408, {}, "Error"],
+    [429, {}, "Error"],
+    [500, {}, "Error"],
+    [503, { retry_after: "20" }, "RetryLater"],
+    [400, {}, "NonRetryableError"],
+    [404, {}, "NonRetryableError"],
+    [302, {}, "NonRetryableError"],
+  ])("of %i with %j is a %s, with its reason", async (status, more, name) => {
+    await using archive = await startSampleArchive();
+    const fault: Fault = { kind: "status", status, reason: "that is why", ...more };
+    await expect(ask(archive, fault)).rejects.toMatchObject({
+      name,
+      message: `Open-Meteo answered ${status}: that is why`,
+      ...("retry_after" in more && { after: 20_000 }),
+    });
+  });
+
+  test("that is unusable is final the fourth time, however often the archive was away in between", async () => {
+    await using archive = await startSampleArchive();
+    const client = clientOf(archive.url);
+    const attempts: Fault["kind"][] = ["rubbish", "status", "status", "rubbish", "status", "rubbish", "rubbish"];
+    const errors: unknown[] = [];
+    for (const [i, kind] of attempts.entries()) {
+      archive.control.clear();
+      archive.control.inject({ fault: kind === "status" ? { kind, status: 503 } : { kind: "rubbish", body: "html" } });
+      errors.push(await client.daily(JANUARY, attemptOf({ attempt: i + 1 })).catch((error: unknown) => error));
+      // Another step's answers are its own.
+      await client.daily(JANUARY, attemptOf({ idempotencyKey: `other ${i}` })).catch(() => {});
+    }
+    expect(errors.map((error) => (error as Error).name)).toEqual([...Array(6).fill("Error"), "NonRetryableError"]);
+    expect((errors.at(-1) as Error).message).toBe("gave up after 7 attempts: Open-Meteo's answer is not JSON");
+  });
+});
+
+describe("Retry-After", () => {
+  const now = Date.parse("2026-01-01T00:00:00Z");
+  test.each([
+    ["120", 120_000],
+    ["0", 0],
+    [" 7 ", 7_000],
+    ["Thu, 01 Jan 2026 00:00:30 GMT", 30_000],
+    ["Wed, 31 Dec 2025 23:00:00 GMT", 0],
+    ["soon", undefined],
+    ["", undefined],
+    [null, undefined],
+  ])("%j is %s ms", (header, expected) => {
+    expect(parseRetryAfter(header, now)).toBe(expected);
+  });
+});

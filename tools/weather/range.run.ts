@@ -1,0 +1,50 @@
+import { type Context, implement, JobFailed, NonRetryableError } from "../../core/index.ts";
+import { type DailyWeather, type Month, month } from "./month.ts";
+import { CONFIRM, CONFIRM_ABOVE, monthsOf, type Range, range } from "./range.ts";
+
+/** Gathers each month of a range by the job of that month: one that was gathered before is there at once. */
+export const gatherRange = implement(range, async (ctx, asked) => {
+  const months = monthsOf(asked);
+  const total = months.length;
+  if (total > CONFIRM_ABOVE && !asked.confirmed && !(await confirms(ctx, asked, total))) {
+    // Not a result: that would be kept, and somebody who changes their mind could not have this range gathered.
+    throw new NonRetryableError(`declined: none of the ${total} requests was made`);
+  }
+  let done = 0;
+  const gathered = await ctx.all(
+    months,
+    async (ctx, one) => {
+      const outcome = await gather(ctx, one);
+      done += 1;
+      ctx.progress(done, total, `${done} of ${total} months`);
+      return outcome;
+    },
+    { name: "months", key: ({ year, month }) => `${year}-${String(month).padStart(2, "0")}` },
+  );
+  const missing = gathered.filter((one) => "error" in one);
+  if (missing.length === total) throw new NonRetryableError(`no month was gathered: ${missing[0]?.error}`);
+  return { months: gathered, ...(missing.length > 0 && { missing: missing.length }) };
+});
+
+async function gather(ctx: Context, one: Month) {
+  const job_name = await ctx.start(month, one);
+  const which = { year: one.year, month: one.month, job_name };
+  try {
+    return { ...which, weather: await ctx.await<DailyWeather>(job_name) };
+  } catch (error) {
+    if (!(error instanceof JobFailed)) throw error;
+    return { ...which, error: error.message };
+  }
+}
+
+async function confirms(ctx: Context, { from, to }: Range, total: number): Promise<boolean> {
+  const answer = await ctx.ask(CONFIRM, {
+    message: `Gathering ${from} to ${to} takes ${total} requests to the weather archive. Go on?`,
+    requestedSchema: {
+      type: "object",
+      properties: { confirm: { type: "boolean", title: "Go on", description: `Make the ${total} requests` } },
+      required: ["confirm"],
+    },
+  });
+  return answer.action === "accept" && answer.content.confirm === true;
+}

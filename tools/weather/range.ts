@@ -1,0 +1,181 @@
+/** A span of months of daily weather at a place, made of the jobs of its months. */
+import * as z from "zod";
+import { type Answer, DAY, defineJob, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
+import { isWhole, monthAvailability, today } from "./calendar.ts";
+import {
+  DailyWeather,
+  dayAsked,
+  FIRST_YEAR,
+  type Month,
+  monthArgs,
+  placeId,
+  placeInput,
+  rounded,
+  zoneAndDay,
+} from "./month.ts";
+
+/** The most months one range takes. */
+export const MAX_MONTHS = 240;
+
+/** A range of more months than this is confirmed by its caller before it is gathered. */
+export const CONFIRM_ABOVE = 24;
+
+/** The name of the question by which a range is confirmed. */
+export const CONFIRM = "confirm";
+
+const YearMonth = z.string().regex(/^\d{4}-(0[1-9]|1[0-2])$/);
+
+/** The stored arguments; both ends are included. */
+const Range = z.object({
+  latitude: z.number(),
+  longitude: z.number(),
+  /** `YYYY-MM`. */
+  from: YearMonth,
+  to: YearMonth,
+  timezone: z.string().optional(),
+  /** The day it was asked for, present only when the archive cannot have its last months whole yet. */
+  requested_on: z.iso.date().optional(),
+  /** The earliest day that it can have been at the place then; absent in ranges from before it was kept. Not part of the name. */
+  earliest: z.iso.date().optional(),
+  /** Whether the caller has confirmed a long range beforehand; not part of the name. */
+  confirmed: z.boolean(),
+});
+export type Range = z.infer<typeof Range>;
+
+const Gathered = z.object({
+  months: z.array(
+    z.looseObject({
+      year: z.number(),
+      month: z.number(),
+      job_name: z.string(),
+      weather: DailyWeather.optional(),
+      error: z.string().optional(),
+    }),
+  ),
+  missing: z.number().optional().describe("How many months could not be had; asking again tries them again."),
+});
+
+export const range = defineJob({
+  kind: "weather_range",
+  args: Range,
+  result: Gathered,
+  id: ({ from, to, ...where }) => `${placeId(where)}_${from}_${to}${zoneAndDay(where)}`,
+  // Time for a person to answer; the months have deadlines of their own.
+  deadline: 14 * DAY,
+  // A caller's limit is for what is asked of the archive.
+  counts: ({ from, to }) => monthIndex(to) - monthIndex(from) + 1,
+  // What is missing is tried again when the range is asked for again; whole, it is one for ever.
+  freshFor: ({ missing = 0 }) => (missing > 0 ? 0 : undefined),
+});
+
+/** The months of a range, in order, each as the job of that month alone has it. */
+export function monthsOf(asked: Range): Month[] {
+  const { from, to, requested_on, earliest = requested_on, latitude, longitude, timezone } = asked;
+  const first = monthIndex(from);
+  return Array.from({ length: monthIndex(to) - first + 1 }, (_, i) => {
+    const [year, month] = [Math.floor((first + i) / 12), ((first + i) % 12) + 1];
+    const isPart = earliest !== undefined && !isWhole(year, month, earliest);
+    return monthArgs({ latitude, longitude, year, month, timezone, requested_on: isPart ? requested_on : undefined });
+  });
+}
+
+/** Months since the year 0. */
+function monthIndex(yearMonth: string): number {
+  return Number(yearMonth.slice(0, 4)) * 12 + Number(yearMonth.slice(5)) - 1;
+}
+
+/** As clients are told it: its form is in the description, for a pattern is what some of them cannot read. */
+const yearMonth = z
+  .string()
+  .refine((month) => YearMonth.safeParse(month).success, { message: "it is no month", abort: true })
+  .refine((month) => month >= `${FIRST_YEAR}`, `the archive begins in ${FIRST_YEAR}`);
+
+const input = z.object({
+  latitude: placeInput.latitude,
+  longitude: placeInput.longitude,
+  from: yearMonth.describe("First month, YYYY-MM, from 1940-01."),
+  to: yearMonth.describe("Last month, YYYY-MM."),
+  timezone: placeInput.timezone,
+  confirm: z
+    .boolean()
+    .optional()
+    .describe(`true when the user agreed to more than ${CONFIRM_ABOVE} months; never set it unasked.`),
+});
+
+export const weatherRange = jobTool({
+  job: range,
+  name: "weather_range",
+  title: "Weather of a span of months",
+  description:
+    "Gather daily weather for a span of months, one request a month not gathered before. The user has to agree to more " +
+    `than ${CONFIRM_ABOVE} months. A long job answers with its job_name.`,
+  input,
+  consent: ["confirm"],
+  annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  args: rangeToGather,
+  async onStarted({ job_name, status, args }, { confirm }, context) {
+    if (confirm && status === "running" && !args.confirmed) await confirmOpen(job_name, context);
+  },
+});
+
+/** The stored arguments. @throws {ToolError} for what cannot be gathered, or was not confirmed */
+async function rangeToGather(asked: z.output<typeof input>, context: ToolContext): Promise<Range> {
+  const { now, asks, mayConfirm, jobs } = context;
+  const { from, to, timezone, confirm = false } = asked;
+  const place = { latitude: rounded(asked.latitude), longitude: rounded(asked.longitude), timezone };
+  const months = monthIndex(to) - monthIndex(from) + 1;
+  if (months < 1) throw new ToolError(`to: ${to} is before ${from}. Accepted: a month not before \`from\`.`);
+  if (months > MAX_MONTHS) {
+    throw new ToolError(`to: ${from} to ${to} are ${months} months. Accepted: up to ${MAX_MONTHS} months at a time.`);
+  }
+  const [year, month] = [Number(to.slice(0, 4)), Number(to.slice(5))];
+  const last = monthAvailability(year, month, place, now);
+  if (last === "none") {
+    const present = today(place, now).latest.slice(0, 7);
+    throw new ToolError(`to: ${to} has not begun. Accepted: a month up to the present one, ${present}.`);
+  }
+  const { timezone: zone, ...where } = place;
+  const args: Range = {
+    ...where,
+    from,
+    to,
+    ...(zone !== undefined && { timezone: zone }),
+    ...(last === "part" && {
+      requested_on: dayAsked(place, year, month, now),
+      earliest: today(place, now).earliest,
+    }),
+    confirmed: confirm,
+  };
+  if (months > CONFIRM_ABOVE && !confirm && !asks && !(await isThere(args, jobs))) {
+    const how = mayConfirm
+      ? "Ask the user, then call again with confirm: true."
+      : `They agree in a client that shows questions; here, ask for up to ${CONFIRM_ABOVE} months at a time.`;
+    throw new ToolError(`${await range.name(args)} takes ${months} requests, to which the user has to agree. ${how}`);
+  }
+  return args;
+}
+
+/** Whether there is nothing to agree to any more: the range is gathered, or somebody is asked already. */
+async function isThere(args: Range, jobs: ToolContext["jobs"]): Promise<boolean> {
+  const found = await jobs.find(range, args);
+  return found?.status === "running" || (found?.status === "complete" && (found.result?.missing ?? 0) === 0);
+}
+
+/** How long a job that has just been started may take to ask, in milliseconds. */
+const TIME_TO_ASK = 5_000;
+
+/**
+ * A job that was started unconfirmed waits for an answer; a confirmed call of the same job gives it.
+ *
+ * @throws {ToolError} when the job has not come as far as asking
+ */
+async function confirmOpen(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
+  const yes: Answer = { action: "accept", content: { confirm: true } };
+  for (const start = Date.now(); Date.now() - start < TIME_TO_ASK && !signal.aborted; ) {
+    if ((await jobs.answer(jobName, CONFIRM, yes)) !== "not_asked") return;
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+  throw new ToolError(
+    `${jobName} was started without being confirmed, and has not asked for it yet. Repeat the same call.`,
+  );
+}
