@@ -1,6 +1,7 @@
 import * as z from "zod";
-import { AuthConfig } from "./auth/config.ts";
-import { LogLevel } from "./log.ts";
+import { AuthConfig, TrustedUrl } from "./auth/config.ts";
+import { LogLevel } from "./http/log.ts";
+import type { ListenerNamespace } from "./listener/feed.ts";
 
 /** Comma-separated. */
 const list = z.string().transform((text) =>
@@ -31,14 +32,32 @@ const Env = z.object({
   TASK_KEY: z.string().min(32).optional(),
   /** Host names a request may be addressed to and come from; unset means any. Set on localhost. */
   ALLOWED_HOSTS: list.optional(),
+  /** The URL at which clients reach the deployment, without a path: what tokens are for is derived from it. */
+  PUBLIC_URL: TrustedUrl.refine((url) => URL.parse(url)?.pathname === "/", "set it to a URL without a path").optional(),
+  /** Callers who are let in no more: names of static tokens, subjects of OAuth tokens, or as the log names them. */
+  BLOCKED_CALLERS: list.optional(),
   /** Origins whose pages may call the server from a browser, `*` for all; unset means none. */
   CORS_ORIGINS: list.optional(),
-  /** Requests a caller may make in a minute; 0 for any number. Where `RATE_LIMITER` is bound, that decides. */
+  /**
+   * What a caller may ask for in a minute, a request counting for each job that it touches; 0 for any number. Where
+   * `RATE_LIMITER` is bound, that decides.
+   */
   RATE_LIMIT: z.coerce.number().int().min(0).exactOptional(),
   /** Cloudflare's rate-limiting binding. */
   RATE_LIMITER: z.custom<RateLimiterBinding>((value) => typeof value === "object").optional(),
+  /** The Durable Objects that tell of settlements; without them waits look with pauses. */
+  LISTENER: z.custom<ListenerNamespace>((value) => typeof value === "object").optional(),
   /** Jobs of each length (up to an hour, a day, 30 days, a year) a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),
+  /**
+   * For how many seconds a call waits for its job where the caller asked for no progress, before it is answered with the
+   * job's name. Clients give up after 5 seconds and more, and none says after how many.
+   */
+  WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
+  /** `off` takes the arguments away by which a model says that the user agreed to something. */
+  CONFIRM_ARGUMENTS: z.enum(["on", "off"]).default("on"),
+  /** Streams a caller may have open at once, of one isolate's; 0 for any number. */
+  MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
 });
 
@@ -46,29 +65,41 @@ export interface RateLimiterBinding {
   limit(options: { key: string }): Promise<{ success: boolean }>;
 }
 
-/** Where callers are authenticated there are limits, unless others are set; where they are not, there is no telling them apart. */
-const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000 };
-const NO_LIMITS = { RATE_LIMIT: 0, MAX_JOBS: 0 };
+/** Unless others are set. Where callers are not authenticated all are one, who is not to be kept from working. */
+const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 };
+const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000 };
 
 /** The bindings are missing or malformed: nothing can be served. */
 export class ConfigError extends Error {
   override name = "ConfigError";
 }
 
-export type Config = z.infer<typeof Env> & typeof NO_LIMITS & { auth: AuthConfig };
+export type Config = z.infer<typeof Env> & typeof DEFAULT_LIMITS & { auth: AuthConfig };
+
+const AUDIENCE =
+  "set it to this deployment's URL (https://...), which tokens are for; or set OAUTH_AUDIENCE or ALLOWED_HOSTS";
 
 /**
- * Reads the bindings.
+ * Reads the bindings; an empty one counts as not set.
  *
  * @throws {ConfigError} naming each variable that is missing or malformed, but not its value
  */
 export function readConfig(env: unknown): Config {
-  const [general, auth] = [Env.safeParse(env), AuthConfig.safeParse(env)];
-  if (general.success && auth.success) {
-    const limits = auth.data.AUTH_MODE === "none" ? NO_LIMITS : DEFAULT_LIMITS;
-    return { ...limits, ...general.data, auth: auth.data };
-  }
+  const given = Object.fromEntries(
+    Object.entries(env as Record<string, unknown>).filter(
+      ([, value]) => typeof value !== "string" || value.trim() !== "",
+    ),
+  );
+  const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];
   const issues = [auth, general].flatMap(({ error }) => error?.issues ?? []);
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  if (general.success && auth.success) {
+    const { PUBLIC_URL, ALLOWED_HOSTS } = general.data;
+    const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
+    const isPlaced = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
+    if (isPlaced) return { ...limits, ...general.data, auth: auth.data };
+    // Never the name that a request gives: whoever sends it chooses it.
+    problems.push(`PUBLIC_URL: ${AUDIENCE}`);
+  }
   throw new ConfigError(`This deployment is misconfigured. ${problems.join("; ")}.`);
 }

@@ -1,6 +1,8 @@
-/** The edge: a Cloudflare Worker that answers MCP requests and keeps no state. */
-import { createApp } from "./app.ts";
-import { JOBS } from "./jobs/index.ts";
-import { TOOLS } from "./tools/index.ts";
+/** The edge of this deployment. */
+import { tools } from "../tools/index.ts";
+import { createEdge } from "./edge.ts";
 
-export default createApp({ jobs: JOBS, tools: TOOLS });
+export { Listener } from "./edge.ts";
+
+// The version is package.json's, which a test holds it to: imported, all of that file would be in the bundle.
+export default createEdge({ name: "durable-mcp-edge", title: "Durable MCP tools", version: "0.1.0", tools });

@@ -1,49 +1,107 @@
-/** Who may use the server, and as whom. */
-import { ANYONE, type Caller } from "../caller.ts";
-import { describeError, type Log } from "../log.ts";
-import type { OAuthProtectedResourceMetadata } from "../protocol.ts";
+/** Who may use the server, as whom, and for what. */
+import { ANYONE, type Caller } from "../../core/jobs/caller.ts";
+import type { OAuthProtectedResourceMetadata } from "../../core/tools/protocol.ts";
+import { describeError, type Log } from "../http/log.ts";
+import type { Access } from "../http/request.ts";
 import { BearerVerifier } from "./bearer.ts";
-import type { AuthConfig, OAuthConfig } from "./config.ts";
-import { KeysUnavailable, OAuthVerifier } from "./oauth.ts";
+import { type AuthConfig, isLoopback, type OAuthConfig } from "./config.ts";
+import { KeysUnavailable } from "./keys.ts";
+import { OAuthVerifier } from "./oauth.ts";
 import type { Demands } from "./refusal.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
+export interface Authenticated {
+  caller: Caller;
+  /** Those of the token. */
+  scopes: readonly string[];
+  /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */
+  expires?: number;
+}
+
 export interface Auth {
-  /** The caller who made a request, or the answer that refuses it. */
-  authenticate(request: Request): Promise<Caller | Response>;
+  /** Whether a request carries what may be a token. */
+  presentsToken(request: Request): boolean;
+  /** The caller who made a request, with what its token says, or the answer that refuses it. */
+  authenticate(request: Request): Promise<Authenticated | Response>;
+  /** The answer that refuses a request whose token does not allow what it does, or undefined. */
+  authorize(request: Request, scopes: readonly string[], access: ReadonlySet<Access>): Promise<Response | undefined>;
   /** Where clients get tokens (RFC 9728), for the server that `request` reached; undefined where there is nothing to say. */
   metadata(request: Request): Promise<OAuthProtectedResourceMetadata | undefined>;
 }
 
-export function createAuth(config: AuthConfig, log: Log): Auth {
+/** Where the deployment is reached, as its operator says. */
+export interface Place {
+  /** Its origin. */
+  PUBLIC_URL?: string | undefined;
+  /** The names that a request may be addressed to. */
+  ALLOWED_HOSTS?: readonly string[] | undefined;
+  /** Labels and subjects of callers who are let in no more. */
+  BLOCKED_CALLERS?: readonly string[] | undefined;
+}
+
+export function createAuth(config: AuthConfig, place: Place, log: Log): Auth {
   switch (config.AUTH_MODE) {
     case "none":
-      return { authenticate: async () => ANYONE, metadata: async () => undefined };
+      return {
+        presentsToken: () => false,
+        authenticate: async () => ({ caller: ANYONE, scopes: [] }),
+        authorize: async () => undefined,
+        metadata: async () => undefined,
+      };
     case "bearer": {
       const verifier = new BearerVerifier(config.BEARER_TOKENS);
       return {
-        authenticate: (request) => authenticate(request, (token) => verifier.verify(token), {}, log),
+        presentsToken,
+        authenticate: (request) => authenticate(request, (token) => verifier.verify(token), {}, place, log),
+        authorize: async () => undefined,
         metadata: async () => undefined,
       };
     }
     case "oauth":
-      return createResourceServer(config, log);
+      return createResourceServer(config, place, log);
   }
 }
 
 /** A resource server as the MCP authorization specification has it. */
-function createResourceServer(config: OAuthConfig, log: Log): Auth {
+function createResourceServer(config: OAuthConfig, place: Place, log: Log): Auth {
   const verifier = new OAuthVerifier(config);
-  const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: requiredScopes } = config;
+  const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: always } = config;
+  const forAccess: Record<Access, string | undefined> = {
+    read: config.OAUTH_READ_SCOPE,
+    write: config.OAUTH_WRITE_SCOPE,
+  };
+  // What a client asks for at first: enough to look around. To start a job it is told what more that takes.
+  const first = [...new Set([...always, ...(forAccess.read === undefined ? [] : [forAccess.read])])];
   return {
+    presentsToken,
     authenticate(request) {
-      const resource = resourceOf(request);
-      const verify = (token: string) => verifier.verify(token, OAUTH_AUDIENCE ?? resource.href);
-      return authenticate(request, verify, { requiredScopes, resource }, log);
+      const resource = resourceOf(request, place);
+      const verify = async (token: string) => {
+        const verified = await verifier.verify(token, OAUTH_AUDIENCE ?? resource.href);
+        if (always.every((scope) => verified.scopes.includes(scope))) return verified;
+        throw new TokenRefused("A scope is missing", "insufficient_scope");
+      };
+      return authenticate(request, verify, { scopes: first, resource }, place, log);
+    },
+    async authorize(request, scopes, access) {
+      const needed = [...access].flatMap((kind) => forAccess[kind] ?? []);
+      const missing = needed.filter((scope) => !scopes.includes(scope));
+      if (missing.length === 0) return undefined;
+      const { refuse } = await import("./refusal.ts");
+      // The next token is to be good for what this one is, too.
+      const wanted = [
+        ...first,
+        ...Object.values(forAccess).filter((scope) => scope !== undefined && scopes.includes(scope)),
+      ];
+      const demands = {
+        scopes: [...new Set([...wanted, ...missing])] as string[],
+        resource: resourceOf(request, place),
+      };
+      return refuse(new TokenRefused(`This takes the scope ${missing.join(" and ")}`, "insufficient_scope"), demands);
     },
     async metadata(request) {
       const { metadataOf } = await import("./refusal.ts");
-      return metadataOf(resourceOf(request), issuer, requiredScopes);
+      return metadataOf(resourceOf(request, place), issuer, first);
     },
   };
 }
@@ -53,13 +111,13 @@ async function authenticate(
   request: Request,
   verify: (token: string) => Promise<Verified>,
   demands: Demands,
+  { BLOCKED_CALLERS: blocked = [] }: Place,
   log: Log,
-): Promise<Caller | Response> {
-  const { requiredScopes = [] } = demands;
+): Promise<Authenticated | Response> {
   try {
-    const { caller, scopes } = await verify(tokenIn(request));
-    if (requiredScopes.every((scope) => scopes.includes(scope))) return caller;
-    throw new TokenRefused("Insufficient scope", "insufficient_scope");
+    const { caller, subject, scopes, expires } = await verify(tokenIn(request));
+    if (blocked.includes(caller.label) || blocked.includes(subject)) return BLOCKED();
+    return { caller, scopes, ...(expires !== undefined && { expires }) };
   } catch (error) {
     const { refuse, unavailable } = await import("./refusal.ts");
     if (error instanceof TokenRefused) return refuse(error, demands);
@@ -69,13 +127,35 @@ async function authenticate(
   }
 }
 
+/** Its token is good, and another would be no better: no challenge goes with this. */
+const BLOCKED = () =>
+  Response.json({ error: "access_denied", error_description: "This caller is blocked." }, { status: 403 });
+
+const presentsToken = ({ headers }: Request) => headers.has("authorization");
+
+/** A token's characters, by RFC 6750. */
+const TOKEN = /^Bearer +([\w\-.~+/]+=*) *$/i;
+
 /** @throws {TokenRefused} when there is none */
 function tokenIn({ headers }: Request): string {
   const header = headers.get("authorization");
-  if (!header) throw new TokenRefused("Missing Authorization header");
-  const token = /^Bearer +(\S+)$/i.exec(header)?.[1];
-  if (token === undefined) throw new TokenRefused("Invalid Authorization header format, expected 'Bearer TOKEN'");
+  if (header === null || !/^Bearer( |$)/i.test(header)) {
+    throw new TokenRefused("A token is needed: Authorization: Bearer TOKEN", "missing");
+  }
+  const token = TOKEN.exec(header)?.[1];
+  if (token === undefined) throw new TokenRefused("Authorization must be 'Bearer TOKEN'", "invalid_request");
   return token;
 }
 
-const resourceOf = (request: Request): URL => new URL("/mcp", request.url);
+/**
+ * The URL of `/mcp`, which tokens are for. It is what the operator configured, never what a request says alone: else a
+ * token for another server of the same issuer would be taken when it comes with that server's name. Without either a
+ * name or a URL that is configured the audience is, and what this says is for the client that asks only.
+ */
+function resourceOf(request: Request, { PUBLIC_URL, ALLOWED_HOSTS }: Place): URL {
+  if (PUBLIC_URL !== undefined) return new URL("/mcp", PUBLIC_URL);
+  const reached = new URL("/mcp", request.url);
+  if (ALLOWED_HOSTS === undefined || isLoopback(reached)) return reached;
+  // The name is one of the allowed: it was checked before.
+  return new URL("/mcp", `https://${reached.hostname}`);
+}

@@ -1,14 +1,14 @@
 /** Tokens that the operator hands out. Only their hashes are known here. */
-import { callerOf } from "../caller.ts";
-import { isSame } from "../secret.ts";
+import { callerOf } from "../../core/jobs/caller.ts";
 import type { Token } from "./config.ts";
+import { isSame } from "./secret.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
 export class BearerVerifier {
-  readonly #tokens: readonly { hash: Uint8Array<ArrayBuffer>; verified: Promise<Verified> }[];
+  readonly #tokens: readonly { name: string; hash: Uint8Array<ArrayBuffer> }[];
 
   constructor(tokens: readonly Token[]) {
-    this.#tokens = tokens.map(({ name, sha256 }) => ({ hash: fromHex(sha256), verified: verified(name) }));
+    this.#tokens = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
   }
 
   /** @throws {TokenRefused} when it is none of the tokens */
@@ -17,12 +17,8 @@ export class BearerVerifier {
     // Every one is compared: how long it takes tells nothing of which it was.
     const [match] = this.#tokens.filter((known) => isSame(known.hash, hash));
     if (!match) throw new TokenRefused("The token is not known");
-    return match.verified;
+    return { caller: await callerOf(match.name, match.name), subject: match.name, scopes: [] };
   }
-}
-
-async function verified(name: string): Promise<Verified> {
-  return { caller: await callerOf(name, name), scopes: [] };
 }
 
 function fromHex(text: string): Uint8Array<ArrayBuffer> {

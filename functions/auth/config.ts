@@ -1,13 +1,22 @@
 /** The bindings that say how callers authenticate. */
 import * as z from "zod";
 
-/** A URL whose answers can be trusted: HTTPS, or a server on this machine. */
-export const TrustedUrl = z
-  .url({ error: "set it to a URL" })
-  .refine(
-    (url) => /^https:/i.test(url) || /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])([:/]|$)/i.test(url),
-    "it must begin with https:",
-  );
+/** The names of this machine in URLs, on which no certificate is needed. */
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+/** Whether a URL is one of a server on this machine. */
+export function isLoopback(url: URL): boolean {
+  return LOOPBACK.includes(url.hostname);
+}
+
+/** A URL whose answers can be trusted: HTTPS, or a server on this machine; with nobody's name or password in it. */
+export const TrustedUrl = z.url({ error: "set it to a URL" }).superRefine((text, context) => {
+  const url = URL.parse(text);
+  if (!url) return context.addIssue("set it to a URL");
+  if (url.username !== "" || url.password !== "") context.addIssue("it must not hold a user name or password");
+  const isTrusted = url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url));
+  if (!isTrusted) context.addIssue("it must begin with https:");
+});
 
 /** What the secret holds of a token: a name, which is the caller and may have several, and the SHA-256 of the token. */
 const Token = z.object({
@@ -34,6 +43,9 @@ const Tokens = z
 /** Separated by spaces. */
 const scopes = z.string().transform((text) => text.split(/\s+/).filter((scope) => scope !== ""));
 
+/** One scope, as RFC 6749 has it. */
+const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, "set it to one scope");
+
 export const AuthConfig = z.discriminatedUnion(
   "AUTH_MODE",
   [
@@ -44,10 +56,15 @@ export const AuthConfig = z.discriminatedUnion(
       OAUTH_ISSUER: TrustedUrl,
       /** Where its keys are; found through its metadata when not set. */
       OAUTH_JWKS_URL: TrustedUrl.optional(),
-      /** What its tokens for this server name in `aud`; the URL of `/mcp` when not set. */
+      /** What its tokens for this server name in `aud`; the configured URL of `/mcp` when not set. */
       OAUTH_AUDIENCE: z.string().min(1).optional(),
-      /** The scopes a token needs. */
+      /** The scopes that a token needs, whatever it is used for. */
       OAUTH_SCOPES: scopes.default(["mcp"]),
+      /** The scope that a token needs besides to look at jobs, and to start, answer and stop them; none when not set. */
+      OAUTH_READ_SCOPE: scope.optional(),
+      OAUTH_WRITE_SCOPE: scope.optional(),
+      /** Which tokens are taken: any JWT for an access token, or RFC 9068's only. */
+      OAUTH_TOKENS: z.enum(["jwt", "rfc9068"]).default("jwt"),
     }),
     z.object({
       /** Tokens that the operator hands out. */

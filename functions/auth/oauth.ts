@@ -1,8 +1,16 @@
 /** Access tokens of an OAuth 2.1 authorization server: JWTs, verified by the server's published keys. */
-import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
-import { allowInsecureRequests, discoveryRequest, processDiscoveryResponse } from "oauth4webapi";
-import { callerOf } from "../caller.ts";
-import { type OAuthConfig, TrustedUrl } from "./config.ts";
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from "jose";
+import { callerOf } from "../../core/jobs/caller.ts";
+import type { OAuthConfig } from "./config.ts";
+import { type Keys, PublishedKeys } from "./keys.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
 /** Those with a public key: a token cannot be made by whoever can verify it. */
@@ -11,75 +19,96 @@ const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 /** How far this clock and the authorization server's may be apart, in seconds. */
 const CLOCK_TOLERANCE = 5;
 
-/** How long after they were fetched the keys are not fetched again, whatever key a token names, in milliseconds. */
-const COOLDOWN = 5_000;
+/**
+ * What an access token says it is: RFC 9068's type, or `JWT`, which issuers in wide use send, or nothing. A token for
+ * another purpose, such as a logout token, says so.
+ */
+const TYPES = ["at+jwt", "jwt"];
 
-/** How long a request to the authorization server may take, in milliseconds. */
-const TIMEOUT = 5_000;
-
-/** Whether a token is genuine cannot be told at present. */
-export class KeysUnavailable extends Error {
-  override name = "KeysUnavailable";
-}
-
-/** Failures to get the keys; every other error of the library is about the token. */
-const KEY_ERRORS = new Set(["ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JWK_INVALID", "ERR_JOSE_GENERIC"]);
+/** The claims that RFC 9068 requires, besides those that are always required. */
+const RFC_9068_CLAIMS = ["client_id", "iat", "jti"];
 
 export class OAuthVerifier {
   readonly #config: OAuthConfig;
-  #keys: JWTVerifyGetKey | undefined;
+  readonly #keys: PublishedKeys;
 
   constructor(config: OAuthConfig) {
     this.#config = config;
+    this.#keys = new PublishedKeys(config.OAUTH_ISSUER, config.OAUTH_JWKS_URL);
   }
 
   /**
-   * Verifies a token for `audience`.
+   * Verifies a token for one of `audiences`.
    *
    * @throws {TokenRefused} when the token is not acceptable
    * @throws {KeysUnavailable}
    */
   async verify(token: string, audience: string): Promise<Verified> {
-    const { sub = "", ...claims } = await this.#claims(token, audience);
-    const caller = await callerOf(JSON.stringify([this.#config.OAUTH_ISSUER, sub]));
-    return { caller, scopes: scopesOf(claims) };
+    const strict = this.#config.OAUTH_TOKENS === "rfc9068";
+    const options: JWTVerifyOptions = {
+      issuer: this.#config.OAUTH_ISSUER,
+      audience,
+      algorithms: ALGORITHMS,
+      requiredClaims: ["exp", "sub", ...(strict ? RFC_9068_CLAIMS : [])],
+      clockTolerance: CLOCK_TOLERANCE,
+      ...(strict && { typ: "at+jwt" }),
+    };
+    this.#glance(token);
+    const keys = await this.#keys.get();
+    const { sub, ...claims } = await this.#claims(token, options, keys);
+    if (typeof sub !== "string" || sub === "") throw refused('"sub" must be a non-empty string');
+    return {
+      caller: await callerOf(JSON.stringify([this.#config.OAUTH_ISSUER, sub])),
+      subject: sub,
+      scopes: scopesOf(claims),
+      expires: (claims.exp ?? 0) * 1_000,
+    };
   }
 
-  async #claims(token: string, audience: string): Promise<JWTPayload> {
-    try {
-      this.#keys ??= createRemoteJWKSet(await this.#keysUrl(), {
-        cooldownDuration: COOLDOWN,
-        timeoutDuration: TIMEOUT,
-      });
-      const { payload } = await jwtVerify(token, this.#keys, {
-        issuer: this.#config.OAUTH_ISSUER,
-        audience,
-        algorithms: ALGORITHMS,
-        requiredClaims: ["exp", "sub"],
-        clockTolerance: CLOCK_TOLERANCE,
-      });
-      return payload;
-    } catch (error) {
-      if (!(error instanceof errors.JOSEError) || KEY_ERRORS.has(error.code)) {
-        throw new KeysUnavailable("the keys of the authorization server could not be fetched", { cause: error });
-      }
-      throw new TokenRefused(`The access token is not accepted: ${error.message}`);
+  /** Refuses what cannot be accepted whatever the keys are, before anybody is asked for them. */
+  #glance(token: string): void {
+    const [header, claims] = orRefused(() => [decodeProtectedHeader(token), decodeJwt(token)]);
+    if (!ALGORITHMS.includes(header.alg ?? "")) throw refused('"alg" is none that is accepted');
+    const typ: unknown = header.typ;
+    if (
+      typ !== undefined &&
+      !TYPES.includes(
+        String(typ)
+          .toLowerCase()
+          .replace(/^application\//, ""),
+      )
+    ) {
+      throw refused('"typ" is not that of an access token');
+    }
+    if (claims.iss !== this.#config.OAUTH_ISSUER) throw refused('unexpected "iss" claim value');
+    if (typeof claims.exp !== "number" || claims.exp < Date.now() / 1_000 - CLOCK_TOLERANCE) {
+      throw refused('"exp" claim timestamp check failed');
     }
   }
 
-  /** Where the keys are, by the authorization server's metadata: OpenID Connect's, or else RFC 8414's. */
-  async #keysUrl(): Promise<URL> {
-    const { OAUTH_ISSUER, OAUTH_JWKS_URL } = this.#config;
-    if (OAUTH_JWKS_URL !== undefined) return new URL(OAUTH_JWKS_URL);
-    const issuer = new URL(OAUTH_ISSUER);
-    const discover = async (algorithm: "oidc" | "oauth2") => {
-      const options = { algorithm, signal: AbortSignal.timeout(TIMEOUT), [allowInsecureRequests]: true };
-      return processDiscoveryResponse(issuer, await discoveryRequest(issuer, options));
-    };
-    const { jwks_uri } = await discover("oidc").catch(() => discover("oauth2"));
-    return new URL(TrustedUrl.parse(jwks_uri));
+  async #claims(token: string, options: JWTVerifyOptions, keys: Keys): Promise<JWTPayload> {
+    try {
+      return (await jwtVerify(token, createLocalJWKSet(keys.set), options)).payload;
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) {
+        const newer = await this.#keys.newerThan(keys);
+        if (newer.at > keys.at) return this.#claims(token, options, newer);
+      }
+      if (error instanceof errors.JOSEError) throw refused(error.message);
+      throw error;
+    }
   }
 }
+
+function orRefused<Result>(decode: () => Result): Result {
+  try {
+    return decode();
+  } catch {
+    throw refused("it is no JWT");
+  }
+}
+
+const refused = (reason: string) => new TokenRefused(`The access token is not accepted: ${reason}`);
 
 function scopesOf({ scope, scp }: JWTPayload): string[] {
   const granted = scope ?? scp;

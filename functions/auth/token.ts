@@ -1,17 +1,24 @@
-import type { Caller } from "../caller.ts";
+import type { Caller } from "../../core/jobs/caller.ts";
 
 /** What an access token stands for. */
 export interface Verified {
   caller: Caller;
+  /** As the issuer names the caller: the subject of its token, or its name. */
+  subject: string;
   scopes: readonly string[];
+  /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */
+  expires?: number;
 }
 
-/** A token is not acceptable; `code` is the error code of RFC 6750, the message is for whoever sent it. */
+/** The error codes of RFC 6750; `missing` is for a request without a token, which is told none. */
+export type RefusalCode = "missing" | "invalid_request" | "invalid_token" | "insufficient_scope";
+
+/** A token is not acceptable; the message is for whoever sent it. */
 export class TokenRefused extends Error {
   override name = "TokenRefused";
-  readonly code: "invalid_token" | "insufficient_scope";
+  readonly code: RefusalCode;
 
-  constructor(message: string, code: TokenRefused["code"] = "invalid_token") {
+  constructor(message: string, code: RefusalCode = "invalid_token") {
     super(message);
     this.code = code;
   }

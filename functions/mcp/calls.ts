@@ -1,38 +1,65 @@
-import { describeError, type Log } from "../log.ts";
+import {
+  NameTaken,
+  QuotaExceeded,
+  ResonateRefused,
+  ResonateUnavailable,
+  SearchRefused,
+} from "../../core/resonate/remote-store.ts";
+import { check } from "../../core/tools/arguments.ts";
+import { withoutConsent } from "../../core/tools/consent.ts";
+import { CallerJobs } from "../../core/tools/jobs.ts";
 import {
   type CallToolResult,
   ErrorCode,
   type InputRequiredResult,
   isInputRequired,
   ProtocolError,
-} from "../protocol.ts";
-import type { RequestScope } from "../request.ts";
-import { NameTaken, QuotaExceeded, type RemoteStore, ResonateUnavailable, SearchRefused } from "../resonate/store.ts";
+} from "../../core/tools/protocol.ts";
+import { linksIn, MAX_ANSWER } from "../../core/tools/results.ts";
+import {
+  refusal,
+  type Tool,
+  type CallContext as ToolCall,
+  type ToolContext,
+  ToolError,
+} from "../../core/tools/tool.ts";
+import type { Log } from "../http/log.ts";
+import { printable } from "../http/printable.ts";
+import type { Access, RequestScope } from "../http/request.ts";
 import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
-import { explain } from "../tools/arguments.ts";
-import { type Tool, type ToolContext, ToolError } from "../tools/tool.ts";
 
 /** What there is to know of a `tools/call` request besides the tool's name and arguments, whichever way it came in. */
-export interface CallContext extends Pick<ToolContext, "signal" | "inputResponses" | "reportProgress"> {
+export interface CallContext
+  extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress"> {
   scope: RequestScope;
-  /** Whether the request declared that its client understands tasks. */
+  /** Whether the request declared that its client understands tasks, and that it shows forms to its user. */
   declaresTasks: boolean;
+  showsForms: boolean;
+}
+
+/** What a deployment decides about calls. */
+export interface CallPolicy {
+  /** How long a call waits for its job where its caller asked for no progress, in milliseconds. */
+  patience: number;
+  /** Whether an argument may say that the user agreed. */
+  mayConfirm: boolean;
 }
 
 export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnType<typeof createTask>>;
 
 /** Calls the tools of a deployment. */
 export class Calls {
-  readonly #store: RemoteStore;
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #log: Log;
+  readonly #policy: CallPolicy;
 
-  constructor(store: RemoteStore, tools: readonly Tool[], tasks: TaskService | undefined, log: Log) {
-    this.#store = store;
+  constructor(tools: readonly Tool[], tasks: TaskService | undefined, log: Log, policy: CallPolicy) {
     this.#tasks = tasks;
     this.#log = log;
-    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
+    this.#policy = policy;
+    const offered = policy.mayConfirm ? tools : tools.map(withoutConsent);
+    this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
   /** The tools as `tools/list` gives them. */
@@ -49,6 +76,14 @@ export class Calls {
   waits(name: string, declaresTasks: boolean): boolean {
     const tool = this.#tools.get(name);
     return tool?.waits === true && !(declaresTasks && this.#tasks && tool.start);
+  }
+
+  /** What a call of a tool does with jobs. Whatever may start one writes, also when it says of itself that it reads. */
+  accessOf(name: string): Access | undefined {
+    const tool = this.#tools.get(name);
+    if (!tool) return undefined;
+    const { readOnlyHint } = (tool.listing.annotations ?? {}) as { readOnlyHint?: boolean };
+    return readOnlyHint === true && !tool.start ? "read" : "write";
   }
 
   /** Whether a call may be answered with a question, which a client has to be able to answer. */
@@ -73,35 +108,45 @@ export class Calls {
     const tool = this.#tools.get(name);
     if (!tool) {
       const known = [...this.#tools.keys()].join(", ");
-      throw new ProtocolError(ErrorCode.InvalidParams, `Unknown tool: ${name}. The tools are ${known}.`);
+      throw new ProtocolError(ErrorCode.InvalidParams, `Unknown tool: ${printable(name)}. The tools are ${known}.`);
     }
     const tasks = context.declaresTasks ? this.#tasks : undefined;
     if (tool.tasksOnly && !tasks) throw missingTasksCapability();
 
-    const parsed = tool.input.safeParse(args);
-    if (!parsed.success) {
-      const problems = explain(tool.input, parsed.error, args);
-      return errorResult([`Nothing was done: ${name} does not accept these arguments.`, ...problems].join("\n"));
+    const checked = await check(tool.input, args);
+    if ("problems" in checked) {
+      return errorResult(refusal(name, checked.problems));
     }
-    const { signal, inputResponses, reportProgress, scope } = context;
-    const { caller, line } = scope;
-    const store = this.#store.as(caller, line.requestId);
-    const toolContext: ToolContext = {
+    const { note } = checked;
+    const { signal, inputResponses, idempotencyKey, reportProgress, scope } = context;
+    const { caller, line, store, until } = scope;
+    const now = Date.now();
+    const toolContext: ToolCall = {
       store,
-      now: Date.now(),
+      jobs: new CallerJobs(store, now, signal),
+      now,
+      until,
       tasks: tasks !== undefined,
+      asks: tasks !== undefined && context.showsForms,
+      ...this.#policy,
       signal,
       inputResponses,
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
       ...(reportProgress && { reportProgress }),
     };
     try {
       if (!tasks || !tool.start) {
-        const result = await tool.call(parsed.data, toolContext);
+        const result = await tool.call(checked.args, toolContext);
         const job = jobIn(result);
         if (job !== undefined) line.job = store.logName(job);
-        return result;
+        if (isInputRequired(result)) return result;
+        const more = [
+          ...(scope.links ? linksIn(result.structuredContent) : []),
+          ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
+        ];
+        return bounded(more.length === 0 ? result : { ...result, content: [...result.content, ...more] }, tool);
       }
-      const started = await tool.start(parsed.data, toolContext);
+      const started = await tool.start(checked.args, toolContext);
       if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
       return await createTask(tasks, caller, started);
@@ -110,23 +155,37 @@ export class Calls {
     }
   }
 
+  /** What `answer` resolves to. @throws {ProtocolError} with what went wrong, in the words of a tool's error */
+  async explained<Result>(answer: Promise<Result>, signal: AbortSignal): Promise<Result> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      throw new ProtocolError(ErrorCode.InternalError, this.#explain(error, signal));
+    }
+  }
+
   /** What went wrong, worded for a model. */
   #explain(error: unknown, signal: AbortSignal): string {
     if (error instanceof ToolError) return error.message;
     if (error instanceof NameTaken) {
-      return `The name ${error.message} is taken on the Resonate server by something that is not a job of this server. Nothing was started.`;
+      return `Nothing was done: the name ${error.message} is taken on the Resonate server by something that is not a job of this server.`;
     }
     if (error instanceof QuotaExceeded) {
-      return `Nothing was started: ${error.message}.`;
+      return `Nothing was done: ${error.message}.`;
     }
     if (error instanceof SearchRefused) {
-      return "Jobs cannot be listed: the token that this deployment has for its Resonate server is limited to a namespace, and may not search. Look at jobs by their names, with probe_status.";
+      return "Nothing was done: jobs cannot be listed. The token that this deployment has for its Resonate server is limited to a namespace, and may not search. Look at jobs by their names, with probe_status.";
+    }
+    if (error instanceof ResonateRefused) {
+      this.#log.error("resonate refused", { reason: error.message });
+      return `The Resonate server, which keeps the jobs, refuses this call: ${error.message}. No job is lost. Repeating the call does not help before whoever runs this server has looked into it.`;
     }
     if (error instanceof ResonateUnavailable) {
       if (!signal.aborted) this.#log.warn("resonate unavailable", { reason: error.message });
       return `The Resonate server, which keeps the jobs, is unavailable: ${error.message}. No job is lost. Repeat the same call later: that is safe, and never starts a job twice.`;
     }
-    this.#log.error("tool failed", { error: describeError(error) });
+    this.#log.error("tool failed", { error: this.#log.describe(error) });
     return "Something went wrong inside the server. Repeating the same call is safe.";
   }
 }
@@ -136,6 +195,20 @@ function jobIn(result: CallToolResult | InputRequiredResult): string | undefined
   if (isInputRequired(result)) return undefined;
   const { job_name, promise_id } = (result.structuredContent ?? {}) as { job_name?: string; promise_id?: string };
   return job_name ?? promise_id;
+}
+
+/** The result, or an error in place of one that is larger than the tool's answers may be. */
+function bounded(result: CallToolResult, { maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
+  // Most are far too short for their length to have to be told.
+  const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
+  if (isShort && result.content.length < 10) return result;
+  const { length } = JSON.stringify(result);
+  if (length <= maxAnswer) return result;
+  const job = jobIn(result);
+  const about = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;
+  return errorResult(
+    `The answer would have ${length} characters; up to ${maxAnswer} are sent.${about} Ask for less at a time.`,
+  );
 }
 
 function errorResult(text: string): CallToolResult {

@@ -4,53 +4,59 @@
  * does. A tool that waits answers with a stream of its own, unless it may ask its caller something.
  */
 
-import { eventStream } from "../event-stream.ts";
-import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../protocol.ts";
-import type { RequestScope } from "../request.ts";
+import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/protocol.ts";
+import { eventStream } from "../http/event-stream.ts";
+import type { RequestScope } from "../http/request.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import type { CallContext, Calls } from "./calls.ts";
-import { CACHE, capabilities, IDENTITY, INSTRUCTIONS } from "./identity.ts";
+import { CACHE, capabilities, type Identity } from "./identity.ts";
 import type { PlainRequest } from "./plain.ts";
 
 export class Direct {
   readonly #calls: Calls;
   readonly #tasks: TaskService | undefined;
+  readonly #identity: Identity;
   /** The results that are the same for every request of an era, as JSON, by era and method. */
   readonly #constants: ReadonlyMap<string, string>;
 
-  constructor(calls: Calls, tasks: TaskService | undefined) {
+  constructor(calls: Calls, tasks: TaskService | undefined, identity: Identity) {
     this.#calls = calls;
     this.#tasks = tasks;
+    this.#identity = identity;
     const tools = calls.listing;
     const discovered = {
       supportedVersions: [REVISION],
       capabilities: capabilities(tasks !== undefined),
-      instructions: INSTRUCTIONS,
+      instructions: identity.instructions,
     };
     this.#constants = new Map([
       ["legacy tools/list", JSON.stringify({ tools })],
-      ["modern tools/list", JSON.stringify(complete({ tools, ...CACHE }))],
-      ["modern server/discover", JSON.stringify(complete({ ...discovered, ...CACHE }))],
+      ["modern tools/list", JSON.stringify(complete({ tools, ...CACHE }, identity))],
+      ["modern server/discover", JSON.stringify(complete({ ...discovered, ...CACHE }, identity))],
     ]);
   }
 
   /** The answer, or undefined where it is the SDK's to give. */
   async answer(request: PlainRequest, scope: RequestScope, signal: AbortSignal): Promise<Response | undefined> {
-    const { message, era, declaresTasks, revision } = request;
+    const { message, era, declaresTasks, showsForms, revision } = request;
     const { id, method, params } = message;
     const constant = this.#constants.get(`${era} ${method}`);
     if (constant !== undefined) return json(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${constant}}`);
-    if (method === "initialize" && revision !== undefined) return respond(request, async () => handshake(revision));
+    if (method === "initialize" && revision !== undefined) {
+      return this.#respond(request, async () => handshake(revision, this.#identity));
+    }
     if (method === "tasks/get" && era === "modern" && declaresTasks && this.#tasks) {
       const tasks = this.#tasks;
-      return respond(request, () => getTask(tasks, params.taskId, { caller: scope.caller, signal }));
+      return this.#respond(request, () => getTask(tasks, params.taskId, { ...scope, signal, showsForms }));
     }
     const { name, arguments: args = {} } = params;
     if (method !== "tools/call" || typeof name !== "string" || !isRecord(args) || !this.#calls.has(name)) {
       return undefined;
     }
-    const context = { scope, declaresTasks, signal, inputResponses: {} };
-    if (!this.#calls.waits(name, declaresTasks)) return respond(request, () => this.#calls.call(name, args, context));
+    const context = { scope, declaresTasks, showsForms, signal, inputResponses: {} };
+    if (!this.#calls.waits(name, declaresTasks)) {
+      return this.#respond(request, () => this.#calls.call(name, args, context));
+    }
     return this.#calls.mayAsk(name) ? undefined : this.#stream(request, name, args, context);
   }
 
@@ -65,27 +71,31 @@ export class Direct {
         send({ jsonrpc: "2.0", method: "notifications/progress", params });
       };
       const streamed = { ...context, signal, ...(progressToken !== undefined && { reportProgress }) };
-      const answer = await answerTo(request, () => this.#calls.call(name, args, streamed));
+      const answer = await answerTo(request, this.#identity, () => this.#calls.call(name, args, streamed));
       if (answer) send(answer.message);
     }, context.signal);
   }
-}
 
-async function respond(request: PlainRequest, call: () => Promise<object>): Promise<Response | undefined> {
-  const answer = await answerTo(request, call);
-  return answer && json(JSON.stringify(answer.message), answer.status);
+  async #respond(request: PlainRequest, call: () => Promise<object>): Promise<Response | undefined> {
+    const answer = await answerTo(request, this.#identity, call);
+    return answer && json(JSON.stringify(answer.message), answer.status);
+  }
 }
 
 /** The JSON-RPC message that answers a call, and its HTTP status; undefined where it is the SDK's to give. */
 async function answerTo(
   { message: { id }, era }: PlainRequest,
+  identity: Identity,
   call: () => Promise<object>,
 ): Promise<{ message: object; status: number } | undefined> {
   try {
     const result = await call();
     // What is asked has to be something that the client can answer, which the SDK checks when it makes the call.
     if (isInputRequired(result)) return undefined;
-    return { message: { jsonrpc: "2.0", id, result: era === "modern" ? complete(result) : result }, status: 200 };
+    return {
+      message: { jsonrpc: "2.0", id, result: era === "modern" ? complete(result, identity) : result },
+      status: 200,
+    };
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     const { code, message, data } = error;
@@ -98,13 +108,14 @@ async function answerTo(
 }
 
 /** What a 2025-era client is told about the server, in the revision that it asked for. */
-function handshake(protocolVersion: string): object {
-  return { protocolVersion, capabilities: capabilities(false), serverInfo: IDENTITY, instructions: INSTRUCTIONS };
+function handshake(protocolVersion: string, { info, instructions }: Identity): object {
+  return { protocolVersion, capabilities: capabilities(false), serverInfo: info, instructions };
 }
 
 /** A result as the 2026-07-28 revision has it. */
-function complete(result: object): object {
-  return { resultType: "complete", ...result, _meta: { [SERVER_INFO]: IDENTITY } };
+function complete(result: object, { info }: Identity): object {
+  const { _meta } = result as { _meta?: object };
+  return { resultType: "complete", ...result, _meta: { ..._meta, [SERVER_INFO]: info } };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,100 +1,155 @@
-import type { Log } from "../log.ts";
-import { CLIENT_CAPABILITIES } from "../protocol.ts";
-import type { RequestScope } from "../request.ts";
-import type { RemoteStore } from "../resonate/store.ts";
+import { CLIENT_CAPABILITIES } from "../../core/tools/protocol.ts";
+import type { Tool } from "../../core/tools/tool.ts";
+import type { Log } from "../http/log.ts";
+import type { Access, RequestScope } from "../http/request.ts";
+import type { RequestLine } from "../http/request-line.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
 import { subscribe } from "../tasks/subscribe.ts";
 import { TASKS } from "../tasks/task.ts";
-import type { Tool } from "../tools/tool.ts";
-import { Calls } from "./calls.ts";
+import { serveBatch } from "./batch.ts";
+import { MAX_BODY, readBody } from "./body.ts";
+import { type CallPolicy, Calls } from "./calls.ts";
 import { Direct } from "./direct.ts";
-import { IDENTITY } from "./identity.ts";
-import { asMessage, asPlain, type Message } from "./plain.ts";
+import type { Identity } from "./identity.ts";
+import { asMessage, asPlain, type Message, named } from "./plain.ts";
 import type { createSdk } from "./sdk.ts";
-
-/** The largest request body that is read, in bytes. */
-const MAX_BODY = 1_000_000;
+import { weightOf } from "./weight.ts";
 
 /** Answers an MCP request. */
-export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
+export type Mcp = (request: Request, scope: RequestScope, admit: Admit) => Promise<Response>;
+
+/**
+ * Whether what a request asks for may be done: `weight` is what it costs, of which 1, for the request itself, has been
+ * counted. The answer that refuses it, or undefined.
+ */
+export type Admit = (weight: number, demand: Demand) => Promise<Response | undefined>;
+
+export interface Demand {
+  /** What its messages do with jobs. */
+  access: ReadonlySet<Access>;
+  /** Whether it may be answered with a stream. */
+  streams: boolean;
+}
 
 export interface McpOptions {
-  store: RemoteStore;
   tools: readonly Tool[];
+  identity: Identity;
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
   log: Log;
+  policy: CallPolicy;
 }
 
+/** What the methods besides `tools/call` do with jobs. */
+const ACCESS: ReadonlyMap<string, Access> = new Map([
+  ["resources/read", "read"],
+  ["tasks/get", "read"],
+  ["subscriptions/listen", "read"],
+  ["tasks/update", "write"],
+  ["tasks/cancel", "write"],
+]);
+
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
-export function createMcp({ store, tools, handles, log }: McpOptions): Mcp {
-  const tasks = handles && { store, handles, log };
-  const calls = new Calls(store, tools, tasks, log);
-  const direct = new Direct(calls, tasks);
+export function createMcp({ tools, identity, handles, log, policy }: McpOptions): Mcp {
+  const tasks = handles && { handles, log };
+  const calls = new Calls(tools, tasks, log, policy);
+  const direct = new Direct(calls, tasks, identity);
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const loadSdk = async () => {
-    loaded ??= (await import("./sdk.ts")).createSdk({ calls, tasks, maxBody: MAX_BODY });
+    loaded ??= (await import("./sdk.ts")).createSdk({ calls, tasks, identity, maxBody: MAX_BODY });
     return loaded;
   };
 
-  return async (request, scope) => {
-    const body = await readJson(request);
-    if (body.step === "sdk") return (await loadSdk())({ request: body.request, scope });
-    const { parsed } = body;
-    const sdk = async (streamed = false) => (await loadSdk())({ request, scope, parsedBody: parsed, streamed });
+  /** The tool that a message calls, if there is one. */
+  const toolOf = ({ method, params }: Message) =>
+    method === "tools/call" && typeof params.name === "string" && calls.has(params.name) ? params.name : undefined;
 
+  const accessOf = (message: Message): Access | undefined => {
+    const tool = toolOf(message);
+    return tool === undefined ? ACCESS.get(message.method) : calls.accessOf(tool);
+  };
+
+  const note = (line: RequestLine, message: Message): string | undefined => {
+    const tool = toolOf(message);
+    line.method = message.method;
+    if (tool !== undefined) line.tool = tool;
+    return tool;
+  };
+
+  const streams = (message: Message): boolean =>
+    message.method === "subscriptions/listen" || calls.waits(toolOf(message) ?? "", saysTasks(message));
+
+  /** Answers one message, which may be anything that is JSON. */
+  const serve = async (request: Request, parsed: unknown, scope: RequestScope): Promise<Response> => {
     const message = asMessage(parsed);
+    const sdk = async (streamed = false) =>
+      (await loadSdk())({ request: message ? named(request, message) : request, scope, parsedBody: parsed, streamed });
     if (!message) return sdk();
-    const { method, params } = message;
     const { line } = scope;
-    line.method = method;
-    const isCall = method === "tools/call" && calls.has(String(params.name));
-    if (isCall) line.tool = String(params.name);
-    if (tasks && method === "subscriptions/listen") {
-      return subscribe(tasks, IDENTITY, scope.caller, { request, message }, sdk);
+    const tool = note(line, message);
+    if (tasks && message.method === "subscriptions/listen") {
+      return subscribe(tasks, identity.info, scope, { request, message }, sdk);
     }
     const plain = asPlain(request.headers, message);
+    if (tool === undefined) return (plain && (await direct.answer(plain, scope, request.signal))) ?? sdk();
     const answer = plain && (await direct.answer(plain, scope, request.signal));
     if (answer) return answer;
     // The answer to a call may be a stream, which begins before the tool is done.
-    if (isCall) line.hold();
-    const response = await sdk(isCall && calls.waits(String(params.name), saysTasks(message)));
-    if (!response.headers.get("content-type")?.startsWith("text/event-stream")) line.release();
-    return response;
+    line.hold();
+    return releasing(await sdk(calls.waits(tool, saysTasks(message))), () => line.release());
+  };
+
+  return async (request, scope, admit) => {
+    const body = await readBody(request);
+    if (body.step === "refused") return body.response;
+    if (body.step === "sdk") return (await loadSdk())({ request: body.request, scope });
+    const { parsed } = body;
+    const messages = (Array.isArray(parsed) ? parsed : [parsed])
+      .map(asMessage)
+      .filter((message) => message !== undefined);
+    const weight = messages.reduce((sum, { method, params }) => sum + weightOf(method, params), 0);
+    const access = new Set(messages.map(accessOf).filter((access) => access !== undefined));
+    if (!Array.isArray(parsed)) {
+      for (const message of messages) note(scope.line, message);
+      return (await admit(weight, { access, streams: messages.some(streams) })) ?? serve(request, parsed, scope);
+    }
+    const waiting = messages.filter((message) => calls.waits(toolOf(message) ?? "", false)).length;
+    // What is no request costs as much as one.
+    const batch = { parsed, weight: weight + parsed.length - messages.length, waiting };
+    return serveBatch(request, batch, scope, {
+      admit: (weight) => admit(weight, { access, streams: true }),
+      serve: (member, memberScope) => serve(request, member, memberScope),
+      sdk: async () => (await loadSdk())({ request, scope, parsedBody: parsed }),
+    });
   };
 }
 
-type Body = { step: "parsed"; parsed: unknown } | { step: "sdk"; request: Request };
-
-/** A media type that needs no closer look. */
-const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
-
-/** The request's body as JSON, read once; what cannot be had that way is the SDK's to refuse. */
-async function readJson(request: Request): Promise<Body> {
-  const { method, url, headers, signal } = request;
-  const length = headers.get("content-length");
-  const isJson = method === "POST" && (await isJsonType(headers.get("content-type")));
-  if (!isJson || Number(length) > MAX_BODY) return { step: "sdk", request };
-  const text = length === null ? await readUnmeasured(request) : await request.text();
-  try {
-    return { step: "parsed", parsed: JSON.parse(text) };
-  } catch {
-    return { step: "sdk", request: new Request(url, { method, headers, body: text, signal }) };
+/** A response that calls `onEnd` once it is over: a stream when it ends or its reader has gone, any other at once. */
+function releasing(response: Response, onEnd: () => void): Response {
+  if (!response.body || !response.headers.get("content-type")?.startsWith("text/event-stream")) {
+    onEnd();
+    return response;
   }
-}
-
-async function isJsonType(type: string | null): Promise<boolean> {
-  if (type !== null && JSON_TYPE.test(type)) return true;
-  const { isJsonContentType } = await import("./sdk.ts");
-  return isJsonContentType(type);
-}
-
-/** A body whose length was not declared; one that turns out too large is replaced by one that will be refused as such. */
-async function readUnmeasured(request: Request): Promise<string> {
-  const { readRequestBody } = await import("./sdk.ts");
-  const read = await readRequestBody(request, MAX_BODY);
-  return read.tooLarge ? " ".repeat(MAX_BODY + 1) : read.text;
+  const reader = response.body.getReader();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        onEnd();
+        controller.close();
+      } catch (error) {
+        onEnd();
+        controller.error(error);
+      }
+    },
+    cancel(reason) {
+      onEnd();
+      return reader.cancel(reason);
+    },
+  });
+  return new Response(body, response);
 }
 
 /** Whether a request that is not plain says that its client understands tasks. */

@@ -1,24 +1,47 @@
-import packageJson from "../../package.json" with { type: "json" };
+import type { Tool } from "../../core/tools/tool.ts";
 import { TASKS } from "../tasks/task.ts";
 
-/** What the server says it is. */
-export const IDENTITY = { name: packageJson.name, title: "Durable MCP tools", version: packageJson.version };
+/** What a server says of itself. */
+export interface Identity {
+  info: { name: string; title: string; version: string; websiteUrl?: string };
+  /** How the tools are meant to be used, for the model. */
+  instructions: string;
+}
 
-/** How the tools are meant to be used, for the model. */
-export const INSTRUCTIONS = `\
-Tools for work that outlasts a tool call. Starting a job returns a name at once; the job goes on by itself, survives \
-crashes and restarts, and its result stays available under that name in every later conversation.
-- Start: start_gathering (a month of historical weather) and set_timer return at once. Starting the same job again is \
-safe: it finds the one that is there, and never runs it twice.
-- Probe: probe_status and get_timer_status tell how jobs are without waiting.
-- Await: await_result waits for results. Names it returns as running have not failed: await them again, or tell the \
-user and come back later. Start several jobs first, then await them together.
-- Later: keep the names (or start again with the same arguments) to collect results in another conversation; \
-list_jobs finds names that were lost.
-When a call fails because the Resonate server cannot be reached, repeat it as it was.`;
+/** How the tools of a deployment are meant to be used: those that it has, and no others. */
+export function instructionsOf(tools: readonly Tool[], own: string | undefined): string {
+  const starting = namesOf(tools.filter(({ returnsAtOnce }) => returnsAtOnce));
+  const waiting = namesOf(tools.filter(({ start, tasksOnly }) => start && !tasksOnly));
+  const lines = [
+    ...(own === undefined ? [] : [own.trim()]),
+    "Tools for work that outlasts a tool call. Starting a job returns its job_name at once; the job goes on by itself, " +
+      "survives crashes and restarts, and its result stays available under that name in every later conversation.",
+    ...(starting ? [`- Start: ${starting} return at once.`] : []),
+    ...(waiting ? [`- Call: ${waiting} start a job and wait for a while; a long one answers with its job_name.`] : []),
+    "- Starting the same job again is safe: it finds the one that is there, and never runs it twice.",
+    "- Look: probe_status tells how jobs are without waiting.",
+    "- Wait: await_result waits for results. Names it returns as running have not failed: await them again, or tell " +
+      "the user and come back later. Start several jobs first, then await them together.",
+    "- Asked: a running job with waiting_for waits for an answer. Tell the user what it asks; answer_question takes the " +
+      "answer only where answered_by is anyone. An argument by which the user agrees is never set unasked.",
+    "- Later: keep the names, or start again with the same arguments, to collect results in another conversation; " +
+      "list_jobs finds names that were lost.",
+    "When a call fails because the Resonate server cannot be reached, repeat the same call.",
+  ];
+  return lines.join("\n");
+}
+
+function namesOf(tools: readonly Tool[]): string {
+  const names = tools.map(({ name }) => name);
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
 
 /** How long a client may keep what does not change between deployments; `ttlMs` in milliseconds. */
 export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
 
 /** What the server can do, for a client of an era that has tasks or not. */
-export const capabilities = (tasks: boolean) => ({ tools: {}, ...(tasks && { extensions: { [TASKS]: {} } }) });
+export const capabilities = (tasks: boolean) => ({
+  tools: {},
+  resources: {},
+  ...(tasks && { extensions: { [TASKS]: {} } }),
+});

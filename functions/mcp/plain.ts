@@ -4,8 +4,8 @@
  * request. So what is accepted here must be accepted by the SDK too, and means the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, REVISION } from "../protocol.ts";
-import { TASKS } from "../tasks/task.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, REVISION } from "../../core/tools/protocol.ts";
+import { showsForms, TASKS } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */
 const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
@@ -46,24 +46,50 @@ const Handshake = z.object({
 });
 
 /** By method: the parameter that a modern request repeats in its `Mcp-Name` header. */
-const NAMED_BY: Record<string, string> = { "tools/call": "name", "tasks/get": "taskId" };
+const NAMED_BY: ReadonlyMap<string, string> = new Map([
+  ["tools/call", "name"],
+  ["tasks/get", "taskId"],
+]);
+
+/**
+ * Whether a modern request of this method is served without its `Mcp-Name` header. Clients owe it, and bridges from stdio
+ * send none; the specification has the server refuse what lacks it for `tools/call`, `resources/read` and `prompts/get` only.
+ */
+const mayLackName = (method: string): boolean => /^tasks\/(get|update|cancel)$/.test(method);
+
+/** The request with the `Mcp-Name` header that it lacks and may lack, read off its message; for the SDK, which refuses it. */
+export function named(request: Request, { method, params }: Message): Request {
+  const { headers, url, signal } = request;
+  const { taskId } = params;
+  if (!mayLackName(method) || typeof taskId !== "string" || headers.has("mcp-name")) return request;
+  const complete = new Headers(headers);
+  complete.set("mcp-name", headerValue(taskId));
+  return new Request(url, { method: request.method, headers: complete, signal });
+}
+
+/** Text as a header's value; what no header can hold, and what stands for something else, is encoded. */
+function headerValue(text: string): string {
+  if (/^[\x21-\x7e]*$/.test(text) && !text.startsWith("=?")) return text;
+  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}?=`;
+}
 
 /** Parameters, besides `_meta`, of the methods that are answered without the SDK. */
-const PARAMS: Record<string, readonly string[]> = {
-  initialize: Object.keys(Handshake.shape),
-  "tools/call": ["name", "arguments"],
-  "tools/list": [],
-  "tasks/get": ["taskId"],
-  "server/discover": [],
-};
+const PARAMS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["initialize", Object.keys(Handshake.shape)],
+  ["tools/call", ["name", "arguments"]],
+  ["tools/list", []],
+  ["tasks/get", ["taskId"]],
+  ["server/discover", []],
+]);
 
 /** A plain request. */
 export interface PlainRequest {
   message: Message;
   era: "modern" | "legacy";
   progressToken?: string | number | undefined;
-  /** Whether the request declared that its client understands tasks. */
+  /** Whether the request declared that its client understands tasks, and that it shows forms to its user. */
   declaresTasks: boolean;
+  showsForms: boolean;
   /** The revision that a handshake asks for. */
   revision?: string;
 }
@@ -77,7 +103,7 @@ export function asMessage(body: unknown): Message | undefined {
 export function asPlain(headers: Headers, message: Message): PlainRequest | undefined {
   const { method, params } = message;
   const { _meta, ...rest } = params;
-  const known = PARAMS[method];
+  const known = PARAMS.get(method);
   if (!known || !Object.keys(rest).every((key) => known.includes(key))) return undefined;
   return headers.get("mcp-protocol-version") === REVISION
     ? asModern(headers, message, _meta)
@@ -87,15 +113,26 @@ export function asPlain(headers: Headers, message: Message): PlainRequest | unde
 function asModern(headers: Headers, message: Message, _meta: unknown): PlainRequest | undefined {
   const { method, params } = message;
   if (headers.get("mcp-method") !== method) return undefined;
-  const namedBy = NAMED_BY[method];
+  const namedBy = NAMED_BY.get(method);
   const name = headers.get("mcp-name");
+  const isLacking = name === null && mayLackName(method);
   // A header beginning like this stands for another name than it spells.
-  if (namedBy && (name === null || name !== params[namedBy] || name.startsWith("=?"))) return undefined;
+  if (namedBy && !isLacking && (name === null || name !== params[namedBy] || name.startsWith("=?"))) return undefined;
   const meta = ModernMeta.safeParse(_meta).data;
   if (!meta) return undefined;
-  const declaresTasks = meta[CLIENT_CAPABILITIES].extensions?.[TASKS] !== undefined;
-  return { message, era: "modern", progressToken: meta.progressToken, declaresTasks };
+  const declared = meta[CLIENT_CAPABILITIES];
+  const declaresTasks = declared.extensions?.[TASKS] !== undefined;
+  return {
+    message,
+    era: "modern",
+    progressToken: meta.progressToken,
+    declaresTasks,
+    showsForms: showsForms(declared),
+  };
 }
+
+/** What a client of 2025 can do of what tasks need. */
+const OF_NEITHER = { declaresTasks: false, showsForms: false } as const;
 
 function asLegacy(headers: Headers, message: Message, _meta: unknown): PlainRequest | undefined {
   // A request that names no revision, as before the handshake, is taken for one of an early revision.
@@ -105,7 +142,7 @@ function asLegacy(headers: Headers, message: Message, _meta: unknown): PlainRequ
   if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return undefined;
   const meta = LegacyMeta.safeParse(_meta);
   if (!meta.success) return undefined;
-  const request = { message, era: "legacy", progressToken: meta.data?.progressToken, declaresTasks: false } as const;
+  const request = { message, era: "legacy", progressToken: meta.data?.progressToken, ...OF_NEITHER } as const;
   if (message.method !== "initialize") return request;
   const handshake = Handshake.safeParse(message.params);
   return handshake.success ? { ...request, revision: handshake.data.protocolVersion } : undefined;

@@ -1,23 +1,25 @@
 /** The requests that are the SDK's to answer: whatever is not plain. */
 import { createMcpHandler, type McpServerFactory, type ServerContext } from "@modelcontextprotocol/server";
-import { KEEP_ALIVE } from "../event-stream.ts";
-import { authInfoOf, type RequestScope, scopeOf } from "../request.ts";
-import { declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
+import { KEEP_ALIVE } from "../http/event-stream.ts";
+import { authInfoOf, type RequestScope, scopeOf } from "../http/request.ts";
+import { readJob, TEMPLATES } from "../resources/jobs.ts";
+import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
 import { TasksServer } from "../tasks/server.ts";
 import type { TaskService } from "../tasks/service.ts";
+import { showsForms } from "../tasks/task.ts";
 import type { CallContext, Calls } from "./calls.ts";
-import { CACHE, capabilities, IDENTITY, INSTRUCTIONS } from "./identity.ts";
+import { CACHE, capabilities, type Identity } from "./identity.ts";
 
 export {
   hostHeaderValidationResponse,
   isJsonContentType,
   originValidationResponse,
-  readRequestBody,
 } from "@modelcontextprotocol/server";
 
 export interface SdkOptions {
   calls: Calls;
   tasks: TaskService | undefined;
+  identity: Identity;
   /** In bytes. */
   maxBody: number;
 }
@@ -31,35 +33,57 @@ export interface SdkRequest {
   streamed?: boolean;
 }
 
-/** Answers by the SDK, with a server for each request. */
-export function createSdk({ calls, tasks, maxBody }: SdkOptions): (request: SdkRequest) => Promise<Response> {
+/**
+ * Answers by the SDK, with a server and a handler for each request: a handler keeps what it has under way, and what it
+ * keeps of a request whose work the platform has cancelled would stay there for good.
+ */
+export function createSdk({ calls, tasks, identity, maxBody }: SdkOptions): (request: SdkRequest) => Promise<Response> {
   const createServer: McpServerFactory = ({ era }) => {
     const offersTasks = tasks !== undefined && era === "modern";
-    const server = new TasksServer(IDENTITY, {
+    const server = new TasksServer(identity.info, {
       capabilities: capabilities(offersTasks),
-      instructions: INSTRUCTIONS,
-      cacheHints: { "tools/list": CACHE, "server/discover": CACHE },
+      instructions: identity.instructions,
+      cacheHints: {
+        "tools/list": CACHE,
+        "server/discover": CACHE,
+        "resources/list": CACHE,
+        "resources/templates/list": CACHE,
+      },
     });
     server.setRequestHandler("tools/list", () => ({ tools: calls.listing }) as never);
     server.setRequestHandler("tools/call", ({ params }, context) => {
       return calls.call(params.name, params.arguments ?? {}, callContextOf(context)) as never;
     });
+    server.setRequestHandler("resources/list", () => ({ resources: [] }));
+    server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }));
+    server.setRequestHandler("resources/read", ({ params }, context) =>
+      calls.explained(readJob(scopeOf(context).store, params.uri, context.mcpReq.signal), context.mcpReq.signal),
+    );
     if (offersTasks) registerTaskMethods(server, tasks);
     return server;
   };
   const options = { maxRequestBodySize: maxBody, keepAliveMs: KEEP_ALIVE };
-  const plain = createMcpHandler(createServer, options);
-  const streaming = createMcpHandler(createServer, { ...options, responseMode: "sse" });
   return ({ request, scope, parsedBody, streamed }) => {
+    const handler = createMcpHandler(createServer, { ...options, ...(streamed && { responseMode: "sse" }) });
     const more = { authInfo: authInfoOf(scope), ...(parsedBody !== undefined && { parsedBody }) };
-    return (streamed ? streaming : plain).fetch(request, more);
+    return handler.fetch(request, more);
   };
 }
 
 function callContextOf(context: ServerContext): CallContext {
   const { signal, _meta, inputResponses = {}, notify } = context.mcpReq;
-  const progressToken = _meta?.progressToken;
-  const call = { scope: scopeOf(context), declaresTasks: declaresTasks(context), signal, inputResponses };
+  const { progressToken, idempotencyKey } = { ..._meta } as {
+    progressToken?: string | number;
+    idempotencyKey?: unknown;
+  };
+  const call = {
+    scope: scopeOf(context),
+    declaresTasks: declaresTasks(context),
+    showsForms: showsForms(capabilitiesOf(context)),
+    signal,
+    inputResponses,
+    ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
+  };
   if (progressToken === undefined) return call;
   return {
     ...call,

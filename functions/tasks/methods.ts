@@ -1,28 +1,26 @@
 /** The methods of the Tasks extension, as the SDK serves them. */
-import { type ClientCapabilities, fromJsonSchema, type Server, type ServerContext } from "@modelcontextprotocol/server";
+import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { Answer, type Question } from "../jobs/journal.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../protocol.ts";
-import { scopeOf } from "../request.ts";
+import type { Answer } from "../../core/jobs/journal.ts";
+import { snapshotOf } from "../../core/jobs/snapshot.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
+import { scopeOf } from "../http/request.ts";
+import { checkAnswer } from "./answer.ts";
 import {
   getTask,
   missingTasksCapability,
-  nameOf,
   orUnavailable,
   promiseOf,
   type TaskRequest,
   type TaskService,
   unknownTask,
 } from "./service.ts";
-import { snapshotOf, TASKS } from "./task.ts";
+import { showsForms, TASKS } from "./task.ts";
 
-/** The longest answer to a question that is taken, in characters of JSON. */
-const MAX_ANSWER = 10_000;
-
-const requestOf = (context: ServerContext): TaskRequest => ({
-  caller: scopeOf(context).caller,
-  signal: context.mcpReq.signal,
-});
+const requestOf = (context: ServerContext): TaskRequest => {
+  const { caller, store } = scopeOf(context);
+  return { caller, store, signal: context.mcpReq.signal };
+};
 
 /** Registers `tasks/get`, `tasks/update` and `tasks/cancel`. */
 export function registerTaskMethods(server: Server, service: TaskService): void {
@@ -30,13 +28,13 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   const params = z.looseObject({});
   server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
     requireTasks(context);
-    return getTask(service, taskId, requestOf(context));
+    return getTask(service, taskId, { ...requestOf(context), showsForms: showsForms(capabilitiesOf(context)) });
   });
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
     requireTasks(context);
-    const { caller } = requestOf(context);
-    const name = await nameOf(service, taskId, caller);
-    if (!(await orUnavailable(service, service.store.as(caller).cancel(name)))) throw unknownTask();
+    const request = requestOf(context);
+    const { name } = await orUnavailable(service, promiseOf(service, taskId, request));
+    if (!(await orUnavailable(service, request.store.cancel(name)))) throw unknownTask();
     return {};
   });
   server.setRequestHandler("tasks/update", { params }, async ({ taskId }, context) => {
@@ -46,11 +44,15 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   });
 }
 
-/** Whether the request declared that its client understands tasks. */
-export function declaresTasks({ mcpReq }: ServerContext): boolean {
+/** What the request declared of its client; undefined in the eras before. */
+export function capabilitiesOf({ mcpReq }: ServerContext): ClientCapabilities | undefined {
   const envelope: Record<string, unknown> = mcpReq.envelope ?? {};
-  const capabilities = envelope[CLIENT_CAPABILITIES] as ClientCapabilities | undefined;
-  return capabilities?.extensions?.[TASKS] !== undefined;
+  return envelope[CLIENT_CAPABILITIES] as ClientCapabilities | undefined;
+}
+
+/** Whether the request declared that its client understands tasks. */
+export function declaresTasks(context: ServerContext): boolean {
+  return capabilitiesOf(context)?.extensions?.[TASKS] !== undefined;
 }
 
 /** @throws {ProtocolError} -32021 for a request that did not declare the extension */
@@ -83,40 +85,20 @@ async function updateTask(
   request: TaskRequest,
 ) {
   const promise = await promiseOf(service, taskId, request);
-  const store = service.store.as(request.caller);
+  const { store } = request;
   const { questions } = await snapshotOf(store, promise, request.signal);
   const answers: { promiseId: string; answer: Answer }[] = [];
   for (const [key, { promiseId, question }] of questions) {
     if (Object.hasOwn(responses, key)) {
-      answers.push({ promiseId, answer: await checkAnswer(key, question, responses[key]) });
+      const fitted = await checkAnswer(question, responses[key]);
+      if ("reason" in fitted) throw invalidAnswer(key, fitted.reason);
+      answers.push({ promiseId, answer: fitted.answer });
     }
   }
   await Promise.all(answers.map(({ promiseId, answer }) => store.journals.answer(promiseId, answer)));
 }
 
-/** @throws {ProtocolError} -32602 naming the key and what is wrong with the answer */
-async function checkAnswer(key: string, { requestedSchema }: Question, response: unknown): Promise<Answer> {
-  const answer = Answer.safeParse(response);
-  if (!answer.success) {
-    throw invalidAnswer(
-      key,
-      'an object with action "accept" and content, or action "decline" or "cancel", is required',
-    );
-  }
-  const length = JSON.stringify(answer.data).length;
-  if (length > MAX_ANSWER) {
-    throw invalidAnswer(key, `it has ${length} characters as JSON; up to ${MAX_ANSWER} are accepted`);
-  }
-  if (answer.data.action === "accept") {
-    const checked = await fromJsonSchema(requestedSchema as Parameters<typeof fromJsonSchema>[0])["~standard"].validate(
-      answer.data.content,
-    );
-    if (checked.issues) throw invalidAnswer(key, checked.issues.map((issue) => issue.message).join("; "));
-  }
-  return answer.data;
-}
-
 function invalidAnswer(key: string, reason: string): ProtocolError {
-  const message = `inputResponses.${key}: ${reason.replace(/\.*$/, "")}. The question stays open.`;
+  const message = `inputResponses.${key}: ${reason}. The question stays open.`;
   return new ProtocolError(ErrorCode.InvalidParams, message, { key });
 }

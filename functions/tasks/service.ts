@@ -1,20 +1,26 @@
-import type { Caller } from "../caller.ts";
-import type { Log } from "../log.ts";
-import { ErrorCode, ProtocolError } from "../protocol.ts";
-import { type DurablePromise, type RemoteStore, ResonateUnavailable } from "../resonate/store.ts";
+import type { Caller } from "../../core/jobs/caller.ts";
+import { snapshotOf, withoutJournal } from "../../core/jobs/snapshot.ts";
+import {
+  type DurablePromise,
+  type RemoteStore,
+  ResonateRefused,
+  ResonateUnavailable,
+} from "../../core/resonate/remote-store.ts";
+import { ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
+import type { Log } from "../http/log.ts";
 import type { TaskHandles } from "./handle.ts";
-import { type DetailedTask, detailedTask, snapshotOf, TASKS, withoutJournal } from "./task.ts";
+import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
 
 /** What task methods work with. */
 export interface TaskService {
-  store: RemoteStore;
   handles: TaskHandles;
   log: Log;
 }
 
-/** Who asks, and until when. */
+/** Who asks, with the jobs as this caller sees them, and until when. */
 export interface TaskRequest {
   caller: Caller;
+  store: RemoteStore;
   signal?: AbortSignal;
 }
 
@@ -28,11 +34,11 @@ export function missingTasksCapability(): ProtocolError {
 export async function getTask(
   service: TaskService,
   taskId: unknown,
-  request: TaskRequest,
+  request: TaskRequest & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
   const promise = await orUnavailable(service, promiseOf(service, taskId, request));
-  const snapshot = await orUnavailable(service, snapshotOf(service.store.as(request.caller), promise, request.signal));
-  return { ...detailedTask(String(taskId), snapshot, Date.now()) };
+  const snapshot = await orUnavailable(service, snapshotOf(request.store, promise, request.signal, "recent"));
+  return { ...detailedTask(String(taskId), snapshot, Date.now(), request.showsForms) };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
@@ -40,6 +46,11 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
   try {
     return await answer;
   } catch (error) {
+    if (error instanceof ResonateRefused) {
+      log.error("resonate refused", { reason: error.message });
+      const message = `The Resonate server, which keeps the tasks, refuses this request: ${error.message}. No task is lost. Repeating the request does not help before whoever runs this server has looked into it.`;
+      throw new ProtocolError(ErrorCode.InternalError, message);
+    }
     if (!(error instanceof ResonateUnavailable)) throw error;
     log.warn("resonate unavailable", { reason: error.message });
     const message = `The Resonate server, which keeps the tasks, is unavailable: ${error.message}. No task is lost. Repeat the same request later.`;
@@ -49,10 +60,10 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
 
 /** What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. */
 export async function createTask({ handles }: TaskService, caller: Caller, promise: DurablePromise) {
-  const taskId = await handles.seal(promise.name, caller.id);
+  const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
   // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
   const { result, error, inputRequests, ...task } = {
-    ...detailedTask(taskId, withoutJournal(promise), Date.now()),
+    ...detailedTask(taskId, withoutJournal(promise), Date.now(), false),
   } as Record<string, unknown>;
   return { resultType: "task", ...task };
 }
@@ -61,18 +72,20 @@ export async function createTask({ handles }: TaskService, caller: Caller, promi
 export async function promiseOf(
   service: TaskService,
   taskId: unknown,
-  { caller, signal }: TaskRequest,
+  { caller, store, signal }: TaskRequest,
 ): Promise<DurablePromise> {
-  const promise = await service.store.as(caller).get(await nameOf(service, taskId, caller), signal);
-  if (!promise) throw unknownTask();
+  const { name, begun } = await jobOf(service, taskId, caller);
+  const promise = await store.get(name, signal);
+  // A later job of the name is another task.
+  if (!promise || (begun !== undefined && promise.createdAt !== begun)) throw unknownTask();
   return promise;
 }
 
 /** @throws {ProtocolError} -32602 when it cannot be a task's id, or is not this caller's */
-export async function nameOf({ handles }: TaskService, taskId: unknown, caller: Caller): Promise<string> {
-  const name = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
-  if (name === undefined) throw unknownTask();
-  return name;
+async function jobOf({ handles }: TaskService, taskId: unknown, caller: Caller) {
+  const job = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
+  if (job === undefined) throw unknownTask();
+  return job;
 }
 
 export function unknownTask(): ProtocolError {

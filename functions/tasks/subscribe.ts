@@ -1,10 +1,16 @@
 /** `subscriptions/listen` with `taskIds`: the complete task, pushed at each change. */
 import * as z from "zod";
-import type { Caller } from "../caller.ts";
-import { eventStream } from "../event-stream.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../protocol.ts";
+import {
+  CLIENT_CAPABILITIES,
+  ErrorCode,
+  ProtocolError,
+  SERVER_INFO,
+  SUBSCRIPTION_ID,
+} from "../../core/tools/protocol.ts";
+import { eventStream } from "../http/event-stream.ts";
+import type { RequestScope } from "../http/request.ts";
 import { missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
-import { TASKS } from "./task.ts";
+import { showsForms, TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
 /** The most tasks one subscription takes. */
@@ -23,7 +29,12 @@ const Listen = z.object({
   id: z.union([z.string(), z.number()]),
   params: z.object({
     _meta: z.looseObject({
-      [CLIENT_CAPABILITIES]: z.looseObject({ extensions: z.record(z.string(), z.unknown()).optional() }),
+      [CLIENT_CAPABILITIES]: z.looseObject({
+        extensions: z.record(z.string(), z.unknown()).optional(),
+        elicitation: z
+          .looseObject({ form: z.looseObject({}).optional(), url: z.looseObject({}).optional() })
+          .optional(),
+      }),
     }),
     notifications: z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) }),
   }),
@@ -36,7 +47,7 @@ const Listen = z.object({
 export async function subscribe(
   service: TaskService,
   serverInfo: object,
-  caller: Caller,
+  scope: RequestScope,
   { request, message }: { request: Request; message: ListenMessage },
   sdk: () => Promise<Response>,
 ): Promise<Response> {
@@ -51,14 +62,15 @@ export async function subscribe(
     return jsonRpcError(message.id, { code: ErrorCode.InvalidParams, message: reason });
   }
   const { id, params } = listen.data;
-  if (params._meta[CLIENT_CAPABILITIES].extensions?.[TASKS] === undefined) {
+  const declared = params._meta[CLIENT_CAPABILITIES];
+  if (declared.extensions?.[TASKS] === undefined) {
     return jsonRpcError(id, missingTasksCapability(), 400);
   }
 
   const taskIds = [...new Set(params.notifications.taskIds)];
   let tasks: Watched[];
   try {
-    const found = await orUnavailable(service, Promise.all(taskIds.map((taskId) => find(service, taskId, caller))));
+    const found = await orUnavailable(service, Promise.all(taskIds.map((taskId) => find(service, taskId, scope))));
     tasks = found.filter((task) => task !== undefined);
   } catch (error) {
     if (error instanceof ProtocolError) return jsonRpcError(id, error);
@@ -70,7 +82,8 @@ export async function subscribe(
     notify("notifications/subscriptions/acknowledged", {
       notifications: { taskIds: tasks.map((task) => task.taskId) },
     });
-    await watchTasks(service.store.as(caller), tasks, (task) => notify("notifications/tasks", task), signal);
+    const onChange = (task: object) => notify("notifications/tasks", task);
+    await watchTasks(scope.store, tasks, showsForms(declared), onChange, signal);
     // All have ended: nothing more is to come, which the protocol says by answering the request.
     send({
       jsonrpc: "2.0",
@@ -81,9 +94,15 @@ export async function subscribe(
 }
 
 /** The task of an id; undefined for an id that is no task's, or not this caller's. */
-async function find({ handles, store }: TaskService, taskId: string, caller: Caller): Promise<Watched | undefined> {
-  const name = await handles.open(taskId, caller.id);
-  return name !== undefined && (await store.as(caller).get(name)) ? { taskId, name } : undefined;
+async function find(
+  { handles }: TaskService,
+  taskId: string,
+  { caller, store }: RequestScope,
+): Promise<Watched | undefined> {
+  const job = await handles.open(taskId, caller.id);
+  const promise = job && (await store.get(job.name));
+  if (!promise || (job.begun !== undefined && promise.createdAt !== job.begun)) return undefined;
+  return { taskId, name: job.name };
 }
 
 function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {

@@ -1,13 +1,17 @@
 /** A task is a promise: what the Tasks extension says of one is read off the promise, each time. */
 
-import { HOUR } from "../jobs/job.ts";
-import { ProtocolFailure, type Question } from "../jobs/journal.ts";
-import { presentJob } from "../present.ts";
-import type { CallToolResult } from "../protocol.ts";
-import type { DurablePromise, NewestEntry, RemoteStore } from "../resonate/store.ts";
+import { HOUR } from "../../core/durable/context.ts";
+import { doingOf, howToAnswer, type Snapshot } from "../../core/jobs/snapshot.ts";
+import type { DurablePromise } from "../../core/resonate/remote-store.ts";
+import { presentJob } from "../../core/tools/present.ts";
+import type { CallToolResult } from "../../core/tools/protocol.ts";
+import { linksIn } from "../../core/tools/results.ts";
 
 /** The extension's identifier, in capabilities. */
 export const TASKS = "io.modelcontextprotocol/tasks";
+
+/** The name of the errors that are {@link ProtocolFailure}s: the class's own is a letter in what is deployed. */
+const PROTOCOL_FAILURE = "ProtocolFailure";
 
 interface TaskBase {
   taskId: string;
@@ -27,45 +31,22 @@ export type DetailedTask = TaskBase &
     | { status: "failed"; error: { code: number; message: string } }
   );
 
-/** A question that waits for its caller, by its key. */
-export type OpenQuestions = Map<string, { promiseId: string; question: Question }>;
-
-/** What a promise and its journal say, at one moment. */
-export interface TaskSnapshot {
-  promise: DurablePromise;
-  journal: NewestEntry;
-  questions: OpenQuestions;
-  /** When the last of it came about, in milliseconds since the epoch. */
-  updatedAt: number;
+/** What a client declares of itself, in a request. */
+interface Declared {
+  elicitation?: { form?: object | undefined; url?: object | undefined } | undefined;
 }
 
-/** Reads what there is to say of a job besides its promise: its newest journal entry, and which questions are open. */
-export async function snapshotOf(
-  store: RemoteStore,
-  promise: DurablePromise,
-  signal?: AbortSignal,
-): Promise<TaskSnapshot> {
-  if (promise.state !== "pending" || !promise.job.keepsJournal) return withoutJournal(promise);
-  const journal = await store.journals.newestEntry(promise.name, signal);
-  const asked = Object.entries(journal.entry?.questions ?? {});
-  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.journals.answeredAt(promiseId, signal)));
-  return {
-    promise,
-    journal,
-    questions: new Map(asked.filter((_question, index) => answeredAt[index] === undefined)),
-    updatedAt: Math.max(promise.createdAt, journal.writtenAt, ...answeredAt.map((at) => at ?? 0)),
-  };
+/** Whether a client can show its user a form: one that names no kind of question has forms. */
+export function showsForms({ elicitation }: Declared = {}): boolean {
+  return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
-/** What there is to say of a job that has only just started, has ended, or never reports. */
-export function withoutJournal(promise: DurablePromise): TaskSnapshot {
-  const updatedAt = promise.settledAt ?? promise.createdAt;
-  return { promise, journal: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
-}
-
-/** The task as `tasks/get` and `notifications/tasks` give it. */
-export function detailedTask(taskId: string, snapshot: TaskSnapshot, now: number): DetailedTask {
-  const { promise, journal, questions, updatedAt } = snapshot;
+/**
+ * The task as `tasks/get` and `notifications/tasks` give it. A question is put to a client that can show it to its user;
+ * to any other the task works, and says what it waits for.
+ */
+export function detailedTask(taskId: string, snapshot: Snapshot, now: number, showsForms: boolean): DetailedTask {
+  const { promise, questions, updatedAt } = snapshot;
   const base: TaskBase = {
     taskId,
     createdAt: new Date(promise.createdAt).toISOString(),
@@ -74,15 +55,15 @@ export function detailedTask(taskId: string, snapshot: TaskSnapshot, now: number
   };
   switch (promise.state) {
     case "pending": {
-      const pollIntervalMs = pollInterval(promise, now);
-      const message = journal.entry?.message;
-      if (questions.size === 0) {
-        return { ...base, status: "working", pollIntervalMs, ...(message && { statusMessage: message }) };
+      const pollIntervalMs = pollInterval(snapshot, now);
+      if (questions.size === 0 || !showsForms) {
+        const statusMessage = howToAnswer(promise.name, snapshot) ?? doingOf(snapshot, now);
+        return { ...base, status: "working", pollIntervalMs, ...(statusMessage !== undefined && { statusMessage }) };
       }
-      const asked = [...questions].map(([key, { question }]) => [
-        key,
-        { method: "elicitation/create", params: { mode: "form", ...question } },
-      ]);
+      const asked = [...questions].map(([key, { question }]) => {
+        const { answeredBy, ...form } = question;
+        return [key, { method: "elicitation/create", params: { mode: "form", ...form } }];
+      });
       const statusMessage = [...questions.values()].map(({ question }) => question.message).join("\n");
       const inputRequests = Object.fromEntries(asked);
       return { ...base, status: "input_required", pollIntervalMs, statusMessage, inputRequests };
@@ -90,7 +71,7 @@ export function detailedTask(taskId: string, snapshot: TaskSnapshot, now: number
     case "rejected_canceled":
       return { ...base, status: "cancelled", statusMessage: "Cancelled." };
     case "rejected":
-      if (promise.value instanceof Error && promise.value.name === ProtocolFailure.name) {
+      if (promise.value instanceof Error && promise.value.name === PROTOCOL_FAILURE) {
         const error = { code: -32603, message: promise.value.message };
         return { ...base, status: "failed", statusMessage: error.message, error };
       }
@@ -102,17 +83,19 @@ export function detailedTask(taskId: string, snapshot: TaskSnapshot, now: number
 
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
   // As the call itself would have been answered, and so with what kind of result it is.
-  return { ...base, status: "completed", result: { resultType: "complete", ...presentJob(promise) } };
+  const answer = presentJob(promise);
+  const result = { ...answer, content: [...answer.content, ...linksIn(answer.structuredContent)] };
+  return { ...base, status: "completed", result: { resultType: "complete", ...result } };
 }
 
 /**
  * When it is worth asking again, in milliseconds: after half of what remains, for a job that knows when it will be
- * done, and otherwise after half as long again as it has been running.
+ * done, and otherwise after half as long again as nothing has changed.
  */
-function pollInterval(promise: DurablePromise, now: number): number {
+function pollInterval({ promise, updatedAt }: Snapshot, now: number): number {
   const expected = promise.job.expectedAt?.(promise.args);
   if (expected !== undefined) return clamp((expected - now) / 2, 500, HOUR);
-  return clamp((now - promise.createdAt) / 2, 500, 30_000);
+  return clamp((now - updatedAt) / 2, 500, 30_000);
 }
 
 function clamp(value: number, min: number, max: number): number {

@@ -1,20 +1,14 @@
-import { awaitResult, cancelJob, probeStatus } from "./jobs.ts";
+/** The tools that every deployment has: those that look at jobs, whatever started them. */
+import type { Job } from "../../core/jobs/job.ts";
+import type { Tool } from "../../core/tools/tool.ts";
+import { answerQuestion } from "./answer.ts";
 import { listJobs } from "./list.ts";
-import { weatherRange } from "./range.ts";
-import { getTimerStatus, setTimer, timerTool } from "./timer.ts";
-import type { Tool } from "./tool.ts";
-import { startGathering, weatherData } from "./weather.ts";
+import { awaitResult, cancelJob, probeStatus } from "./status.ts";
 
-/** The tools, in the order they are listed. */
-export const TOOLS: readonly Tool[] = [
-  startGathering,
+export const builtIn = (jobs: readonly Job[]): Tool[] => [
   probeStatus,
   awaitResult,
+  answerQuestion,
   cancelJob,
-  listJobs,
-  setTimer,
-  getTimerStatus,
-  weatherData,
-  weatherRange,
-  timerTool,
+  listJobs(jobs),
 ];

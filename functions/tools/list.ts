@@ -1,18 +1,25 @@
 import * as z from "zod";
-import { JOBS } from "../jobs/index.ts";
-import type { OwnJob, RemoteStore } from "../resonate/store.ts";
-import { JobStatus, viewOf } from "../status.ts";
-import { lenientNumber, lenientOptional } from "./arguments.ts";
-import { defineTool, ToolError } from "./tool.ts";
+import type { Job } from "../../core/jobs/job.ts";
+import { snapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
+import { JobStatus, JobView, viewOf } from "../../core/jobs/status.ts";
+import {
+  type Cursor,
+  cursorIn,
+  type OwnJob,
+  type RemoteStore,
+  type Step,
+  textOf,
+} from "../../core/resonate/remote-store.ts";
+import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
+import { defineTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 
-/** The most shared jobs that one call reads the promises of. */
-const MAX_READS = 200;
+/** The most jobs that one call goes through. */
+const MAX_SEEN = 200;
 
 const STATUSES = JobStatus.exclude(["not_found"]).options;
-const KINDS = JOBS.map((job) => job.func);
 
 const ListedJob = z.object({
   job_name: z.string(),
@@ -20,83 +27,97 @@ const ListedJob = z.object({
   status: JobStatus,
   started_at: z.string().describe("ISO 8601, UTC."),
   finished_at: z.string().optional().describe("ISO 8601, UTC."),
+  ...JobView.pick({ doing: true, waiting_for: true }).shape,
 });
 
-export const listJobs = defineTool({
-  name: "list_jobs",
-  title: "List jobs",
-  description:
-    "List the jobs you started, in any session, newest first: timers, gatherings and ranges. For names that were " +
-    "forgotten; results are collected with probe_status or await_result.",
-  input: z.object({
-    status: lenientOptional(z.enum(STATUSES)).describe(`Only jobs of this status: ${STATUSES.join(", ")}.`),
-    kind: lenientOptional(z.enum(KINDS)).describe(`Only jobs of this kind: ${KINDS.join(", ")}.`),
-    limit: lenientOptional(lenientNumber(z.int().min(1).max(MAX_LIMIT))).describe(
-      `The most jobs to return, a whole number from 1 to ${MAX_LIMIT}; ${DEFAULT_LIMIT} when left out.`,
-    ),
-    cursor: lenientOptional(z.string()).describe("The next_cursor of the call before; left out in the first call."),
-  }),
-  output: z.object({
-    jobs: z.array(ListedJob),
-    next_cursor: z.string().optional().describe("Pass it as cursor to see older jobs; absent when there are none."),
-    note: z.string().optional(),
-  }),
-  annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
-  async run({ status, kind, limit = DEFAULT_LIMIT, cursor }, { store, signal }) {
-    const { jobs: all, complete } = await store.own(kind, signal);
-    const older = startAfter(all.sort(newestFirst), cursor);
-    const { jobs, seen } = await take(store, older, limit, status, signal);
-    const last = older[seen - 1];
-    return {
-      jobs,
-      ...(last && seen < older.length && { next_cursor: cursorOf(last) }),
-      ...(!complete && { note: "There are more jobs than can be listed. Some are missing; filter by kind." }),
-    };
-  },
-});
+/** `list_jobs`, for a deployment of these kinds of jobs. */
+export function listJobs(jobs: readonly Job[]): Tool {
+  const kinds = jobs.map(({ kind }) => kind);
+  return defineTool({
+    name: "list_jobs",
+    title: "List jobs",
+    description: "List the jobs you started, in any session, newest first: for names that were forgotten.",
+    input: z.object({
+      status: z.enum(STATUSES).optional(),
+      kind: z.enum(kinds).optional(),
+      limit: z.int().min(1).max(MAX_LIMIT).optional().describe(`The most to return; ${DEFAULT_LIMIT} when left out.`),
+      cursor: z.string().optional().describe("next_cursor of the call before."),
+    }),
+    output: z.object({
+      jobs: z.array(ListedJob),
+      next_cursor: z.string().optional().describe("Pass it as cursor to see older jobs; absent when there are none."),
+      note: z.string().optional(),
+    }),
+    annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+    async run({ status, kind, limit = DEFAULT_LIMIT, cursor }, { store, signal }) {
+      const from = cursor ? cursorIn(cursor) : undefined;
+      if (cursor && !from) {
+        throw new ToolError(
+          refusal("list_jobs", [
+            "cursor: it is none of list_jobs. Accepted: the next_cursor of an earlier call, as it was.",
+          ]),
+        );
+      }
+      const steps = store.started({ kind, cursor: from }, signal);
+      const { jobs, next, complete } = await take(store, steps, limit, status, signal);
+      return {
+        jobs,
+        ...(next && { next_cursor: textOf(next) }),
+        ...(!complete && { note: "There are more jobs than can be listed. Some are missing; filter by kind." }),
+      };
+    },
+  });
+}
 
-/** Up to `limit` of `jobs` with that status, and how many of `jobs` were gone through for them. */
+/** Up to `limit` of a caller's jobs with that status, as many as an answer holds, and where it goes on. */
 async function take(
   store: RemoteStore,
-  jobs: OwnJob[],
+  steps: AsyncGenerator<Step, boolean>,
   limit: number,
   status: JobStatus | undefined,
   signal: AbortSignal,
 ) {
-  const taken: z.infer<typeof ListedJob>[] = [];
-  let seen = 0;
-  for (let reads = 0; taken.length < limit && seen < jobs.length && reads < MAX_READS; ) {
-    const batch = jobs.slice(seen, seen + limit - taken.length);
-    const listed = await Promise.all(batch.map((job) => list(store, job, signal)));
-    seen += batch.length;
-    reads += batch.filter((job) => !job.promise).length;
-    taken.push(...listed.filter((job) => status === undefined || job.status === status));
+  const taken = new Map<string, z.infer<typeof ListedJob>>();
+  let room = MAX_ANSWER - 1_000;
+  let last: Cursor | undefined;
+  for (let seen = 0; ; ) {
+    const batch: Step[] = [];
+    while (batch.length < limit - taken.size && seen < MAX_SEEN) {
+      const { done, value } = await steps.next();
+      if (done) {
+        const { isFull } = await takeFrom(batch);
+        return { jobs: [...taken.values()], next: isFull ? last : undefined, complete: value };
+      }
+      seen += 1;
+      batch.push(value);
+    }
+    const { isFull } = await takeFrom(batch);
+    if (!isFull && taken.size < limit && seen < MAX_SEEN) continue;
+    const isAll = !isFull && (await steps.next()).done;
+    return { jobs: [...taken.values()], next: isAll ? undefined : last, complete: true };
   }
-  return { jobs: taken, seen };
+
+  async function takeFrom(batch: readonly Step[]): Promise<{ isFull: boolean }> {
+    const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, signal)));
+    for (const [i, { cursor }] of batch.entries()) {
+      const job = listed[i];
+      if (job && (status === undefined || job.status === status) && !taken.has(job.job_name)) {
+        room -= costOf(job) + 1;
+        if (room < 0) return { isFull: true };
+        taken.set(job.job_name, job);
+      }
+      last = cursor;
+    }
+    return { isFull: false };
+  }
 }
 
 async function list(store: RemoteStore, { name, job, startedAt, promise }: OwnJob, signal: AbortSignal) {
-  const { status, finished_at } = viewOf(name, promise ?? (await store.get(name, signal)));
+  const found = promise ?? (await store.get(name, signal));
+  const { status, finished_at } = viewOf(name, found);
   const started_at = new Date(startedAt).toISOString();
-  return { job_name: name, kind: job.func, status, started_at, ...(finished_at !== undefined && { finished_at }) };
-}
-
-type Position = Pick<OwnJob, "startedAt" | "name">;
-
-function newestFirst(a: Position, b: Position): number {
-  return b.startedAt - a.startedAt || (a.name < b.name ? -1 : 1);
-}
-
-/** Where a page ends. It says nothing of whose jobs are listed: they are always the caller's. */
-function cursorOf({ startedAt, name }: Position): string {
-  return `${startedAt} ${name}`;
-}
-
-function startAfter(jobs: OwnJob[], cursor: string | undefined): OwnJob[] {
-  if (cursor === undefined) return jobs;
-  const [, startedAt, name] = /^(\d{1,15}) (.+)$/s.exec(cursor) ?? [];
-  if (startedAt === undefined || name === undefined) {
-    throw new ToolError("cursor: it is none of list_jobs. Accepted: the next_cursor of an earlier call, as it was.");
-  }
-  return jobs.filter((job) => newestFirst({ startedAt: Number(startedAt), name }, job) < 0);
+  const telling =
+    status === "running" && found && tellingOf(await snapshotOf(store, found, signal, "recent"), Date.now());
+  const times = { started_at, ...(finished_at !== undefined && { finished_at }) };
+  return { job_name: name, kind: job.kind, status, ...times, ...(telling && inShort(telling)) };
 }

@@ -25,6 +25,12 @@ export class Log {
     this.#write("error", message, fields);
   }
 
+  /** An error as it is logged: what `describeError` says of it; where debugging is on, its message and whole stack. */
+  describe(error: unknown): string {
+    const isDebugging = this.#least <= LEVELS.indexOf("debug");
+    return isDebugging && error instanceof Error ? (error.stack ?? String(error)) : describeError(error);
+  }
+
   #write(level: "info" | "warn" | "error", message: string, fields: object): void {
     if (LEVELS.indexOf(level) < this.#least) return;
     // biome-ignore lint/suspicious/noConsole: the platform's log

@@ -1,0 +1,69 @@
+/** `durable-mcp-edge/edge`: a Worker that answers MCP requests and keeps no state. */
+import { conflicts, type Job } from "../core/jobs/job.ts";
+import type { Tool } from "../core/tools/tool.ts";
+import { createApp } from "./app.ts";
+import { instructionsOf } from "./mcp/identity.ts";
+import { builtIn } from "./tools/index.ts";
+
+export { Listener } from "./listener/listener.ts";
+
+/**
+ * What a server says of itself, and its tools.
+ *
+ * @example
+ * const options: EdgeOptions = { name: "my-server", title: "My server", version: "1.0.0", tools: [waitForSite] };
+ */
+export interface EdgeOptions {
+  /** What the server is called by programs: letters, digits, `-`, `_` and `.`. */
+  name: string;
+  /** What it is called by people. Default: the name. */
+  title?: string;
+  version: string;
+  /** What a model has to know of these tools beside what they say themselves. Put before the general instructions. */
+  instructions?: string;
+  websiteUrl?: string;
+  /** The tools of the deployment, in the order in which they are listed. */
+  tools: readonly Tool[];
+}
+
+/**
+ * The default export of a Worker.
+ *
+ * @example
+ * const edge: EdgeWorker = createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] });
+ */
+export interface EdgeWorker {
+  fetch(request: Request, env: object, context: object): Response | Promise<Response>;
+}
+
+/**
+ * Makes the edge of a deployment: its tools, and those that look at jobs, at `/mcp`.
+ *
+ * @throws {Error} in words, for tools that cannot stand beside one another
+ *
+ * @example
+ * export default createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] });
+ */
+export function createEdge(options: EdgeOptions): EdgeWorker {
+  const { name, title = name, version, instructions, websiteUrl, tools } = options;
+  const jobs = jobsOf(tools);
+  const all = [...tools, ...builtIn(jobs)];
+  const problems = [...conflicts(jobs), ...twice(all.map((tool) => tool.name))];
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+  const info = { name, title, version, ...(websiteUrl !== undefined && { websiteUrl }) };
+  return createApp({
+    jobs,
+    tools: all,
+    identity: { info, instructions: instructionsOf(all, instructions) },
+  }) as EdgeWorker;
+}
+
+/** The jobs that tools start, each once. */
+function jobsOf(tools: readonly Tool[]): Job[] {
+  return [...new Set(tools.flatMap(({ job }) => job ?? []))];
+}
+
+function twice(names: readonly string[]): string[] {
+  const repeated = new Set(names.filter((name, i) => names.indexOf(name) !== i));
+  return [...repeated].map((name) => `Two tools are called ${name}. A tool of the engine counts as well.`);
+}

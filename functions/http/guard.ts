@@ -1,0 +1,30 @@
+/** To which names, and from which pages, a request may come. */
+
+/** An answer that refuses a request, or undefined. */
+type Refusal = Promise<Response | undefined>;
+
+/**
+ * A page on the web can resolve its own name to this machine: the `Host` it then sends is its own.
+ *
+ * @param hosts the names a request may be addressed to; undefined for any
+ */
+export async function checkHost(request: Request, hosts: readonly string[] | undefined): Refusal {
+  if (!hosts) return undefined;
+  const { hostHeaderValidationResponse } = await import("../mcp/sdk.ts");
+  return hostHeaderValidationResponse(request, [...hosts]);
+}
+
+/**
+ * A browser says which page a request comes from. Pages of the server's own host may call it, pages of the names it goes
+ * by, and those of the origins that are listed.
+ */
+export async function checkOrigin(
+  request: Request,
+  { hosts = [], origins }: { hosts?: readonly string[] | undefined; origins: readonly string[] },
+): Refusal {
+  const origin = request.headers.get("origin");
+  if (!origin || origins.includes("*") || origins.includes(origin)) return undefined;
+  if (URL.parse(origin)?.host === new URL(request.url).host && /^https?:/.test(origin)) return undefined;
+  const { originValidationResponse } = await import("../mcp/sdk.ts");
+  return originValidationResponse(request, [...hosts]);
+}

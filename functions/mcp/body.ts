@@ -1,0 +1,130 @@
+/** Reads a request's body: how large it may be, and how deep. */
+
+/** The largest request body that is read, in bytes. */
+export const MAX_BODY = 1_000_000;
+
+/** How deep a body may be nested. What looks into it calls itself for each level, and would come to the stack's end. */
+const MAX_DEPTH = 100;
+
+export type Body =
+  | { step: "parsed"; parsed: unknown }
+  | { step: "sdk"; request: Request }
+  | { step: "refused"; response: Response };
+
+/** A media type that needs no closer look. */
+const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
+
+/** The request's body as JSON, read once; what cannot be had that way is the SDK's to refuse. */
+export async function readBody(request: Request): Promise<Body> {
+  const { method, url, headers, signal } = request;
+  const length = headers.get("content-length");
+  const isJson = method === "POST" && (await isJsonType(headers.get("content-type")));
+  if (!isJson) return { step: "sdk", request };
+  const text =
+    length === null ? await readUnmeasured(request) : Number(length) > MAX_BODY ? undefined : await request.text();
+  if (text === undefined) {
+    await readOn(request);
+    return { step: "refused", response: tooLarge() };
+  }
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return { step: "sdk", request: new Request(url, { method, headers, body: text, signal }) };
+  }
+  if (!isTooDeep(text)) return { step: "parsed", parsed };
+  return { step: "refused", response: invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) };
+}
+
+/** The answer to a body that is no acceptable JSON-RPC message, or messages; for the id that can be read off it. */
+export function invalidRequest(reason: string, parsed?: unknown): Response {
+  const id = typeof parsed === "object" && parsed !== null && "id" in parsed ? parsed.id : undefined;
+  const error = { code: -32600, message: `Invalid Request: ${reason}` };
+  return Response.json(
+    { jsonrpc: "2.0", error, id: typeof id === "string" || typeof id === "number" ? id : null },
+    { status: 400 },
+  );
+}
+
+/** Character codes of `"`, `\`, `[`, `{`, `]` and `}`. */
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_LIST = 0x5b;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_LIST = 0x5d;
+const CLOSE_OBJECT = 0x7d;
+
+/** Whether JSON text is nested too deep, told from its brackets. */
+function isTooDeep(json: string): boolean {
+  if (json.length < 2 * MAX_DEPTH) return false;
+  let depth = 0;
+  let quoted = false;
+  for (let i = 0; i < json.length; i++) {
+    const code = json.charCodeAt(i);
+    if (quoted) {
+      if (code === BACKSLASH) i += 1;
+      else if (code === QUOTE) quoted = false;
+    } else if (code === QUOTE) quoted = true;
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+      depth += 1;
+      if (depth > MAX_DEPTH) return true;
+    } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1;
+  }
+  return false;
+}
+
+async function isJsonType(type: string | null): Promise<boolean> {
+  if (type !== null && JSON_TYPE.test(type)) return true;
+  const { isJsonContentType } = await import("./sdk.ts");
+  return isJsonContentType(type);
+}
+
+/** The text of a body whose length was not declared; undefined for one that turns out too large. */
+async function readUnmeasured({ body }: Request): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  const reader = body?.getReader();
+  let text = "";
+  try {
+    for (let size = 0; reader; ) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.byteLength;
+      if (size > MAX_BODY) return undefined;
+      text += decoder.decode(value, { stream: true });
+    }
+    return text + decoder.decode();
+  } finally {
+    reader?.releaseLock();
+  }
+}
+
+/** How much of a body that is refused is read, in bytes, and for how long, in milliseconds. */
+const READ_ON = 10 * MAX_BODY;
+const READ_ON_FOR = 5_000;
+
+/**
+ * Reads what is left of a body, to no use but this: a client whose connection ends while it sends may never look at the
+ * answer.
+ */
+async function readOn({ body }: Request): Promise<void> {
+  const reader = body?.getReader();
+  if (!reader) return;
+  const limit = setTimeout(() => void reader.cancel().catch(() => {}), READ_ON_FOR);
+  try {
+    for (let left = READ_ON; left > 0; ) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      left -= value.byteLength;
+    }
+    await reader.cancel();
+  } catch {
+    // The client has gone.
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+function tooLarge(): Response {
+  const message = `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`;
+  return Response.json({ jsonrpc: "2.0", error: { code: -32000, message }, id: null }, { status: 413 });
+}

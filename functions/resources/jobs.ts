@@ -1,0 +1,82 @@
+/**
+ * Jobs as MCP resources: `job://NAME` is what `probe_status` says of one, with its result. Reads have no paging of their own,
+ * so what part of a result that is too large is wanted is in the address. Whose job it is goes by the caller, as everywhere.
+ */
+import * as z from "zod";
+import { viewOf } from "../../core/jobs/status.ts";
+import type { RemoteStore } from "../../core/resonate/remote-store.ts";
+import { ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
+import { arrange, hold, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
+import { printable } from "../http/printable.ts";
+
+/** The kinds of resources that there are. */
+export const TEMPLATES = [
+  {
+    uriTemplate: "job://{name}{?offset,fields}",
+    name: "job",
+    title: "A job and its result",
+    description:
+      "How a job is, and its result as JSON. A result that is larger than an answer may be is there in part: read on with " +
+      "offset, the next_offset of the part before. fields, separated by commas, picks some of it.",
+    mimeType: "application/json",
+  },
+];
+
+/** How long a client may keep what is said of a job that has ended, and so does not change; in milliseconds. */
+const KEPT = 60 * 60_000;
+
+const Address = z.object({
+  offset: z.coerce.number().int().min(0).optional(),
+  fields: z
+    .string()
+    .transform((text) => text.split(",").filter((field) => field !== ""))
+    .pipe(z.array(z.string().max(200)).max(50))
+    .optional(),
+});
+
+/** @throws {ProtocolError} -32602 for an address that leads to no job of this caller's */
+export async function readJob(store: RemoteStore, uri: string, signal?: AbortSignal) {
+  const address = parse(uri);
+  if (!address) throw new ProtocolError(ErrorCode.InvalidParams, `no resource of this server: ${printable(uri)}`);
+  const { name, selection } = address;
+  const promise = await store.get(name, signal);
+  if (!promise) {
+    throw new ProtocolError(ErrorCode.InvalidParams, `Resource not found: ${printable(uri)}`, { uri: printable(uri) });
+  }
+  const limit = limitOf(promise.job);
+  const { views } = arrange([hold(viewOf(name, promise), { ...selection, result: "full" }, limit)], limit, {
+    copies: 1,
+    taken: 2 * uri.length,
+  });
+  const [view] = views;
+  const next = view?.summary?.next_offset;
+  const more = next === undefined ? {} : { next: withOffset(uri, next) };
+  const text = JSON.stringify({ ...view, ...more });
+  return {
+    contents: [{ uri, mimeType: "application/json", text }],
+    // Whose it is goes by the token, which is no part of the address.
+    cacheScope: "private" as const,
+    ttlMs: promise.state === "pending" ? 0 : KEPT,
+  };
+}
+
+function parse(uri: string): { name: string; selection: Selection } | undefined {
+  const [, encoded, query] = /^job:\/\/([^?#]+)(?:\?([^#]*))?$/.exec(uri) ?? [];
+  if (encoded === undefined || uri.length > MAX_URI) return undefined;
+  const address = Address.safeParse(Object.fromEntries(new URLSearchParams(query)));
+  try {
+    return address.success ? { name: decodeURIComponent(encoded), selection: address.data } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Longer than any name can be encoded, with the fields that may be asked for. */
+const MAX_URI = 20_000;
+
+function withOffset(uri: string, offset: number): string {
+  const [, name = "", query] = /^job:\/\/([^?]+)(?:\?(.*))?$/.exec(uri) ?? [];
+  const fields = new URLSearchParams(query).get("fields");
+  const also = fields ? `&fields=${fields.split(",").map(encodeURIComponent).join(",")}` : "";
+  return `${uriOf(decodeURIComponent(name))}?offset=${offset}${also}`;
+}
