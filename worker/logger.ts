@@ -19,3 +19,17 @@ export function reasonOf(error: unknown): string {
   if (!(cause instanceof Error)) return error.message;
   return `${error.message} (${"code" in cause ? cause.code : cause.message})`;
 }
+
+/** The longest stack that is logged, in characters. */
+const MAX_STACK = 10_000;
+
+/** An error for whoever wrote the function that threw it: with its stack, which callers never see. Never throws itself. */
+export function thrown(error: Error): { stack: string } | undefined {
+  try {
+    const { stack, cause } = error;
+    const below = cause instanceof Error ? `\n  caused by ${cause.stack ?? cause.message}` : "";
+    return { stack: `${stack ?? ""}${below}`.slice(0, MAX_STACK) };
+  } catch {
+    return undefined; // a getter that throws in turn
+  }
+}

@@ -1,5 +1,6 @@
 /** What the worker counts, served in the Prometheus text format. `job` is the kind of job: its function's name. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Metrics } from "../core/durable/context.ts";
 
 export const registry = new Registry();
 const registers = [registry];
@@ -12,7 +13,7 @@ const gauge = <Label extends string>(name: string, help: string, ...labelNames: 
 
 export const connected = gauge("connected", "1 while jobs can arrive from the Resonate server.");
 export const running = gauge("tasks_running", "Jobs that execute at the moment; one that sleeps does not.", "job");
-export const waiting = gauge("tasks_waiting", "Jobs offered to this worker that wait for a place.", "job");
+export const waiting = gauge("tasks_waiting", "Jobs dispatched to this worker that wait for a place.", "job");
 
 export const settled = counter(
   "jobs_settled_total",
@@ -32,14 +33,28 @@ export const handedBack = counter(
   "job",
 );
 
-/** `status`: `2xx` to `5xx`, or `none` when no answer came. */
-export const upstreamDuration = new Histogram({
-  name: "durable_worker_upstream_request_duration_seconds",
-  help: "Requests to the weather archive, answer included; status: 2xx to 5xx, or none without an answer.",
-  labelNames: ["status"],
-  buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-  registers,
-});
+/** What durable functions count and measure themselves, each under its name. */
+export const jobMetrics: Metrics = {
+  count(name, labels = {}) {
+    own(Counter, `durable_job_${name}_total`, labels, {}).inc(labels);
+  },
+  observe(name, seconds, labels = {}) {
+    const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+    own(Histogram, `durable_job_${name}_seconds`, labels, { buckets }).observe(labels, seconds);
+  },
+};
+
+function own<M extends Counter | Histogram>(
+  Kind: new (options: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => M,
+  name: string,
+  labels: Record<string, string>,
+  options: object,
+): M {
+  const known = registry.getSingleMetric(name) as M | undefined;
+  return (
+    known ?? new Kind({ name, help: "Of a durable function.", labelNames: Object.keys(labels), registers, ...options })
+  );
+}
 
 /** `status`: what the server answered, or `none`. Each try of a call that is repeated counts. */
 export const resonateRequests = counter(

@@ -2,12 +2,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { propagation, trace } from "@opentelemetry/api";
-import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import { type Context, ROOT_CONTEXT, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { type OpenTelemetrySpan, OpenTelemetryTracer } from "@resonatehq/opentelemetry";
 
 const NAME = "durable-mcp-edge-worker";
 
@@ -25,7 +23,6 @@ export function startTracing(): () => Promise<void> {
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   });
-  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   trace.setGlobalTracerProvider(provider);
   return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
 }
@@ -33,7 +30,7 @@ export function startTracing(): () => Promise<void> {
 type Attributes = Record<string, string | number>;
 
 /** The span that what runs is part of. */
-const current = new AsyncLocalStorage<OpenTelemetrySpan>();
+const current = new AsyncLocalStorage<Context>();
 
 /**
  * Runs `work` inside a span, a part of the span it is called in or of `parent`; what `work` throws marks the span failed.
@@ -41,24 +38,20 @@ const current = new AsyncLocalStorage<OpenTelemetrySpan>();
  */
 export async function inSpan<Result>(
   name: string,
-  { attributes, parent = current.getStore() }: { attributes: Attributes; parent?: OpenTelemetrySpan | undefined },
+  { attributes, parent = current.getStore() ?? ROOT_CONTEXT }: { attributes: Attributes; parent?: Context | undefined },
   work: () => Promise<Result>,
   describe?: (result: Result) => Attributes,
 ): Promise<Result> {
-  const span = (parent ?? new OpenTelemetryTracer(NAME)).startSpan(name, Date.now());
-  const set = (some: Attributes) => {
-    for (const [key, value] of Object.entries(some)) span.setAttribute(key, value);
-  };
-  set(attributes);
+  const span = trace.getTracer(NAME).startSpan(name, { attributes }, parent);
   try {
-    const result = await current.run(span, work);
-    if (describe) set(describe(result));
+    const result = await current.run(trace.setSpan(parent, span), work);
+    if (describe) span.setAttributes(describe(result));
     return result;
   } catch (error) {
-    span.setStatus(false, error instanceof Error ? error.message : String(error));
+    span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
     throw error;
   } finally {
-    span.end(Date.now());
+    span.end();
   }
 }
 
@@ -66,8 +59,13 @@ export async function inSpan<Result>(
  * Where the spans of a job belong: one trace for each promise id, derived from it, so that the parts of a job that
  * executed before and after a sleep, or on several workers, are found together.
  */
-export function traceOf(promiseId: string): OpenTelemetrySpan {
+export function traceOf(promiseId: string): Context {
   const hash = createHash("sha256").update(promiseId).digest("hex");
-  const traceparent = `00-${hash.slice(0, 32)}-${hash.slice(32, 48)}-01`;
-  return new OpenTelemetryTracer(NAME).decode({ traceparent });
+  const parent = {
+    traceId: hash.slice(0, 32),
+    spanId: hash.slice(32, 48),
+    traceFlags: TraceFlags.SAMPLED,
+    isRemote: true,
+  };
+  return trace.setSpanContext(ROOT_CONTEXT, parent);
 }

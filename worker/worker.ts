@@ -1,135 +1,259 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { TaskRecord } from "@resonatehq/sdk";
 import PQueue from "p-queue";
-import { splitKey } from "../functions/caller.ts";
-import { splitGeneration } from "../functions/jobs/index.ts";
-import type { Config } from "./config.ts";
-import { type Acquired, Engine } from "./engine.ts";
-import type { DurableFunction } from "./functions/durable.ts";
+import type { Implementation } from "../core/durable/implement.ts";
+import { splitKey } from "../core/jobs/caller.ts";
+import { splitGeneration } from "../core/jobs/job.ts";
+import { ResonateClient } from "../core/resonate/client.ts";
+import { ownerOf } from "../core/resonate/codec.ts";
+import type { Lease as Dispatch, PromiseRecord, TaskRecord } from "../core/resonate/protocol.ts";
+import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
+import { checkSupport } from "../core/resonate/support.ts";
+import type { WorkerConfig } from "./config.ts";
+import { Executor } from "./executor.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import { Lane } from "./lane.ts";
 import { type Logger, reasonOf } from "./logger.ts";
-import { handedBack, running, waiting } from "./metrics.ts";
-import { Network, type Offer } from "./network.ts";
+import { handedBack, resonateRequests, running, waiting } from "./metrics.ts";
+import { News } from "./news.ts";
 
-/** How many waiting offers of a kind are handed back at once when the worker stops. */
-const HAND_BACK = 16;
+/** How many tasks are handed back at the same time when the worker stops. */
+const HAND_BACK = 32;
 
-/** The longest that handing back may take, in milliseconds. */
+/** The longest that handing back what has run may take, in milliseconds. */
 const HAND_BACK_TIME = 3_000;
+
+/** How many tasks are claimed ahead where each costs heartbeats of its own. */
+const AHEAD_PER_JOB = 100;
+
+/** A task that this worker has the lease on. */
+interface Held {
+  task: TaskRecord;
+  promise: PromiseRecord;
+  /** The kind of job. */
+  job: string;
+  /** When it was claimed, by `performance.now()`. */
+  since: number;
+}
 
 /** Takes jobs from the Resonate server and runs them, a bounded number of each kind at once, until `stop`. */
 export class Worker {
-  readonly #config: Config;
+  readonly #config: WorkerConfig;
   readonly #log: Logger;
   readonly #pid = randomUUID();
   readonly #lease: number;
-  readonly #network: Network;
-  readonly #engine: Engine;
-  readonly #functions: readonly DurableFunction[];
-  /** A queue for each kind of job, so that one kind that waits, for a slow archive or for jobs of another, holds up no other. */
-  readonly #queues = new Map<DurableFunction | undefined, PQueue>();
-  /** Offers that wait for a place, by task: one that is made again replaces the one before. */
-  readonly #offers = new Map<string, Offer>();
-  /** Tasks this worker has the lease on, each with its kind of job. */
-  readonly #held = new Map<TaskRecord, string>();
+  readonly #client: ResonateClient;
+  readonly #executor: Executor;
+  readonly #implementations: readonly Implementation[];
+  readonly #news: News;
+  readonly #heartbeat: Heartbeat;
+  /** A lane for each kind of job, so that one kind that waits, for a slow archive or for jobs of another, holds up no other. */
+  readonly #lanes = new Map<Implementation | undefined, Lane<Held>>();
+  /** Tasks this worker has the lease on, those that wait for a place as well. */
+  readonly #held = new Set<Held>();
+  readonly #isRunning = new WeakSet<Held>();
+  #running = 0;
+  readonly #handBack = new PQueue({ concurrency: HAND_BACK });
+  /** Ends the connection over which jobs are dispatched. */
+  readonly #closed = new AbortController();
+  #connected = false;
+  #wasConnected = false;
+  /** When it was connected last, or else began, by `performance.now()`. */
+  #connectedAt = performance.now();
   #stopping = false;
 
-  constructor(config: Config, functions: readonly DurableFunction[], log: Logger) {
-    const { RESONATE_URL: url, RESONATE_TOKEN: token, RESONATE_GROUP: group } = config;
+  /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
+  constructor(config: WorkerConfig, implementations: readonly Implementation[], env: NodeJS.ProcessEnv, log: Logger) {
+    const { RESONATE_URL: url, RESONATE_TOKEN: token } = config;
     const pid = this.#pid;
     this.#config = config;
     this.#log = log;
-    this.#lease = config.LEASE_SECONDS * 1000;
-    this.#functions = functions;
-    this.#network = new Network({ url, token, group, pid, patience: this.#lease, log });
-    const { send } = this.#network;
-    this.#engine = new Engine({ functions, pid, lease: this.#lease, send, nameOf: (id) => this.#nameOf(id), log });
+    this.#lease = Math.ceil(config.LEASE_SECONDS * 1000);
+    this.#implementations = implementations;
+    const client = new ResonateClient({
+      url,
+      token,
+      timeout: Math.min(10_000, this.#lease),
+      onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
+    });
+    this.#client = client;
+    this.#news = new News(client);
+    this.#heartbeat = new Heartbeat(client, pid, this.#lease);
+    const jobs = implementations.map(({ job }) => job);
+    this.#executor = new Executor({
+      implementations,
+      env,
+      client,
+      store: new RemoteStore(placeOf(config), jobs, {}, client),
+      news: this.#news,
+      heartbeat: this.#heartbeat,
+      lease: this.#lease,
+      namespace: config.RESONATE_NAMESPACE,
+      nameOf: (id) => this.#nameOf(id),
+      log,
+    });
   }
 
   /** Whether jobs can arrive at the moment. */
   get connected(): boolean {
-    return this.#network.connected;
+    return this.#connected;
   }
 
   /** How many jobs are executing. */
   get running(): number {
-    return this.#held.size;
+    return this.#running;
   }
 
   get stopping(): boolean {
     return this.#stopping;
   }
 
-  /** Begins to take jobs; resolves once the first can arrive. */
-  start(): Promise<void> {
-    return new Promise((resolve) => void this.#network.listen((offer) => this.#consider(offer), resolve));
+  /** Whether it has been connected at all. */
+  get wasConnected(): boolean {
+    return this.#wasConnected;
   }
 
-  /** Takes no new jobs, lets running ones finish for `DRAIN_SECONDS`, then hands back the rest for another worker. */
+  /** For how long no job can have arrived, in milliseconds; 0 while it is connected. */
+  get disconnectedFor(): number {
+    return this.#connected ? 0 : performance.now() - this.#connectedAt;
+  }
+
+  /**
+   * Begins to take jobs; resolves once the first can arrive.
+   *
+   * @throws {Error} when the server refuses the token, or is of a release that is not supported
+   */
+  async start(): Promise<void> {
+    const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
+    const unsupported = await checkSupport(this.#client, RESONATE_NAMESPACE);
+    if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
+    return this.#listen();
+  }
+
+  #listen(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    void this.#client.listen({
+      group: this.#config.RESONATE_GROUP,
+      id: this.#pid,
+      signal: this.#closed.signal,
+      onMessage: (message) => {
+        if (message.kind === "execute") this.#laneOf(message.task.id).add(message.task);
+        else this.#news.heard(message.promise);
+      },
+      onConnect: (address) => {
+        this.#connected = true;
+        this.#wasConnected = true;
+        this.#news.connected(address);
+        resolve();
+      },
+      onDisconnect: (reason) => this.#disconnected(reason),
+    });
+    return promise;
+  }
+
+  /**
+   * Takes no new jobs and hands back those that wait for a place at once; lets running ones finish for `DRAIN_SECONDS`, then
+   * hands back the rest, for another worker.
+   */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#network.close();
-    const queues = [...this.#queues.values()];
-    for (const queue of queues) queue.concurrency += HAND_BACK; // for offers still waiting, even when every place is taken
-    const idle = Promise.all(queues.map((queue) => queue.onIdle()));
-    await Promise.race([idle, delay(this.#config.DRAIN_SECONDS * 1000)]);
-    const released = Promise.allSettled([...this.#held.keys()].map((task) => this.#release(task)));
-    await Promise.race([released, delay(HAND_BACK_TIME)]);
-    this.#engine.stop();
+    this.#closed.abort();
+    const idle = Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
+    const waiting = this.#release([...this.#held].filter((held) => !this.#isRunning.has(held)));
+    await Promise.race([Promise.all([idle, waiting]), delay(this.#config.DRAIN_SECONDS * 1000)]);
+    await Promise.race([this.#release([...this.#held]), delay(HAND_BACK_TIME)]);
+    this.#heartbeat.stopAll();
   }
 
-  #consider(offer: Offer): void {
-    const isWaiting = this.#offers.has(offer.id);
-    this.#offers.set(offer.id, offer);
-    if (isWaiting) return;
-    const { job, queue } = this.#queueFor(offer.id);
-    waiting.inc({ job });
-    void queue.add(async () => {
-      const latest = this.#offers.get(offer.id) ?? offer;
-      this.#offers.delete(offer.id);
-      waiting.dec({ job });
-      const acquired = await this.#acquire(latest);
-      if (!acquired) return;
-      const { task } = acquired;
-      this.#held.set(task, job);
-      running.inc({ job });
-      if (this.#stopping) await this.#release(task);
-      else await this.#engine.execute(acquired, job);
-      this.#held.delete(task);
-      running.dec({ job });
-    });
+  #disconnected(reason: Error | undefined): void {
+    if (this.#connected) this.#connectedAt = performance.now();
+    this.#connected = false;
+    this.#news.disconnected();
+    if (this.#stopping) return;
+    if (reason) this.#log.warn({ reason: reasonOf(reason) }, "connection to Resonate failed");
+    else this.#log.info("connection to Resonate ended");
   }
 
-  #queueFor(id: string) {
+  #laneOf(id: string): Lane<Held> {
     const { base } = splitGeneration(splitKey(this.#nameOf(id)).name);
-    const kind = this.#functions.find(({ owns }) => owns(base));
-    const queue = this.#queues.get(kind) ?? new PQueue({ concurrency: this.#config.MAX_TASKS });
-    this.#queues.set(kind, queue);
-    return { job: kind?.name ?? "unknown", queue };
+    const kind = this.#implementations.find(({ job }) => job.owns(base));
+    const known = this.#lanes.get(kind);
+    if (known) return known;
+    const { MAX_TASKS, MAX_QUEUED } = this.#config;
+    const job = kind?.job.kind ?? "unknown";
+    const lane = new Lane<Held>(MAX_TASKS, {
+      claim: (dispatch) => this.#claim(dispatch, job),
+      run: (held) => this.#run(held),
+      most: () => MAX_TASKS + (this.#heartbeat.isPerJob ? Math.min(MAX_QUEUED, AHEAD_PER_JOB) : MAX_QUEUED),
+      ownerOf: ({ promise }) => ownerOf(this.#nameOf(promise.id), promise),
+      keyOf: (id) => splitKey(this.#nameOf(id)).key,
+      onWaiting: (more) => waiting.inc({ job }, more),
+    });
+    this.#lanes.set(kind, lane);
+    return lane;
   }
 
-  /** Takes the lease on an offered task; nothing when another worker has it or the job has ended meanwhile. */
-  async #acquire({ id, version }: Offer): Promise<Acquired | undefined> {
+  /** Takes the lease on a dispatched task; nothing when another worker has it or the job has ended meanwhile. */
+  async #claim({ id, version }: Dispatch, job: string): Promise<Held | undefined> {
     try {
       const data = { id, version, pid: this.#pid, ttl: this.#lease };
-      const answer = await this.#network.send({ kind: "task.acquire", head: head(id), data });
-      return answer.head.status === 200 && typeof answer.data === "object" ? answer.data : undefined;
+      const answer = await this.#client.send("task.acquire", data, { origin: id, patience: this.#lease });
+      if (answer.status !== 200) return undefined;
+      const { task, promise } = answer.data;
+      const held = { task, promise, job, since: performance.now() };
+      this.#held.add(held);
+      this.#heartbeat.start(task);
+      if (this.#stopping) await this.#release([held]);
+      return held;
     } catch (error) {
-      // The server offers the task again: after half a minute, or when the lease it gave unheard has lapsed.
-      this.#log.debug({ job: this.#nameOf(id), reason: reasonOf(error) }, "offer not taken");
+      // The server dispatches the task again: after a while, or when the lease it gave unheard has lapsed.
+      this.#log.debug({ job: this.#nameOf(id), reason: reasonOf(error) }, "task not taken");
       return undefined;
     }
   }
 
-  /** Ends a lease, so that the server offers the task to another worker at once. */
-  async #release(task: TaskRecord): Promise<void> {
+  async #run(held: Held): Promise<void> {
+    const { task, promise, job } = held;
+    this.#isRunning.add(held);
+    this.#running += 1;
+    running.inc({ job });
+    if (await this.#isOurs(held)) await this.#executor.execute({ task, promise }, job);
+    this.#heartbeat.stop(task);
+    this.#held.delete(held);
+    this.#running -= 1;
+    running.dec({ job });
+  }
+
+  /** Whether a task that has waited is still this worker's: its job may have been cancelled, or its lease may have lapsed. */
+  async #isOurs({ task: { id, version }, since }: Held): Promise<boolean> {
+    if (performance.now() - since < this.#lease / 3) return true;
+    try {
+      const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#lease });
+      const { state, version: latest } = answer.status === 200 ? answer.data.task : {};
+      if (state === "acquired" && latest === version) return true;
+    } catch (error) {
+      this.#log.debug({ job: this.#nameOf(id), reason: reasonOf(error) }, "task not asked for");
+    }
+    this.#log.info({ job: this.#nameOf(id), reason: "it has waited too long, or has been settled" }, "job left");
+    return false;
+  }
+
+  /** Ends leases, so that the server dispatches the tasks to other workers at once. */
+  async #release(all: readonly Held[]): Promise<void> {
+    await this.#handBack.addAll(all.map((held) => () => this.#releaseOne(held)));
+  }
+
+  async #releaseOne(held: Held): Promise<void> {
+    const { task, job: kind } = held;
+    if (!this.#held.delete(held)) return;
+    this.#heartbeat.stop(task);
     const { id, version } = task;
     const job = this.#nameOf(id);
     try {
-      const answer = await this.#network.send({ kind: "task.release", head: head(id), data: { id, version } });
-      if (answer.head.status !== 200) return;
+      const answer = await this.#client.send("task.release", { id, version }, { origin: id, patience: this.#lease });
+      if (answer.status !== 200) return;
       this.#log.info({ job }, "job handed back");
-      handedBack.inc({ job: this.#held.get(task) ?? "unknown" });
+      handedBack.inc({ job: kind });
     } catch (error) {
       this.#log.warn({ job, reason: reasonOf(error) }, "job not handed back");
     }
@@ -140,8 +264,4 @@ export class Worker {
     const namespace = this.#config.RESONATE_NAMESPACE;
     return id.startsWith(namespace) ? id.slice(namespace.length) : id;
   }
-}
-
-function head(origin: string) {
-  return { corrId: randomUUID(), version: "2026-04-01", "resonate:origin": origin };
 }

@@ -1,0 +1,33 @@
+import { LRUCache } from "lru-cache";
+import { History, type Recorded } from "../core/durable/events.ts";
+import type { Newest } from "./reporter.ts";
+
+/** How much of what jobs have done is kept in memory for the next time that they run here, in bytes. */
+const MAX_SIZE = 64_000_000;
+
+/** What a worker remembers of a job between two runs of it. */
+export interface Remembered {
+  history: History;
+  journal: Newest | undefined;
+  /** What the attempt before had done. */
+  memo?: ReadonlyMap<string, Recorded>;
+}
+
+/** What jobs that sleep have done: records never change, so that what was read once need not be read again. */
+export class Histories {
+  readonly #jobs = new LRUCache<string, Remembered>({
+    maxSize: MAX_SIZE,
+    sizeCalculation: ({ history }) => 500 + history.size,
+  });
+
+  /** Takes out what is remembered of a job. */
+  take(id: string): Remembered {
+    const remembered = this.#jobs.get(id) ?? { history: new History(), journal: undefined };
+    this.#jobs.delete(id);
+    return remembered;
+  }
+
+  put(id: string, remembered: Remembered): void {
+    this.#jobs.set(id, remembered);
+  }
+}
