@@ -1,0 +1,51 @@
+/** `durable-mcp-edge/wrap`: the tools of a server that exists, as durable ones. */
+import type { Job } from "../core/jobs/job.ts";
+import type { Tool } from "../core/tools/tool.ts";
+import { type CallArgs, callJob } from "./job.ts";
+import { checkOptions, type WrapOptions } from "./options.ts";
+import { policyOf } from "./policy.ts";
+import { chosen, type Snapshot } from "./snapshot.ts";
+import { wrappedTool } from "./tool.ts";
+
+export type { CallPolicy, WrapOptions } from "./options.ts";
+export { instructionsIn, type ListedTool, type Snapshot } from "./snapshot.ts";
+
+/**
+ * A server with durability in front of it.
+ *
+ * @example
+ * const toolsOf = (acme: Wrapped, snapshot: Snapshot): readonly Tool[] => acme.tools(snapshot);
+ */
+export interface Wrapped {
+  readonly options: WrapOptions;
+  /** The jobs of its calls: a caller's own, and those that callers share. */
+  readonly jobs: { readonly own: Job<CallArgs>; readonly shared: Job<CallArgs> };
+  /** Its tools for the edge, as the snapshot has them. */
+  tools(snapshot: Snapshot): readonly Tool[];
+}
+
+/**
+ * Puts durability in front of a server that exists, without touching it: its tools are durable jobs. The edge lists them
+ * from a snapshot, which `durable-mcp-edge sync` writes; workers alone reach the server, by `runWrapped`.
+ *
+ * @throws {Error} for options that cannot be
+ *
+ * @example
+ * export const acme = wrapServer({ name: "acme", command: "python", args: ["server.py"] });
+ */
+export function wrapServer(options: WrapOptions): Wrapped {
+  checkOptions(options);
+  const { name } = options;
+  const kind = `wrapped_${name.replaceAll("-", "_")}`;
+  const own = callJob(kind, `${name}.`, false);
+  const shared = callJob(`${kind}_shared`, `${name}_shared.`, true);
+  return {
+    options,
+    jobs: { own, shared },
+    tools: (snapshot) =>
+      chosen(snapshot, options).tools.map((tool) => {
+        const policy = policyOf(tool, options);
+        return wrappedTool(tool, policy, options, policy.shared ? shared : own);
+      }),
+  };
+}

@@ -1,0 +1,59 @@
+/** What `tools/list` says of a wrapped tool: what its server says, with what durability adds. */
+import { type ListedTool, nameHere } from "./snapshot.ts";
+
+/** The argument that names a call, so that a repeat of it is the same job. */
+export const JOB_NAME = "job_name";
+
+const JOB_NAME_SCHEMA = {
+  type: "string",
+  description:
+    "Optional: a name for this call, of your choice. A call with the same name finds the job of the first, and never does the work twice.",
+};
+
+/** What the tool answers when the server takes long. */
+const RUNNING = {
+  type: "object",
+  description: "The call takes long: it goes on as a job.",
+  properties: {
+    [JOB_NAME]: { type: "string" },
+    status: { const: "running" },
+    note: { type: "string", description: "How to collect the result." },
+  },
+  required: [JOB_NAME, "status", "note"],
+};
+
+/** Whether the argument that names a call can be added: the tool has none of that name. */
+export function takesJobName({ inputSchema }: ListedTool): boolean {
+  const { properties = {}, patternProperties, propertyNames } = inputSchema as Record<string, object>;
+  return !Object.hasOwn(properties, JOB_NAME) && patternProperties === undefined && propertyNames === undefined;
+}
+
+export function listingOf(tool: ListedTool, prefix: string | undefined, named: boolean): Record<string, unknown> {
+  // How a server offers tasks is between it and the worker.
+  const { execution: _, name, inputSchema, outputSchema, ...rest } = tool;
+  const properties = { ...(inputSchema.properties as object | undefined), [JOB_NAME]: JOB_NAME_SCHEMA };
+  return {
+    name: nameHere(name, prefix),
+    ...rest,
+    inputSchema: named ? { ...inputSchema, properties } : inputSchema,
+    ...(outputSchema && { outputSchema: orRunning(outputSchema) }),
+  };
+}
+
+/** The schema of what the server answers, or of the answer that it takes long. */
+function orRunning(schema: Record<string, unknown>): Record<string, unknown> {
+  const { $schema, ...rest } = schema;
+  return { ...($schema !== undefined && { $schema }), type: "object", anyOf: [moved(rest), RUNNING] };
+}
+
+/** A schema that lies within another one: what refers to places in it finds them. */
+function moved(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(moved);
+  if (typeof schema !== "object" || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => {
+      if (key !== "$ref" || typeof value !== "string") return [key, moved(value)];
+      return [key, value === "#" ? "#/anyOf/0" : value.replace(/^#\//, "#/anyOf/0/")];
+    }),
+  );
+}

@@ -1,0 +1,37 @@
+import { type CallPolicy, fits, type WrapOptions } from "./options.ts";
+import type { ListedTool } from "./snapshot.ts";
+
+/** What came out for a tool. */
+export interface Policy {
+  /** Whether a call is sent at most once. */
+  once: boolean;
+  /** Calls with the same arguments are one job for so long after it has ended, in milliseconds; undefined: each is its own. */
+  freshFor: number | undefined;
+  /** Whether callers share those jobs. */
+  shared: boolean;
+  /** What decided whether it is repeated. */
+  because: "configured" | "readOnlyHint" | "idempotentHint" | "nothing says that a repeat is safe";
+}
+
+/** @throws {Error} for a policy that contradicts itself */
+export function policyOf(tool: ListedTool, { name, policies = {} }: Pick<WrapOptions, "name" | "policies">): Policy {
+  const given: CallPolicy = Object.entries(policies).find(([pattern]) => fits(pattern, tool.name))?.[1] ?? {};
+  const because = reason(tool, given);
+  const once = given.repeatable === undefined ? because.startsWith("nothing") : !given.repeatable;
+  const { shared = false } = given;
+  const freshFor = given.freshFor ?? (shared ? 0 : undefined);
+  if (once && freshFor !== undefined) {
+    const option = given.freshFor === undefined ? "shared" : "freshFor";
+    throw new Error(
+      `wrapServer: ${name} is told ${option} for ${tool.name}, which is not known to be safe to repeat: say repeatable as well`,
+    );
+  }
+  return { once, freshFor, shared, because };
+}
+
+function reason({ annotations = {} }: ListedTool, { repeatable }: CallPolicy): Policy["because"] {
+  if (repeatable !== undefined) return "configured";
+  if (annotations.readOnlyHint === true) return "readOnlyHint";
+  if (annotations.idempotentHint === true) return "idempotentHint";
+  return "nothing says that a repeat is safe";
+}

@@ -1,0 +1,79 @@
+/** The tools of a wrapped server as they were when somebody looked: what the edge lists, without asking the server. */
+import { fits, type WrapOptions } from "./options.ts";
+
+/** A tool as its server lists it. */
+export interface ListedTool {
+  name: string;
+  title?: string;
+  description?: string;
+  inputSchema: Record<string, unknown>;
+  outputSchema?: Record<string, unknown>;
+  annotations?: { title?: string; readOnlyHint?: boolean; idempotentHint?: boolean; [hint: string]: unknown };
+  execution?: { taskSupport?: string; [field: string]: unknown };
+  [field: string]: unknown;
+}
+
+/**
+ * What `durable-mcp-edge sync` writes down of a server.
+ *
+ * @example
+ * const names = ({ tools }: Snapshot) => tools.map(({ name }) => name);
+ */
+export interface Snapshot {
+  /** What the server calls itself. */
+  server: { name: string; version: string; title?: string };
+  /** The revision of the protocol that was agreed on. */
+  revision: string;
+  /** What a model is to know of the server. */
+  instructions?: string;
+  /** Whether it has resources, to which its results may refer. */
+  resources: boolean;
+  tools: readonly ListedTool[];
+}
+
+/** The longest description that is passed on, in characters, and the largest tool, in characters of JSON. */
+const MAX_DESCRIPTION = 8_000;
+const MAX_TOOL = 64_000;
+const MAX_INSTRUCTIONS = 4_000;
+/** The most tools of one server. */
+const MAX_TOOLS = 500;
+
+/** The tools that are passed on, and why others are not. */
+export function chosen(
+  { tools }: Pick<Snapshot, "tools">,
+  options: Pick<WrapOptions, "tools" | "prefix">,
+): { tools: ListedTool[]; left: { name: string; reason: string }[] } {
+  const left: { name: string; reason: string }[] = [];
+  const kept = tools.flatMap((tool) => {
+    const wanted = options.tools?.some((pattern) => fits(pattern, tool.name)) ?? true;
+    const reason = wanted ? whyNot(tool, options.prefix) : undefined;
+    if (reason !== undefined) left.push({ name: tool.name.slice(0, 128), reason });
+    return wanted && reason === undefined ? [bounded(tool)] : [];
+  });
+  for (const { name } of kept.splice(MAX_TOOLS)) left.push({ name, reason: `it is beyond the first ${MAX_TOOLS}` });
+  return { tools: kept, left };
+}
+
+function whyNot(tool: ListedTool, prefix: string | undefined): string | undefined {
+  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(nameHere(tool.name, prefix))) {
+    return `its name is not of up to 128 letters, digits, "_", "-" and "."`;
+  }
+  if (tool.inputSchema?.type !== "object") return "what it takes is no object";
+  const size = JSON.stringify(bounded(tool)).length;
+  if (size > MAX_TOOL) return `it is described in ${size} characters; up to ${MAX_TOOL} are passed on`;
+  return undefined;
+}
+
+function bounded(tool: ListedTool): ListedTool {
+  const { description } = tool;
+  if (description === undefined || description.length <= MAX_DESCRIPTION) return tool;
+  return { ...tool, description: `${description.slice(0, MAX_DESCRIPTION)}…` };
+}
+
+/** What a model is told of a server, bounded. */
+export const instructionsIn = ({ instructions }: Snapshot): string | undefined =>
+  instructions === undefined ? undefined : instructions.slice(0, MAX_INSTRUCTIONS);
+
+/** What a tool is called in front of its server. */
+export const nameHere = (name: string, prefix: string | undefined): string =>
+  prefix === undefined || prefix === "" ? name : `${prefix}_${name}`;

@@ -1,0 +1,33 @@
+/** Why a request to a wrapped server has no answer. */
+
+/** It has not reached the server: it may be sent again, whatever it is. */
+export class NotSent extends Error {
+  override name = "NotSent";
+}
+
+/** The server, or what stands before it, has refused it, and so has not done it. */
+export class Refused extends Error {
+  override name = "Refused";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** It was sent, and no answer will come: whether it was done is unknown. */
+export class Lost extends Error {
+  override name = "Lost";
+}
+
+/** The server's answer is an error of the protocol. */
+export class RpcError extends Error {
+  override name = "RpcError";
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

@@ -1,0 +1,206 @@
+/** A wrapped server as a worker has it: connected to when it is needed, again when it is lost, for each caller who needs his own. */
+import { LRUCache } from "lru-cache";
+import PQueue from "p-queue";
+import { type Log, RetryLater } from "../../core/durable/context.ts";
+import { callerOf, splitKey } from "../../core/jobs/caller.ts";
+import type { WrapOptions } from "../options.ts";
+import type { Snapshot } from "../snapshot.ts";
+import { Connection, type Target } from "./connection.ts";
+import { filled, filledAll, programEnvironment } from "./environment.ts";
+import { NotSent } from "./errors.ts";
+import { type Fetch, guardedFetch } from "./guarded-fetch.ts";
+import { LiveCalls } from "./live.ts";
+import { snapshotOf } from "./take.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** How long it may take to answer when it is connected to, in milliseconds. */
+const CONNECT = 30_000;
+/** The pauses between attempts, in milliseconds; a connection that held for less than the shortest life has failed as well. */
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 30_000;
+const SHORTEST_LIFE = 5_000;
+/** Callers with a connection of their own, at most. */
+const MAX_CALLERS = 100;
+
+/** One connection, made again when it is lost. */
+class Link {
+  #connection: Promise<Connection> | undefined;
+  #failures = 0;
+  #notBefore = 0;
+  readonly #open: () => Promise<Connection>;
+
+  constructor(open: () => Promise<Connection>) {
+    this.#open = open;
+  }
+
+  async get(): Promise<Connection> {
+    const current = await this.#connection?.catch(() => undefined);
+    if (current?.isOpen) return current;
+    const wait = this.#notBefore - Date.now();
+    if (wait > 0) throw new RetryLater(`it is tried again in ${Math.ceil(wait / 1_000)} s`, wait);
+    // Others may have begun meanwhile.
+    if (current !== (await this.#connection?.catch(() => undefined))) return this.get();
+    const opening = this.#open();
+    this.#connection = opening;
+    const began = Date.now();
+    try {
+      const connection = await opening;
+      void connection.closed.then(() => this.#ended(Date.now() - began < SHORTEST_LIFE));
+      return connection;
+    } catch (error) {
+      this.#connection = undefined;
+      this.#ended(true);
+      throw error;
+    }
+  }
+
+  /** What is there is not used again. */
+  async drop(connection: Connection): Promise<void> {
+    if ((await this.#connection?.catch(() => undefined)) === connection) this.#connection = undefined;
+    await connection.close().catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    const current = await this.#connection?.catch(() => undefined);
+    await current?.close().catch(() => {});
+  }
+
+  #ended(hasFailed: boolean): void {
+    this.#failures = hasFailed ? this.#failures + 1 : 0;
+    if (hasFailed) this.#notBefore = Date.now() + Math.min(FIRST_PAUSE * 2 ** (this.#failures - 1), LONGEST_PAUSE);
+  }
+}
+
+export class WrappedServer {
+  readonly options: WrapOptions;
+  readonly calls = new LiveCalls();
+  /** Takes turns. */
+  readonly queue: PQueue;
+  readonly #env: Environment;
+  readonly #fetch: Fetch;
+  readonly #links = new LRUCache<string, Link>({ max: MAX_CALLERS, dispose: (link) => void link.close() });
+  #revision: string | undefined;
+  #credentials: ReadonlyMap<string, Record<string, string>> | undefined;
+  /** Told what its tools are, whenever it is connected to, and when it says that they have changed. */
+  onTools: ((snapshot: Snapshot) => void) | undefined;
+
+  constructor(options: WrapOptions, env: Environment) {
+    this.options = options;
+    this.#env = env;
+    this.#fetch = guardedFetch(options.allowPrivate === true);
+    this.queue = new PQueue({ concurrency: options.concurrency ?? 16 });
+  }
+
+  /**
+   * The connection for whoever a job belongs to.
+   *
+   * @throws {NotSent} saying why there is none
+   */
+  async connection(jobName: string, log: Log): Promise<Connection> {
+    const { name } = this.options;
+    try {
+      return await (await this.#link(jobName, log)).get();
+    } catch (error) {
+      if (error instanceof RetryLater) throw new RetryLater(`${name} cannot be reached: ${error.message}`, error.after);
+      if (error instanceof NotSent) throw error;
+      throw new NotSent(`${name} cannot be reached: ${reason(error)}`, { cause: error });
+    }
+  }
+
+  /** What it says of itself and of its tools now. @throws {NotSent} */
+  async look(log: Log): Promise<Snapshot> {
+    return snapshotOf(await this.connection("", log));
+  }
+
+  /** A connection is not used again. */
+  async drop(jobName: string, connection: Connection, log: Log): Promise<void> {
+    await (await this.#link(jobName, log)).drop(connection);
+  }
+
+  /** Ends all connections, and programs. */
+  async close(): Promise<void> {
+    this.#links.clear();
+  }
+
+  async #link(jobName: string, log: Log): Promise<Link> {
+    const caller = this.options.credentials === undefined ? "" : splitKey(jobName).key;
+    let link = this.#links.get(caller);
+    if (!link) {
+      const target = await this.#target(caller);
+      link = new Link(() => this.#open(target, log));
+      this.#links.set(caller, link);
+    }
+    return link;
+  }
+
+  async #open(target: Target, log: Log): Promise<Connection> {
+    const changed = async () => {
+      const snapshot = await snapshotOf(connection).catch(() => undefined);
+      if (!snapshot) return;
+      connection.tools = snapshot.tools;
+      this.onTools?.(snapshot);
+    };
+    const connection = await Connection.open({
+      target,
+      log,
+      timeout: CONNECT,
+      revision: this.#revision,
+      onToolsChanged: () => void changed(),
+    });
+    this.#revision = connection.revision;
+    await changed();
+    return connection;
+  }
+
+  async #target(caller: string): Promise<Target> {
+    const { name, url, headers = {}, command, args = [], env = {}, cwd } = this.options;
+    const own = await this.#credentialsOf(caller);
+    if (url !== undefined) {
+      const all = filledAll({ ...headers, ...own }, this.#env, name);
+      return { url: new URL(filled(url, this.#env, name)), headers: all, fetch: this.#fetch };
+    }
+    const given = { ...filledAll(env, this.#env, name), ...own };
+    const all = args.map((each) => filled(each, this.#env, name));
+    return {
+      command: filled(command ?? "", this.#env, name),
+      args: all,
+      env: programEnvironment(given, this.#env),
+      cwd,
+    };
+  }
+
+  /** What the requests of a caller carry. */
+  async #credentialsOf(caller: string): Promise<Record<string, string>> {
+    const { credentials: variable, name } = this.options;
+    if (variable === undefined) return {};
+    this.#credentials ??= await readCredentials(this.#env[variable], variable);
+    const own = this.#credentials.get(caller) ?? this.#credentials.get("*");
+    if (!own) throw new NotSent(`this caller has no credentials for ${name}`);
+    return own;
+  }
+}
+
+async function readCredentials(text: string | undefined, variable: string) {
+  const wrong = new Error(`${variable}: expected is JSON, from callers to objects of names and values`);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text ?? "");
+  } catch {
+    throw wrong;
+  }
+  if (typeof parsed !== "object" || parsed === null) throw wrong;
+  const entries = Object.entries(parsed).map(async ([id, values]) => {
+    if (typeof values !== "object" || Object.values(values).some((value) => typeof value !== "string")) throw wrong;
+    return [id === "*" ? id : (await callerOf(id)).key, values as Record<string, string>] as const;
+  });
+  return new Map(await Promise.all(entries));
+}
+
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (!(cause instanceof Error) || error.message.includes("it wrote:")) return error.message;
+  const code = (cause as { code?: unknown }).code;
+  return cause.name === "PrivateAddress" || typeof code !== "string" ? cause.message : `${code}`;
+}

@@ -1,0 +1,55 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+import type { ListedTool, Snapshot } from "../snapshot.ts";
+import type { Connection } from "./connection.ts";
+
+/** How long a page of the list may take, in milliseconds, and how many pages are read. */
+const TIMEOUT = 30_000;
+const MAX_PAGES = 50;
+
+/** What a server says of itself and its tools, word for word. */
+export async function snapshotOf(connection: Connection): Promise<Snapshot> {
+  const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
+  const { tools: hasTools, resources } = connection.client.getServerCapabilities() ?? {};
+  const instructions = connection.client.getInstructions();
+  const tools: ListedTool[] = [];
+  let cursor: unknown;
+  for (let page = 0; hasTools && page < MAX_PAGES; page++) {
+    const under = connection.request("tools/list", cursor === undefined ? {} : { cursor });
+    const timer = setTimeout(() => under.cancel("it took too long"), TIMEOUT);
+    const result = await under.result.finally(() => clearTimeout(timer));
+    tools.push(...((result.tools ?? []) as ListedTool[]));
+    cursor = result.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return {
+    server: { name, version, ...(title !== undefined && { title }) },
+    revision: connection.revision,
+    ...(instructions !== undefined && { instructions }),
+    resources: resources !== undefined,
+    tools,
+  };
+}
+
+/** A snapshot as the module that the edge imports. */
+export const moduleOf = (snapshot: Snapshot): string =>
+  `// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ${JSON.stringify(snapshot, undefined, 2)};\n`;
+
+/** Writes a snapshot, unless it is there as it is. Resolves with whether it has changed. */
+export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<boolean> {
+  const text = moduleOf(snapshot);
+  if ((await readFile(file, "utf8").catch(() => undefined)) === text) return false;
+  const beside = new URL(`${file.href}.${process.pid}`);
+  await writeFile(beside, text);
+  await rename(beside, file);
+  return true;
+}
+
+/** A snapshot as it was written; undefined where there is none. */
+export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
+  const text = await readFile(file, "utf8").catch(() => undefined);
+  const json = text
+    ?.slice(text.indexOf("export default") + "export default".length)
+    .trim()
+    .replace(/;$/, "");
+  return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
+}
