@@ -1,14 +1,21 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
+import { COMPILE_CACHE } from "./infra/launcher/package.ts";
+
+// Each file is run by a process of its own, and starts others: none compiles what another has compiled.
+process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
+    include: ["{core,tools,functions,worker,wrap,infra,docs,test}/**/*.test.ts"],
+    // Tests of what `new` makes, where they run.
+    exclude: [...configDefaults.exclude, "infra/commands/template/**"],
     globalSetup: ["test/support/setup.ts"],
     // Most files start processes of their own and wait for them more than they compute.
     maxWorkers: 4,
     // It imports JSON as bundlers take it and Node does not.
     deps: { optimizer: { ssr: { enabled: true, include: ["@actions/workflow-parser"] } } },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // It only ends what hangs: tests start whole stacks, on machines that do other things as well.
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
   },
 });

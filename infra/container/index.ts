@@ -1,32 +1,18 @@
 /** Keeps workers running as Cloudflare Containers: a cron trigger visits each of them, which starts those that are not. */
 import { Container } from "@cloudflare/containers";
+import { passedOn } from "./environment.ts";
 
-/** The worker's environment, as vars and secrets of this Worker. */
-const PASSED_ON = [
-  "RESONATE_URL",
-  "RESONATE_TOKEN",
-  "RESONATE_GROUP",
-  "RESONATE_NAMESPACE",
-  "WEATHER_API_URL",
-  "LOG_LEVEL",
-  "MAX_TASKS",
-  "UPSTREAM_CONCURRENCY",
-  "OTEL_EXPORTER_OTLP_ENDPOINT",
-  "OTEL_EXPORTER_OTLP_HEADERS",
-] as const;
-
-type Env = Partial<Record<(typeof PASSED_ON)[number], string>> & {
+interface Env {
   WORKER: DurableObjectNamespace<WorkerContainer>;
   INSTANCES: string;
-};
+}
 
 export class WorkerContainer extends Container<Env> {
   /** The worker's HEALTH_PORT. */
   override defaultPort = 8081;
   /** Several times the pause between two visits. */
   override sleepAfter = "10m";
-  // An empty variable counts as not set.
-  override envVars = Object.fromEntries(PASSED_ON.map((name) => [name, this.env[name] ?? ""]));
+  override envVars = passedOn(this.env);
 }
 
 export default {

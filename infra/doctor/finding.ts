@@ -30,10 +30,15 @@ export type Answer =
 const TIMEOUT = 10_000;
 
 /** Makes a request and reads its answer; never rejects. Redirects are not followed. */
-export async function ask(url: string | URL, init: RequestInit = {}): Promise<Answer> {
+export function ask(url: string | URL, init: RequestInit = {}): Promise<Answer> {
+  return answerOf(() => fetch(url, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT), ...init }));
+}
+
+/** Makes a request by `request` and reads its answer; never rejects. */
+export async function answerOf(request: () => Promise<Response>): Promise<Answer> {
   const asked = Date.now();
   try {
-    const response = await fetch(url, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT), ...init });
+    const response = await request();
     const answered = Date.now();
     const text = (await response.text()).slice(0, 1_000);
     const date = Date.parse(response.headers.get("Date") ?? "");

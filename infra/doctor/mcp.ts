@@ -1,13 +1,13 @@
 /** The edge as an MCP client uses it: one timer from the tool call through Resonate and a worker and back. */
 import { randomBytes } from "node:crypto";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import packageJson from "../../package.json" with { type: "json" };
+import { packageVersion } from "../launcher/package.ts";
 import { type Finding, failed, ok, skipped, whyNot } from "./finding.ts";
 
 const HANDSHAKE = "MCP";
 const TIMER = "one-second timer";
 
-export interface McpOptions {
+export interface McpCheck {
   /** The MCP endpoint. */
   url: URL;
   /** A bearer token to call it with. */
@@ -16,21 +16,22 @@ export interface McpOptions {
   wait: number;
 }
 
-export async function checkMcp({ url, token, wait }: McpOptions): Promise<Finding[]> {
-  const client = new Client({ name: "doctor", version: packageJson.version }, { versionNegotiation: { mode: "auto" } });
+export async function checkMcp({ url, token, wait }: McpCheck): Promise<Finding[]> {
+  const client = new Client({ name: "doctor", version: packageVersion() }, { versionNegotiation: { mode: "auto" } });
   const headers: Record<string, string> = token === undefined ? {} : { Authorization: `Bearer ${token}` };
   try {
     await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
     const { tools } = await client.listTools();
     const revision = client.getNegotiatedProtocolVersion();
     const { name, version } = client.getServerVersion() ?? {};
-    if (!tools.some((tool) => tool.name === "set_timer")) {
+    const has = (wanted: string) => tools.some((tool) => tool.name === wanted);
+    if (!has("await_result")) {
       const fix = "Give the address of this product's /mcp.";
-      return [failed(HANDSHAKE, `${name} has no tool set_timer`, fix), skipped(TIMER, "needs the tool")];
+      return [failed(HANDSHAKE, `${name} has no tool await_result`, fix), skipped(TIMER, "needs the tool")];
     }
     return [
       ok(HANDSHAKE, `${name} ${version}, revision ${revision}, ${tools.length} tools`),
-      await checkTimer(client, wait),
+      has("set_timer") ? await checkTimer(client, wait) : skipped(TIMER, "this server has no tool set_timer"),
     ];
   } catch (error) {
     return [handshakeFailed(error, token !== undefined), skipped(TIMER, "needs a connection")];

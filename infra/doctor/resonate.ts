@@ -1,10 +1,11 @@
 /** The Resonate server as the edge and the worker use it, asked directly. */
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
-import { type Answer, ask, checkClock, type Finding, failed, field, isLoopback, ok, warning } from "./finding.ts";
+import { ResonateClient, ResonateUnavailable } from "../../core/resonate/client.ts";
+import { PROTOCOL_VERSION } from "../../core/resonate/protocol.ts";
+import { checkSupport, SUPPORTED_RELEASE } from "../../core/resonate/support.ts";
+import { type Answer, answerOf, checkClock, type Finding, failed, field, isLoopback, ok, warning } from "./finding.ts";
 
-/** The version of the protocol that this product and the pinned server speak. */
-const PROTOCOL = "2026-04-01";
 /** A token that expires within this time is worth a warning, in milliseconds. */
 const SOON = 14 * 24 * 60 * 60 * 1_000;
 
@@ -13,29 +14,33 @@ const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key inf
 export interface ResonateOptions {
   url: URL;
   token: string | undefined;
+  /** Whether the token is the secret of an embedded server, which says nothing of itself, and no JSON Web Token. */
+  isSecret?: boolean;
   namespace: string;
 }
 
-export async function checkResonate({ url, token, namespace }: ResonateOptions): Promise<Finding[]> {
+export async function checkResonate({ url, token, isSecret = false, namespace }: ResonateOptions): Promise<Finding[]> {
   const id = `${namespace}doctor`;
-  const open = await get(url, id, undefined);
+  const open = await get(new ResonateClient({ url: url.href }), id);
   const version = checkVersion(url, open);
   const findings = [version];
   if (version.status === "failed") return findings;
   findings.push(checkClock("Resonate's clock", open));
   findings.push(checkProtection(url, open, token));
-  if (token === undefined) return findings;
-  const access = checkToken(await get(url, id, token));
-  findings.push(checkClaims(token, namespace), access);
-  if (access.status === "ok") findings.push(await checkPush(url, token));
+  if (token === undefined) {
+    if (open.status !== 401) findings.push(...(await checkRelease(new ResonateClient({ url: url.href }), namespace)));
+    return findings;
+  }
+  const client = new ResonateClient({ url: url.href, token });
+  const access = checkToken(await get(client, id));
+  findings.push(...(isSecret ? [] : [checkClaims(token, namespace)]), access);
+  if (access.status === "ok") findings.push(...(await checkRelease(client, namespace)), await checkPush(client));
   return findings;
 }
 
 /** Asks for a promise that need not exist. The server looks at the version first, then at the token, then for the promise. */
-function get(url: URL, id: string, auth: string | undefined): Promise<Answer> {
-  const head = { corrId: randomUUID(), version: PROTOCOL, ...(auth !== undefined && { auth }) };
-  const body = JSON.stringify({ kind: "promise.get", head, data: { id } });
-  return ask(url, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+function get(client: ResonateClient, id: string): Promise<Answer> {
+  return answerOf(() => client.post("promise.get", { id }));
 }
 
 function checkVersion(url: URL, answer: Answer): Finding {
@@ -62,7 +67,7 @@ function checkVersion(url: URL, answer: Answer): Finding {
       "Check RESONATE_URL; releases before 0.9 have another protocol. A proxy before the server must pass on / and /poll.",
     );
   }
-  return ok(check, `answers at ${url.origin} and speaks protocol ${PROTOCOL}`);
+  return ok(check, `answers at ${url.origin} and speaks protocol ${PROTOCOL_VERSION}`);
 }
 
 function checkProtection(url: URL, answer: Answer, token: string | undefined): Finding {
@@ -120,33 +125,39 @@ function checkToken(answer: Answer): Finding {
   );
 }
 
+/** What is wrong with the server's release: other releases speak the same protocol, and refuse what jobs are made of. */
+async function checkRelease(client: ResonateClient, namespace: string): Promise<Finding[]> {
+  const unsupported = await checkSupport(client, namespace);
+  if (unsupported?.reason !== "release") return [];
+  const fix = `Run ${SUPPORTED_RELEASE}, the release that infra/compose.yaml names.`;
+  return [failed("Resonate's release", unsupported.words, fix)];
+}
+
 /** Whether a connection for pushed messages opens: its headers must come at once, and through every proxy. */
-async function checkPush(url: URL, token: string): Promise<Finding> {
+async function checkPush(client: ResonateClient): Promise<Finding> {
   const check = "Resonate's messages";
   const over = new AbortController();
-  const timer = setTimeout(() => over.abort(), 5_000);
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(5_000)]);
   try {
-    const response = await fetch(new URL(`/poll/doctor/${randomUUID()}`, url), {
-      headers: { Accept: "text/event-stream", Authorization: `Bearer ${token}` },
-      signal: over.signal,
-    });
-    const type = response.headers.get("Content-Type") ?? "";
-    if (response.ok && type.startsWith("text/event-stream")) return ok(check, "a connection for them opens");
-    return failed(
-      check,
-      `their connection is answered with ${response.status} ${type}`,
-      response.status === 503
-        ? "The server has as many connections as it takes: raise RESONATE_TRANSPORTS__HTTP_POLL__MAX_CONNECTIONS."
-        : "A proxy before the server must pass on /poll as it is.",
-    );
-  } catch {
+    await client.open({ group: "doctor", id: randomUUID(), onMessage() {}, signal });
+    return ok(check, "a connection for them opens");
+  } catch (error) {
+    const status = error instanceof ResonateUnavailable ? error.status : undefined;
+    if (status !== undefined) {
+      return failed(
+        check,
+        `their connection is answered with ${status}${status === 200 ? ", but with no stream" : ""}`,
+        status === 503
+          ? "The server has as many connections as it takes: raise RESONATE_TRANSPORTS__HTTP_POLL__MAX_CONNECTIONS."
+          : "A proxy before the server must pass on /poll as it is.",
+      );
+    }
     return failed(
       check,
       "their connection does not open: workers get no jobs this way",
       "A proxy before the server holds answers back. Let it stream /poll (nginx: proxy_buffering off).",
     );
   } finally {
-    clearTimeout(timer);
     over.abort();
   }
 }

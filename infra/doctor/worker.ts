@@ -14,7 +14,8 @@ export async function checkWorker(url: URL): Promise<Finding[]> {
     return [warning(check, "is stopping", "Another one should be there to go on with its jobs.")];
   }
   const connected = field(answer.text, "connected");
-  if (answer.status !== 200 || status !== "ok" || typeof connected !== "boolean") {
+  const isWorker = status === "ok" || status === "disconnected";
+  if (!isWorker || typeof connected !== "boolean") {
     const fix = "Give the address of a worker's health port (HEALTH_PORT, 8081).";
     return [failed(check, `something else answers at ${url.origin}, with ${answer.status}`, fix)];
   }

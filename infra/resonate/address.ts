@@ -1,4 +1,4 @@
-/** Addresses of the protocol: where a task is offered and where the news of a settled promise goes. */
+/** Addresses of the protocol: where a task is dispatched and where the news of a settled promise goes. */
 
 /** `poll://uni@group/id` names one connection; `poll://any@group[/id]` any of a group, that one if it is there. */
 export interface PollAddress {

@@ -3,7 +3,7 @@ import { parsePollAddress } from "./address.ts";
 
 /** The real server's limit. */
 const MAX_CONNECTIONS = 1000;
-/** How many messages may wait for one reader before tasks are offered to others; the real server's limit. */
+/** How many messages may wait for one reader before tasks are dispatched to others; the real server's limit. */
 const MAX_WAITING = 100;
 /** How many characters slow readers, all together, may leave waiting; past this, messages to them are dropped. */
 const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
@@ -34,13 +34,19 @@ export class Connections {
   #sends = 0;
   #waitingCharacters = 0;
 
-  /** Registers a connection; undefined when there are too many. */
+  /** Registers a connection; undefined when there are too many. One with the same id counts for nothing: it is replaced. */
   open(group: string, id: string): Connection | undefined {
-    if (this.#count >= MAX_CONNECTIONS) return undefined;
+    if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
     const connection = new Connection(group, id);
     this.#count += 1;
     this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection));
     return connection;
+  }
+
+  /** The connection of a group with this id. */
+  named(group: string, id: string): Connection | undefined {
+    for (const connection of this.#groups.get(group) ?? []) if (connection.id === id) return connection;
+    return undefined;
   }
 
   close(connection: Connection): void {
@@ -64,11 +70,11 @@ export class Connections {
    */
   find(address: string): Connection | undefined {
     const target = parsePollAddress(address);
-    const members = [...((target && this.#groups.get(target.group)) ?? [])];
-    // The newest: when a client reconnects under its id, its dead connection may still be here.
-    const named = members.findLast((connection) => connection.id === target?.id);
-    if (target?.cast === "uni") return named;
+    if (!target) return undefined;
+    const named = this.named(target.group, target.id);
+    if (target.cast === "uni") return named;
     if (named && !named.busy) return named;
+    const members = [...(this.#groups.get(target.group) ?? [])];
     const [first, ...others] = members.some((connection) => !connection.busy)
       ? members.filter((connection) => !connection.busy)
       : members;
@@ -86,13 +92,13 @@ export class Connections {
     return true;
   }
 
-  /** The next message to write to `connection`, when there is one; undefined when it is closed. */
-  async next(connection: Connection): Promise<string | undefined> {
+  /** The messages to write to `connection` next, when there are any; undefined when it is closed. */
+  async next(connection: Connection): Promise<string[] | undefined> {
     while (!connection.closed) {
-      const message = connection.waiting.shift();
-      if (message !== undefined) {
-        this.#waitingCharacters -= message.length;
-        return message;
+      if (connection.waiting.length > 0) {
+        const messages = connection.waiting.splice(0);
+        for (const { length } of messages) this.#waitingCharacters -= length;
+        return messages;
       }
       const { promise, resolve } = Promise.withResolvers<void>();
       connection.wake = resolve;

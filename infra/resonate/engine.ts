@@ -39,7 +39,7 @@ export class Engine {
    */
   tick(now: number): Outcome {
     const promises = this.#duePromises(now);
-    // A task whose promise is due must not be offered again first, so tasks wait until no promise is due any more.
+    // A task whose promise is due must not be dispatched again first, so tasks wait until no promise is due any more.
     const tasks =
       promises.length < TICK_SIZE
         ? this.#store.ids("tasks", "WHERE timer <= ? ORDER BY timer LIMIT ?", now, TICK_SIZE)

@@ -1,9 +1,9 @@
 /** What a request must look like. Accepts and refuses what the real server accepts and refuses. */
 import type { Request } from "@resonatehq/sdk";
 import { z } from "zod";
+import { PROTOCOL_VERSION } from "../../core/resonate/protocol.ts";
 import { isAddress } from "./address.ts";
 
-export const PROTOCOL_VERSION = "2026-04-01";
 const TARGET = "resonate:target";
 
 const isText = (value: unknown) => typeof value === "string" && value.isWellFormed();
@@ -42,8 +42,8 @@ const settle = promise.extend({
 });
 const await_ = z.object({ awaited: required("Awaited promise ID"), awaiter: required("Awaiter promise ID") });
 
-/** A request within a request: only its data counts. */
-const action = <T extends z.ZodType>(data: T) => z.object({ kind: z.string(), data });
+/** A request within a request: only its data counts, though it has to have a head. */
+const action = <T extends z.ZodType>(data: T) => z.object({ kind: z.string(), head: z.looseObject({}), data });
 const fenced = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("promise.create"), data: create }),
   z.object({ kind: z.literal("promise.settle"), data: settle }),
@@ -97,12 +97,12 @@ const operations: Record<Exclude<Request["kind"], `debug.${string}`>, z.ZodType>
 
 const Envelope = z.object({
   kind: text.min(1),
-  head: z.object({ corrId: z.string(), version: z.string() }),
+  head: z.object({ corrId: z.string(), version: z.string(), auth: z.string().exactOptional().catch("") }),
   data: z.looseObject({}),
 });
 
 /** A request that is refused: a status and the reason, and as much of the request's head as could be read. */
-export class BadRequest extends Error {
+export class InvalidRequest extends Error {
   readonly status: 400 | 403;
   readonly kind: string;
   readonly corrId: string;
@@ -119,14 +119,15 @@ export class BadRequest extends Error {
   }
 }
 
-/** Reads one request; throws a `BadRequest`. */
-export function parseRequest(body: ArrayBuffer): Request {
+/** Reads one request; throws a `InvalidRequest`. */
+export function parseRequest(body: Uint8Array): Request {
   const raw = parseJson(body);
   const envelope = Envelope.safeParse(raw);
-  if (!envelope.success) throw new BadRequest(400, `Invalid request envelope: ${reasons(envelope.error)}`, hints(raw));
+  if (!envelope.success)
+    throw new InvalidRequest(400, `Invalid request envelope: ${reasons(envelope.error)}`, hints(raw));
   const { kind, head, data } = envelope.data;
   const refuse = (reason: string, status: 400 | 403 = 400) =>
-    new BadRequest(status, reason, { kind, corrId: head.corrId });
+    new InvalidRequest(status, reason, { kind, corrId: head.corrId });
   if (head.version !== PROTOCOL_VERSION) {
     throw refuse(`Unsupported protocol version '${head.version}', supported versions: ["${PROTOCOL_VERSION}"]`);
   }
@@ -142,11 +143,13 @@ export function parseRequest(body: ArrayBuffer): Request {
   return request;
 }
 
-function parseJson(body: ArrayBuffer): unknown {
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
+function parseJson(body: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return JSON.parse(UTF_8.decode(body));
   } catch (error) {
-    throw new BadRequest(400, `Invalid request envelope: ${(error as Error).message}`, {});
+    throw new InvalidRequest(400, `Invalid request envelope: ${(error as Error).message}`, {});
   }
 }
 

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { type Connection, Connections } from "./connections.ts";
 import { Engine } from "./engine.ts";
 import { Mailbox } from "./mailbox.ts";
+import { Retention } from "./retention.ts";
 import type { Change, Outcome } from "./state-machine.ts";
 import type { Store } from "./store.ts";
 
@@ -31,17 +32,21 @@ export class Resonate {
   readonly #log: Logger;
   readonly #queue: Waiting[] = [];
   readonly #sweeper: NodeJS.Timeout;
+  readonly #retention: Retention | undefined;
   #ticker: NodeJS.Timeout | undefined;
   #unheard = new Set<string>();
   #closed = false;
 
-  constructor(store: Store, log: Logger) {
+  /** `keep`: for how long a job that has ended is kept, in milliseconds; for ever when left out. */
+  constructor(store: Store, log: Logger, { keep }: { keep?: number | undefined } = {}) {
     this.#store = store;
     this.#engine = new Engine(store);
     this.#log = log;
-    for (const offer of store.offers()) this.#mailbox.offer(offer);
+    for (const dispatch of store.dispatches()) this.#mailbox.dispatch(dispatch);
     this.#tick();
     this.#sweeper = setInterval(() => this.#dropUnheardListeners(), LISTENER_INTERVAL);
+    const commit = (work: () => void) => this.#commit(() => ({ result: work() ?? true, changes: [] })) !== undefined;
+    this.#retention = keep === undefined ? undefined : new Retention(store, keep, commit);
   }
 
   /**
@@ -98,13 +103,19 @@ export class Resonate {
     }
   }
 
-  /** Opens a connection for messages; undefined when there are too many. */
+  /**
+   * Opens a connection for messages; undefined when there are too many. It takes the place of the one that its client had
+   * under this id before, which may be dead without anybody having said so: what that had got and not claimed goes on.
+   */
   connect(group: string, id: string): Connection | undefined {
-    return this.#connections.open(group, id);
+    const before = this.#connections.named(group, id);
+    const connection = this.#connections.open(group, id);
+    if (connection && before) this.disconnect(before);
+    return connection;
   }
 
-  /** The next message for `connection`, when there is one; undefined when it is closed. */
-  next(connection: Connection): Promise<string | undefined> {
+  /** The next messages for `connection`, when there are any; undefined when it is closed. */
+  next(connection: Connection): Promise<string[] | undefined> {
     if (connection.waiting.length === 0) this.#mailbox.refill(connection);
     return this.#connections.next(connection);
   }
@@ -137,6 +148,7 @@ export class Resonate {
     this.#closed = true;
     clearTimeout(this.#ticker);
     clearInterval(this.#sweeper);
+    this.#retention?.stop();
     while (this.#queue.length > 0) this.#answer();
     this.#connections.closeAll();
     this.#store.close();

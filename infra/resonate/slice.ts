@@ -113,7 +113,7 @@ export class Slice {
     for (const id of touched.tasks) {
       const value = tasks.get(id);
       const timer = of(tTimeouts, id);
-      if (value) this.#store.putTask({ value, timeout: timer?.timeout, type: timer?.type }, touched.offers.get(id));
+      if (value) this.#store.putTask({ value, timeout: timer?.timeout, type: timer?.type }, touched.dispatches.get(id));
     }
     for (const id of touched.schedules) {
       const value = schedules.get(id);
@@ -133,11 +133,11 @@ function touchedIds(changes: Change[]) {
     promises: new Set<string>(),
     tasks: new Set<string>(),
     schedules: new Set<string>(),
-    offers: new Map<string, string>(),
+    dispatches: new Map<string, string>(),
   };
   for (const change of changes) {
     if (change.kind !== "message.send") touched[TABLES[change.kind]].add(idOf(change));
-    else if (change.message.kind === "execute") touched.offers.set(change.message.data.task.id, change.address);
+    else if (change.message.kind === "execute") touched.dispatches.set(change.message.data.task.id, change.address);
   }
   return touched;
 }

@@ -22,7 +22,7 @@ export type DurablePromise = Omit<PromiseRecord, "settledAt"> & {
 export type Task = Omit<TaskRecord, "resumes"> & { resumes: Set<string> };
 export type Schedule = Omit<ScheduleRecord, "nextRunAt">;
 
-/** Times are milliseconds since the epoch. A task's time-out is of type 0 (offer it again) or 1 (its lease ends). */
+/** Times are milliseconds since the epoch. A task's time-out is of type 0 (dispatch it again) or 1 (its lease ends). */
 export interface Timeout {
   id: string;
   timeout: number;

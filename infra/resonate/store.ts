@@ -13,11 +13,19 @@ export interface Timed<V> {
 export type TimedTask = Timed<Task> & { type: 0 | 1 | undefined };
 
 /** An `execute` message that was sent for a task which nobody has claimed yet. */
-export interface Offer {
+export interface Dispatch {
   id: string;
   version: number;
   address: string;
 }
+
+/** Where there is something of a job, and by what column. */
+const PARTS = [
+  ["callbacks", "awaited"],
+  ["listeners", "promise"],
+  ["tasks", "id"],
+  ["promises", "id"],
+] as const;
 
 type Row = Record<string, SQLOutputValue>;
 
@@ -131,8 +139,8 @@ export class Store {
     }
   }
 
-  /** Writes a task. `offeredTo` is the address of the `execute` message just sent for it, if one was. */
-  putTask({ value: t, timeout, type }: TimedTask, offeredTo: string | undefined): void {
+  /** Writes a task. `dispatchedTo` is the address of the `execute` message just sent for it, if one was. */
+  putTask({ value: t, timeout, type }: TimedTask, dispatchedTo: string | undefined): void {
     this.#run(
       `INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
          state = excluded.state, version = excluded.version, pid = excluded.pid, ttl = excluded.ttl,
@@ -146,7 +154,7 @@ export class Store {
       JSON.stringify([...t.resumes]),
       timeout ?? null,
       type ?? null,
-      offeredTo ?? null,
+      dispatchedTo ?? null,
     );
   }
 
@@ -176,12 +184,51 @@ export class Store {
   }
 
   /** The unclaimed tasks, longest waiting first. */
-  offers(): Offer[] {
+  dispatches(): Dispatch[] {
     const rows = this.#all(
       `SELECT id, version, offered_to AS address FROM tasks
        WHERE state = 'pending' AND offered_to IS NOT NULL ORDER BY timer`,
     );
-    return rows as unknown as Offer[];
+    return rows as unknown as Dispatch[];
+  }
+
+  /**
+   * The jobs that ended before `now`, those that ended first before others, after the one at `after`: promises with a task
+   * that are below no other and the first of their name.
+   */
+  ended({ settledAt, id }: { settledAt: number; id: string }, now: number, limit: number) {
+    const rows = this.#all(
+      `SELECT id, settledAt FROM promises INDEXED BY promises_ended
+       WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0
+         AND (settledAt, id) > (?, ?) AND settledAt <= ? AND EXISTS (SELECT 1 FROM tasks WHERE tasks.id = promises.id) ORDER BY settledAt, id LIMIT ?`,
+      settledAt,
+      id,
+      now,
+      limit,
+    );
+    return rows as unknown as { id: string; settledAt: number }[];
+  }
+
+  /** The generations of the job whose first is `id`. */
+  generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
+    const rows = this.#all(
+      `SELECT state, settledAt, tags FROM promises
+       WHERE id = ?1 OR (id > ?1 || '~' AND id < ?1 || char(127) AND instr(id, ':') = 0)`,
+      id,
+    );
+    return rows as unknown as { state: string; settledAt: number | null; tags: string }[];
+  }
+
+  /** Removes all generations of a job, and all that is below them. */
+  remove(id: string): void {
+    for (const [table, column] of PARTS) {
+      // The characters after ":" and "~".
+      this.#run(
+        `DELETE FROM ${table} WHERE ${column} = ?1 OR (${column} > ?1 || ':' AND ${column} < ?1 || ';')
+           OR (${column} > ?1 || '~' AND ${column} < ?1 || char(127))`,
+        id,
+      );
+    }
   }
 
   listenerAddresses(): string[] {

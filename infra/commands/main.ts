@@ -1,0 +1,100 @@
+#!/usr/bin/env node
+/** The command line, `durable-mcp-edge COMMAND …`: it serves the project whose folder it is run in. */
+import { enableCompileCache } from "node:module";
+import { COMPILE_CACHE, packageVersion } from "../launcher/package.ts";
+
+interface Command {
+  summary: string;
+  /** Loaded only when it is wanted. */
+  run(args: string[]): Promise<void>;
+}
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  new: {
+    summary: "make a project, or add a tool to one",
+    run: async (args) => (await import("./new.ts")).run(args),
+  },
+  start: {
+    summary: "run the whole server on this machine",
+    run: async (args) => (await import("../launcher/start.ts")).start("start", args),
+  },
+  dev: {
+    summary: "the same, and serve edits as they are saved",
+    run: async (args) => (await import("../launcher/start.ts")).start("dev", args),
+  },
+  wrap: {
+    summary: "put durability in front of a server that exists",
+    run: async (args) => (await import("./wrap.ts")).run(args),
+  },
+  sync: {
+    summary: "write down the tools of the servers that the project wraps",
+    run: async (args) => (await import("./sync.ts")).run(args),
+  },
+  worker: {
+    summary: "run the worker alone",
+    run: async (args) => (await import("./worker.ts")).run(args),
+  },
+  resonate: {
+    summary: "run the embedded Resonate server alone",
+    run: async (args) => (await import("./resonate.ts")).run(args),
+  },
+  proxy: {
+    summary: "serve a hosted server to a client that speaks only stdio",
+    run: async (args) => (await import("./proxy.ts")).run(args),
+  },
+  doctor: {
+    summary: "check a deployment, or the stack on this machine",
+    run: async (args) => (await import("../doctor/main.ts")).run(args),
+  },
+  keys: {
+    summary: "make the keys and tokens of a deployment",
+    run: async (args) => (await import("./keys.ts")).run(args),
+  },
+  token: {
+    summary: "make a static token for a caller",
+    run: async (args) => (await import("./token.ts")).run(args),
+  },
+  retention: {
+    summary: "remove old jobs from a real Resonate server's database",
+    run: async (args) => (await import("./retention.ts")).run(args),
+  },
+  deploy: {
+    summary: "deploy the edge to Cloudflare",
+    run: async (args) => (await import("./deploy.ts")).run(args),
+  },
+};
+
+const USAGE = `Usage: durable-mcp-edge COMMAND [options]
+
+${Object.entries(COMMANDS)
+  .map(([name, { summary }]) => `  ${name.padEnd(9)} ${summary}`)
+  .join("\n")}
+
+\`durable-mcp-edge COMMAND --help\` lists the options of a command. A command serves the project in whose folder it is run:
+its wrangler.toml names the edge, and worker/main.ts or worker.ts runs the worker.
+
+  --version  print the version
+  --help     show this text
+`;
+
+const [name = "", ...args] = process.argv.slice(2);
+// Code that was compiled at an earlier start is not compiled again, here and in the processes that this one starts: they
+// take half as long to start. What `dev` runs is another file after each edit, and would be kept for good.
+if (name !== "dev") {
+  process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+  enableCompileCache(process.env.NODE_COMPILE_CACHE);
+}
+const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+if (command) {
+  await command.run(args).catch((error: Error) => {
+    console.error(error.message);
+    process.exit(1);
+  });
+} else if (name === "--version") {
+  console.log(packageVersion());
+} else if (name === "--help") {
+  console.log(USAGE);
+} else {
+  console.error(`${name === "" ? "Which command?" : `There is no command "${name}".`}\n\n${USAGE}`);
+  process.exitCode = 2;
+}

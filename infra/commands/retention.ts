@@ -1,0 +1,141 @@
+/** `retention`: removes jobs that ended long ago from the database of a real Resonate server, whose protocol deletes nothing. */
+import { DatabaseSync } from "node:sqlite";
+import { parseArgs } from "node:util";
+import { KEEP } from "../../core/resonate/codec.ts";
+import { SUPPORTED_RELEASE } from "../../core/resonate/support.ts";
+import { readProject, typed } from "../launcher/project.ts";
+
+const DAY = 86_400_000;
+
+/** How many jobs are removed in one transaction. */
+const BATCH = 500;
+
+/** What a database has to look like: the tables that what belongs to a promise is in, and go with it. */
+const COLUMNS = {
+  promises:
+    "branch,created_at,id,origin,param_data,param_headers,settled_at,state,tags,target,timeout_at,timer,value_data,value_headers",
+  tasks: "id,state,version",
+  callbacks: "awaited_id,awaiter_id,ready",
+  listeners: "address,promise_id",
+};
+
+/** What is to be kept: `days` since the end of a job, unless its definition says otherwise, in `namespace`. */
+interface Wanted {
+  days: number;
+  namespace: string;
+  now: number;
+}
+
+const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
+
+/**
+ * A table of the promises of the jobs that are over: all generations of a name together, with what is below them, numbered
+ * by job. A job is what is dispatched to workers.
+ */
+function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgres"): string {
+  const isLite = dialect === "sqlite";
+  const before = (text: string, mark: string) =>
+    isLite ? `substr(${text}, 1, instr(${text} || '${mark}', '${mark}') - 1)` : `split_part(${text}, '${mark}', 1)`;
+  const keep = isLite ? `json_extract(tags, '$."${KEEP}"')` : `tags->>'${KEEP}'`;
+  const number = isLite ? "INTEGER" : "BIGINT";
+  const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY)} ELSE CAST(${keep} AS ${number}) END`;
+  const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;
+  return `CREATE TEMP TABLE jobs_over AS
+    WITH roots AS (
+      SELECT id, ${before("id", "~")} AS name, target, ${isOver} AS is_over
+      FROM promises WHERE id = ${before("id", ":")} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
+    ), names AS (
+      SELECT name FROM roots GROUP BY name
+      HAVING min(is_over) = 1 AND max(CASE WHEN id = name AND target IS NOT NULL THEN 1 ELSE 0 END) = 1
+    )
+    SELECT promises.id AS id, dense_rank() OVER (ORDER BY names.name) AS n
+    FROM promises JOIN names ON names.name = ${before(`(${before("promises.id", ":")})`, "~")}`;
+}
+
+/** Removes what is over from a file of SQLite, or only counts it. @throws {Error} for a schema that is not known */
+export function retainSqlite(file: string, wanted: Wanted, apply: boolean): { jobs: number; promises: number } {
+  const db = new DatabaseSync(file, { readOnly: false, enableForeignKeyConstraints: true });
+  try {
+    db.exec("PRAGMA busy_timeout = 5000");
+    for (const [table, columns] of Object.entries(COLUMNS)) {
+      const found = db.prepare(`SELECT name FROM pragma_table_xinfo(${quote(table)}) ORDER BY name`).all();
+      if (found.map(({ name }) => name).join(",") !== columns) {
+        throw new Error(
+          `${file} is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs.`,
+        );
+      }
+    }
+    db.exec(selection(wanted, "sqlite"));
+    const counted = db.prepare("SELECT count(*) AS promises, coalesce(max(n), 0) AS jobs FROM jobs_over").get();
+    const { jobs, promises } = counted as { jobs: number; promises: number };
+    db.exec("CREATE INDEX temp.jobs_over_n ON jobs_over (n)");
+    const remove = db.prepare("DELETE FROM promises WHERE id IN (SELECT id FROM jobs_over WHERE n > ? AND n <= ?)");
+    for (let n = 0; apply && n < jobs; n += BATCH) remove.run(n, n + BATCH);
+    return { jobs, promises };
+  } finally {
+    db.close();
+  }
+}
+
+/** The same for Postgres, as a script for `psql`. */
+export function postgresScript(wanted: Wanted, apply: boolean): string {
+  const checks = Object.entries(COLUMNS).map(
+    ([
+      table,
+      columns,
+    ]) => `  IF (SELECT string_agg(column_name, ',' ORDER BY column_name COLLATE "C") FROM information_schema.columns
+      WHERE table_schema = current_schema() AND table_name = '${table}') IS DISTINCT FROM '${columns}'
+  THEN RAISE EXCEPTION 'this is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs'; END IF;`,
+  );
+  const removal = `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM jobs_over); BEGIN
+  FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
+    DELETE FROM promises WHERE id IN (SELECT id FROM jobs_over WHERE n > n0 AND n <= n0 + ${BATCH});
+    COMMIT;
+  END LOOP;
+END $$;
+\\echo removed`;
+  return `\\set ON_ERROR_STOP on
+\\set QUIET on
+DO $$ BEGIN
+${checks.join("\n")}
+END $$;
+${selection(wanted, "postgres")};
+CREATE INDEX ON jobs_over (n);
+SELECT coalesce(max(n), 0) AS jobs, count(*) AS promises FROM jobs_over;
+${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
+`;
+}
+
+export async function run(args: string[]): Promise<void> {
+  const usage = `Usage: ${typed(readProject(), "retention", "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]")}
+
+Removes jobs that ended longer than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}: each with its steps, its journal
+and all generations of its name, ${BATCH} jobs at a time. Without --apply it only says how many that would be.
+
+  --sqlite FILE      the server's file; the server may run
+  --postgres         writes a script for psql:  … --postgres | docker compose -f infra/compose.yaml exec -T postgres psql -U resonate resonate
+  --namespace NAME/  only jobs whose promises begin with it`;
+  const { values } = parseArgs({
+    args,
+    options: {
+      days: { type: "string" },
+      sqlite: { type: "string" },
+      postgres: { type: "boolean", default: false },
+      namespace: { type: "string", default: "" },
+      apply: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return console.log(usage);
+  const days = Number(values.days);
+  if (!(days > 0) || (values.sqlite === undefined) !== values.postgres) {
+    console.error(usage);
+    process.exit(2);
+  }
+  const wanted = { days, namespace: values.namespace, now: Date.now() };
+  if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
+  const { jobs, promises } = retainSqlite(values.sqlite, wanted, values.apply);
+  console.log(
+    `${jobs} jobs, ${promises} promises${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`,
+  );
+}

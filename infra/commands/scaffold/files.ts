@@ -1,0 +1,41 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+/** Files by their paths from some folder, with `/`. */
+export type Files = Map<string, string>;
+
+const TEMPLATE = join(import.meta.dirname, "../template");
+/** What a package can hold only under another name. */
+const NAMES: Readonly<Record<string, string>> = {
+  dockerignore: ".dockerignore",
+  gitignore: ".gitignore",
+  npmrc: ".npmrc",
+};
+
+/** The files of a template. */
+export async function template(name: "project" | "tool"): Promise<Files> {
+  const folder = join(TEMPLATE, name);
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return new Map(
+    await Promise.all(
+      files.map(async (file): Promise<[string, string]> => {
+        const path = file.slice(folder.length + 1).replaceAll("\\", "/");
+        return [NAMES[path] ?? path, await readFile(file, "utf8")];
+      }),
+    ),
+  );
+}
+
+/** Files with names and texts replaced: `replace` is given each path and each text. */
+export function mapFiles(files: Files, replace: (text: string) => string): Files {
+  return new Map([...files].map(([path, text]) => [replace(path), replace(text)]));
+}
+
+/** Writes files below a folder, and the folders that they need. */
+export async function writeFiles(root: string, files: Files): Promise<void> {
+  for (const [path, text] of files) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), text);
+  }
+}

@@ -1,0 +1,84 @@
+/** A further tool for a project: two files and a test, and two list entries. */
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Files, mapFiles, template } from "./files.ts";
+
+/** What a tool is called in its definition, in files and in code. */
+export interface ToolNames {
+  /** `send_invoice` */
+  tool: string;
+  /** `send-invoice` */
+  file: string;
+  /** `sendInvoice` */
+  code: string;
+  /** `Send invoice` */
+  title: string;
+}
+
+/** @throws {Error} for what cannot be a tool's name */
+export function toolNames(given: string): ToolNames {
+  if (!/^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(given) || given.length > 60) {
+    throw new Error(`A tool is called by words of small letters and digits, such as send_invoice, not "${given}".`);
+  }
+  const words = given.split(/[_-]/);
+  const [first = "", ...others] = words;
+  const camel = first + others.map(capital).join("");
+  return {
+    tool: words.join("_"),
+    file: words.join("-"),
+    // A single word may be one of the language's own.
+    code: others.length === 0 ? `${camel}Tool` : camel,
+    title: capital(words.join(" ")),
+  };
+}
+
+/** The files of a tool, in `tools/`. */
+export async function toolFiles({ tool, file, code, title }: ToolNames): Promise<Files> {
+  const files = mapFiles(await template("tool"), (text) =>
+    text
+      .replaceAll("example_tool", tool)
+      .replaceAll("example-tool", file)
+      .replaceAll("exampleTool", code)
+      .replaceAll("Example tool", title),
+  );
+  return new Map([...files].map(([path, text]) => [`tools/${file}/${path}`, text]));
+}
+
+const LISTS = { tools: "tools/index.ts", runs: "tools/runs.ts" } as const;
+
+/**
+ * What adding a tool to a project writes: its files, and the lists with it in them.
+ *
+ * @throws {Error} saying why it cannot be added
+ */
+export async function addedTool(root: string, names: ToolNames): Promise<Files> {
+  const { file, code } = names;
+  if (existsSync(join(root, "tools", file))) throw new Error(`tools/${file} is there already.`);
+  const files = await toolFiles(names);
+  for (const [list, path] of Object.entries(LISTS)) {
+    const text = await readFile(join(root, path), "utf8").catch(() => undefined);
+    if (text === undefined) throw new Error(`There is no ${path} here. Run this in the folder of your server.`);
+    const end = list === "runs" ? "Run" : "";
+    const from = `./${file}/${file}${list === "runs" ? ".run" : ""}.ts`;
+    files.set(path, listed(text, list, `${code}${end}`, from, path));
+  }
+  return files;
+}
+
+/** The text of a list's module with one more import and entry. */
+function listed(text: string, list: string, name: string, from: string, path: string): string {
+  const entries = new RegExp(`(export const ${list}\\b[^=]*=\\s*\\[)([^\\]]*)\\]`);
+  const match = entries.exec(text);
+  if (!match) throw new Error(`${path} has no \`export const ${list} = [ … ]\` to add to.`);
+  const before = (match[2] ?? "").replace(/,?\s*$/, "");
+  const isLong = before.includes("\n");
+  const more = before.trim() === "" ? name : isLong ? `${before},\n  ${name},\n` : `${before}, ${name}`;
+  const added = text.replace(entries, (_all, open: string) => `${open}${more}]`);
+  const line = `import { ${name} } from "${from}";\n`;
+  const last = [...added.matchAll(/^import\b[\s\S]*?;\n/gm)].at(-1);
+  const at = last ? last.index + last[0].length : 0;
+  return added.slice(0, at) + line + added.slice(at);
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

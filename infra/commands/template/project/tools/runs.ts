@@ -1,0 +1,5 @@
+/** The durable function of every tool; only the worker imports them. */
+import type { Implementation } from "durable-mcp-edge";
+import { waitForSiteRun } from "./wait-for-site/wait-for-site.run.ts";
+
+export const runs: readonly Implementation[] = [waitForSiteRun];

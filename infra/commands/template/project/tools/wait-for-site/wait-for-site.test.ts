@@ -1,0 +1,17 @@
+import { MINUTE } from "durable-mcp-edge";
+import { startStack, startUpstream } from "durable-mcp-edge/testing";
+import { expect, test } from "vitest";
+
+test("waits until the site is up, also when the worker dies meanwhile", { timeout: MINUTE }, async () => {
+  await using site = await startUpstream();
+  await using stack = await startStack();
+  site.answers({ status: 503 });
+  const waiting = stack.call("wait_for_site", { url: site.url });
+  await site.asked(1);
+  await stack.workers[0]?.kill();
+
+  site.answers({ status: 200 });
+  await stack.workers[0]?.start();
+  await stack.clock.advance(MINUTE);
+  expect(await waiting).toMatchObject({ status: "complete", result: { url: site.url, status: 200 } });
+});

@@ -1,0 +1,11 @@
+import { durableTool } from "durable-mcp-edge";
+import * as z from "zod";
+
+export const exampleTool = durableTool({
+  name: "example_tool",
+  title: "Example tool",
+  description: "Says what it does, to the model that chooses among tools.",
+  input: z.object({ subject: z.string().min(1).describe("Says what is accepted.") }),
+  output: z.object({ text: z.string() }),
+  id: ({ subject }) => subject, // one job for each subject: a second call finds the first
+});

@@ -1,0 +1,160 @@
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { stripVTControlCharacters } from "node:util";
+import type { Child } from "./child.ts";
+
+export interface Service {
+  /** As it reads in a message: "the worker". */
+  readonly name: string;
+  start(): Promise<Child>;
+  /** URLs that all answer 2xx when the service is ready. */
+  readonly health: readonly string[];
+  /** Turns each line that the process writes into what is read of it. */
+  rewrite?(line: string): string;
+  /** Called with each line that the process writes. */
+  onLine?(line: string, stream: "stdout" | "stderr"): void;
+}
+
+export interface Supervised {
+  /** Resolves when the service answers for the first time; stays pending when it never does. */
+  readonly ready: Promise<void>;
+  /** Resolves after `stop`; rejects, with the last output, when the service is given up. */
+  readonly ended: Promise<void>;
+  /** Ends the process and does not start it again. */
+  stop(): Promise<void>;
+  /** Ends the process at once; for one that takes its time after `stop`. */
+  kill(): void;
+}
+
+/** Processes in a row that may end without ever having been ready. */
+const ATTEMPTS = 4;
+/** How long a process may take until it answers, in milliseconds: long, as a busy machine may do many things at once. */
+export const READY_TIMEOUT = 180_000;
+/** When it is said what is waited for, and how often again. */
+const FIRST_WORD = 5_000;
+const NEXT_WORD = 15_000;
+const FIRST_DELAY = 250;
+const LONGEST_DELAY = 10_000;
+/** A process that lived this long starts the back-off anew. */
+const LONG_LIFE = 30_000;
+
+/**
+ * Starts a service and starts it again, with back-off, whenever its process ends; tells `say` about it. `attempts` is how
+ * many processes may end before the first is ready.
+ */
+export function supervise(
+  service: Service,
+  say: (message: string) => void,
+  { attempts = ATTEMPTS }: { attempts?: number } = {},
+): Supervised {
+  const firstReady = Promise.withResolvers<void>();
+  const stopping = new AbortController();
+  let child: Child | undefined;
+
+  async function run(): Promise<void> {
+    let left = attempts;
+    let shortLives = 0;
+    for (let lives = 1; ; lives++) {
+      const startedAt = Date.now();
+      child = await service.start();
+      if (stopping.signal.aborted) child.stop();
+      const lastLines = follow(child, service);
+      const { wasReady, ending } = await live(child, service, say, () => {
+        if (lives > 1) say(`${service.name} is back`);
+        firstReady.resolve();
+      });
+      if (stopping.signal.aborted) return;
+
+      left = wasReady ? ATTEMPTS : left - 1;
+      if (left === 0) {
+        throw new Error([`${service.name} does not start (${ending}). Its last output:`, ...lastLines].join("\n  "));
+      }
+      shortLives = Date.now() - startedAt > LONG_LIFE ? 1 : shortLives + 1;
+      const delay = Math.min(FIRST_DELAY * 2 ** (shortLives - 1), LONGEST_DELAY);
+      say(`${service.name} ended (${ending}); starting it again in ${delay / 1_000} s`);
+      await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {});
+      if (stopping.signal.aborted) return;
+    }
+  }
+
+  const ended = run();
+  ended.catch(() => {}); // Reported by whoever awaits it.
+  return {
+    ready: firstReady.promise,
+    ended,
+    async stop() {
+      stopping.abort();
+      child?.stop();
+      await ended.catch(() => {});
+    },
+    kill: () => child?.kill("SIGKILL"),
+  };
+}
+
+/** Sees one process through to its end. */
+async function live(child: Child, { name, health }: Service, say: (message: string) => void, onReady: () => void) {
+  const over = new AbortController();
+  const ended = child.exited.finally(() => over.abort());
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(READY_TIMEOUT)]);
+  const wasReady = await waitFor(name, health, signal, say);
+  const silent = !wasReady && !over.signal.aborted;
+  if (wasReady) onReady();
+  if (silent) child.kill("SIGKILL");
+  const { exitCode, signal: endedBy } = await ended;
+  const ending = silent ? `no answer in ${READY_TIMEOUT / 1_000} s` : (endedBy ?? `exit code ${exitCode}`);
+  return { wasReady, ending };
+}
+
+/** Waits until every URL answers 2xx, and says now and then that it waits; false when `signal` came first. */
+export async function waitFor(
+  name: string,
+  urls: readonly string[],
+  signal: AbortSignal,
+  say: (message: string) => void,
+): Promise<boolean> {
+  const since = Date.now();
+  const word = () => {
+    say(`Waiting for ${name} to answer at ${urls.join(" and ")} (${Math.round((Date.now() - since) / 1_000)} s) ...`);
+    timer = setTimeout(word, NEXT_WORD);
+  };
+  let timer = setTimeout(word, FIRST_WORD);
+  try {
+    return await answers(urls, signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Waits until every URL answers 2xx; false when `signal` came first. */
+export async function answers(urls: readonly string[], signal: AbortSignal): Promise<boolean> {
+  while (!signal.aborted) {
+    const oks = await Promise.all(urls.map((url) => isOk(url, signal)));
+    if (oks.every(Boolean)) return !signal.aborted;
+    await sleep(50);
+  }
+  return false;
+}
+
+async function isOk(url: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Passes on each line the process writes; the list returned always holds the last few. */
+function follow(child: Child, { rewrite = (line) => line, onLine }: Service): readonly string[] {
+  const last: string[] = [];
+  for (const stream of ["stdout", "stderr"] as const) {
+    createInterface({ input: child[stream] }).on("line", (written) => {
+      const line = rewrite(written);
+      last.push(stripVTControlCharacters(line));
+      if (last.length > 20) last.shift();
+      onLine?.(line, stream);
+    });
+  }
+  return last;
+}

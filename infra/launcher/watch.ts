@@ -1,0 +1,71 @@
+import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
+import { join } from "node:path";
+
+/** Several files are often written at once; and an editor may write one in several steps. In milliseconds. */
+const SETTLE = 40;
+
+/**
+ * Calls `onChange` when files below `root` have changed, with their absolute paths; folders whose name begins with a dot,
+ * `node_modules` and those that `ignored` names are left out.
+ */
+export function watchFiles(
+  root: string,
+  ignored: readonly string[],
+  onChange: (paths: ReadonlySet<string>) => void,
+): { close(): void } {
+  const watchers = new Map<string, FSWatcher>();
+  let changed = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+
+  const note = (path: string) => {
+    changed.add(path);
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      const paths = changed;
+      changed = new Set();
+      onChange(paths);
+    }, SETTLE);
+  };
+
+  const add = (folder: string, isNew: boolean) => {
+    if (watchers.has(folder) || ignored.includes(folder)) return;
+    let entries: ReturnType<typeof list>;
+    try {
+      const watcher = watch(folder, (_event, name) => {
+        if (name === null || isLeftOut(name)) return;
+        const path = join(folder, name);
+        note(path);
+        const info = statSync(path, { throwIfNoEntry: false });
+        // A folder that has come: what is in it may have been written before it could be watched.
+        if (info?.isDirectory()) add(path, true);
+        if (!info) forget(path);
+      });
+      watcher.on("error", () => forget(folder));
+      watchers.set(folder, watcher);
+      entries = list(folder);
+    } catch {
+      return forget(folder); // It is gone already.
+    }
+    for (const entry of entries) {
+      if (entry.isDirectory()) add(join(folder, entry.name), isNew);
+      else if (isNew) note(join(folder, entry.name));
+    }
+  };
+
+  const forget = (folder: string) => {
+    watchers.get(folder)?.close();
+    watchers.delete(folder);
+  };
+
+  add(root, false);
+  return {
+    close() {
+      clearTimeout(timer);
+      for (const folder of [...watchers.keys()]) forget(folder);
+    },
+  };
+}
+
+const isLeftOut = (name: string) => name.startsWith(".") || name === "node_modules";
+
+const list = (folder: string) => readdirSync(folder, { withFileTypes: true }).filter(({ name }) => !isLeftOut(name));

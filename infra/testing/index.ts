@@ -1,0 +1,12 @@
+/** `durable-mcp-edge/testing`: the whole stack in a test, a clock that the test moves, and a stand-in for the world outside. */
+export type { StackPart } from "./part.ts";
+export type { LogLine, Program } from "./process.ts";
+export { EndsDiffer, type Replayed, type ReplayedOptions, replayed } from "./replayed.ts";
+export { startStack, type TestStack, type TestStackOptions, type TestTime, ToolCallFailed } from "./stack.ts";
+export {
+  startUpstream,
+  type Upstream,
+  type UpstreamAnswer,
+  type UpstreamRequest,
+} from "./upstream.ts";
+export type { WorkerProcess } from "./worker.ts";

@@ -1,0 +1,120 @@
+/** A server that stands for one out in the world: it answers as a test says, and remembers what it was asked. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
+/**
+ * What an {@link Upstream} answers.
+ *
+ * @example
+ * const busy: UpstreamAnswer = { status: 429, headers: { "retry-after": "30" }, body: { error: "too many" }, after: 100 };
+ */
+export interface UpstreamAnswer {
+  /** Default 200. */
+  status?: number;
+  headers?: Record<string, string>;
+  /** Text is sent as it is, anything else as JSON. Default: nothing. */
+  body?: unknown;
+  /** How long it takes to answer, in milliseconds. Default 0. */
+  after?: number;
+  /** Instead of an answer: `reset` breaks the connection off, `silence` leaves it open and never answers. */
+  fault?: "reset" | "silence";
+}
+
+/**
+ * What an {@link Upstream} was asked.
+ *
+ * @example
+ * const keyOf = ({ headers }: UpstreamRequest) => headers["idempotency-key"];
+ */
+export interface UpstreamRequest {
+  method: string;
+  /** Path and query. */
+  url: string;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: string;
+}
+
+/**
+ * A real HTTP server on loopback. See {@link startUpstream}.
+ *
+ * @example
+ * const failTwice = (site: Upstream) => site.answersOnce({ status: 503 }, { fault: "reset" });
+ */
+export interface Upstream extends AsyncDisposable {
+  /** Its origin, such as `http://127.0.0.1:40123`. */
+  readonly url: string;
+  /** Every request so far, the oldest first. */
+  readonly requests: readonly UpstreamRequest[];
+  /** From now on it answers this, or what this makes of each request. */
+  answers(answer: UpstreamAnswer | ((request: UpstreamRequest) => UpstreamAnswer)): void;
+  /** The next requests are answered with these, one each, before what {@link answers} says holds again. */
+  answersOnce(...answers: UpstreamAnswer[]): void;
+  /** Resolves when there were `times` requests in all. Rejects after `ms` milliseconds, by default 15,000. */
+  asked(times: number, ms?: number): Promise<void>;
+}
+
+/**
+ * Starts a server on loopback that stands for whatever durable functions ask over HTTP. It answers 200 until it is told
+ * otherwise, and keeps a list of what it was asked.
+ *
+ * @example
+ * await using site = await startUpstream();
+ * site.answersOnce({ status: 503 }, { fault: "reset" });
+ * const statuses = [await fetch(site.url).then(({ status }) => status), await fetch(site.url).catch(() => "reset")];
+ * // [503, "reset"], and site.requests.length is 2
+ */
+export async function startUpstream(): Promise<Upstream> {
+  const requests: UpstreamRequest[] = [];
+  const once: UpstreamAnswer[] = [];
+  let standing: (request: UpstreamRequest) => UpstreamAnswer = () => ({});
+  const waiting = new Set<() => void>();
+
+  const serve = async (req: IncomingMessage, res: ServerResponse) => {
+    const { method = "GET", url = "/", headers } = req;
+    const request = { method, url, headers, body: await text(req) };
+    requests.push(request);
+    const answer = once.shift() ?? standing(request);
+    for (const look of waiting) look();
+    if (answer.after) await new Promise((resolve) => setTimeout(resolve, answer.after));
+    if (answer.fault === "reset") return void req.socket.resetAndDestroy();
+    if (answer.fault === "silence") return;
+    const { status = 200, body } = answer;
+    const isText = typeof body === "string" || body === undefined;
+    const type = isText ? "text/plain; charset=utf-8" : "application/json";
+    res.writeHead(status, { "content-type": type, ...answer.headers }).end(isText ? body : JSON.stringify(body));
+  };
+  const server = createServer((req, res) => void serve(req, res).catch(() => req.socket.destroy()));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    answers(answer) {
+      standing = typeof answer === "function" ? answer : () => answer;
+    },
+    answersOnce: (...answers) => void once.push(...answers),
+    asked(times, ms = 15_000) {
+      return new Promise((resolve, reject) => {
+        const late = setTimeout(() => {
+          waiting.delete(look);
+          reject(new Error(`asked ${requests.length} times in ${ms} ms, not ${times}`));
+        }, ms);
+        const look = () => {
+          if (requests.length < times) return;
+          waiting.delete(look);
+          clearTimeout(late);
+          resolve();
+        };
+        waiting.add(look);
+        look();
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
