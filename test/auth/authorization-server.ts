@@ -10,7 +10,7 @@ export interface AuthorizationServer extends AsyncDisposable {
   /** Gets a token for a client of its own, whose name becomes the subject, at the token endpoint. */
   issue(client: string, resource: string, scope?: string): Promise<string>;
   /** Signs claims with the present key, as the server would never do. */
-  sign(claims: JWTPayload, header?: { alg?: string; kid?: string }): Promise<string>;
+  sign(claims: JWTPayload, header?: { alg?: string; kid?: string; typ?: unknown }): Promise<string>;
   /** Replaces the signing key: the key set has only the new one from then on. */
   rotate(): Promise<void>;
   /** How often the key set was fetched. */
@@ -62,7 +62,9 @@ export async function startAuthorizationServer(clients: string[]): Promise<Autho
       return answer.access_token;
     },
     sign: (claims, header = {}) =>
-      new SignJWT(claims).setProtectedHeader({ alg: ALGORITHM, kid: key.kid, typ: "at+jwt", ...header }).sign(key),
+      new SignJWT(claims)
+        .setProtectedHeader({ alg: ALGORITHM, kid: key.kid, typ: "at+jwt", ...(header as { typ?: string }) })
+        .sign(key),
     rotate,
     get keyFetches() {
       return keyFetches;

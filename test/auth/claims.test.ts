@@ -1,13 +1,13 @@
 /** Starting and cancelling a shared job at the same time, at every point at which one can come upon the other. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callerOf } from "../../functions/caller.ts";
-import { JOBS, type WeatherMonth, weather } from "../../functions/jobs/index.ts";
-import { RemoteStore } from "../../functions/resonate/store.ts";
-import { Wire } from "../../functions/resonate/wire.ts";
-import { startJob } from "../../functions/start.ts";
+import { callerOf } from "../../core/jobs/caller.ts";
+import { startJob } from "../../core/jobs/start.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import { RemoteStore } from "../../core/resonate/remote-store.ts";
+import { ownGroup } from "../../infra/testing/worker.ts";
+import { type Month as WeatherMonth, month as weather } from "../../tools/weather/month.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { ownGroup } from "../support/worker.ts";
 
 let resonate: Resonate;
 beforeAll(async () => {
@@ -18,17 +18,17 @@ afterAll(() => resonate?.[Symbol.asyncDispose]());
 const { group, namespace } = ownGroup();
 
 /** Stops before its `n`th call until it is told to go on. */
-class PausingWire extends Wire {
+class PausingClient extends ResonateClient {
   readonly paused = Promise.withResolvers<void>();
   readonly resumed = Promise.withResolvers<void>();
   #left: number;
 
   constructor(n: number) {
-    super(resonate.url, process.env.RESONATE_TOKEN);
+    super({ url: resonate.url, token: process.env.RESONATE_TOKEN });
     this.#left = n;
   }
 
-  override async call(...call: Parameters<Wire["call"]>) {
+  override async call(...call: Parameters<ResonateClient["call"]>) {
     if (this.#left-- === 0) {
       this.paused.resolve();
       await this.resumed.promise;
@@ -37,18 +37,18 @@ class PausingWire extends Wire {
   }
 }
 
-async function storeOf(name: string, wire = new PausingWire(-1)): Promise<RemoteStore> {
+async function storeOf(name: string, client = new PausingClient(-1)): Promise<RemoteStore> {
   const { key } = await callerOf(name);
-  const place = { RESONATE_URL: resonate.url, RESONATE_GROUP: group, RESONATE_NAMESPACE: namespace };
-  return new RemoteStore(place, JOBS, { key, claimant: key, request: randomUUID() }, wire);
+  const place = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
+  return new RemoteStore(place, [weather], { key, claimant: key, request: randomUUID() }, client);
 }
 
 let months = 0;
 const nextMonth = (): WeatherMonth => ({ latitude: 0, longitude: ++months / 100, year: 2013, month: 5 });
 
-const start = async (name: string, month: WeatherMonth, wire?: PausingWire) =>
-  (await startJob(await storeOf(name, wire), weather, month, Date.now())).name;
-const cancel = async (name: string, job: string, wire?: PausingWire) => (await storeOf(name, wire)).cancel(job);
+const start = async (name: string, month: WeatherMonth, client?: PausingClient) =>
+  (await startJob(await storeOf(name, client), weather, month, Date.now())).name;
+const cancel = async (name: string, job: string, client?: PausingClient) => (await storeOf(name, client)).cancel(job);
 const stateOf = async (job: string) => (await (await storeOf("anyone")).get(job))?.state;
 
 /**
@@ -57,18 +57,18 @@ const stateOf = async (job: string) => (await (await storeOf("anyone")).get(job)
  */
 async function atEveryCall<A, B>(
   prepare: (month: WeatherMonth) => Promise<unknown>,
-  paused: (month: WeatherMonth, wire: PausingWire) => Promise<A>,
+  paused: (month: WeatherMonth, client: PausingClient) => Promise<A>,
   meanwhile: (month: WeatherMonth) => Promise<B>,
   check: (month: WeatherMonth, a: A, b: B) => Promise<void>,
 ): Promise<number> {
   for (let n = 0; ; n++) {
     const month = nextMonth();
     await prepare(month);
-    const wire = new PausingWire(n);
-    const running = paused(month, wire);
-    const isPaused = await Promise.race([running.then(() => false), wire.paused.promise.then(() => true)]);
+    const client = new PausingClient(n);
+    const running = paused(month, client);
+    const isPaused = await Promise.race([running.then(() => false), client.paused.promise.then(() => true)]);
     const b = await meanwhile(month);
-    wire.resumed.resolve();
+    client.resumed.resolve();
     await check(month, await running, b);
     if (!isPaused) return n;
   }
@@ -79,7 +79,7 @@ const told = async (_month: WeatherMonth, _outcome: unknown, job: string) => exp
 test("who starts while the only other one cancels is told of a job that runs", async () => {
   const calls = await atEveryCall(
     (month) => start("ada", month),
-    (month, wire) => cancel("ada", weather.name(month), wire),
+    async (month, client) => cancel("ada", await weather.name(month), client),
     (month) => start("bob", month),
     told,
   );
@@ -89,8 +89,8 @@ test("who starts while the only other one cancels is told of a job that runs", a
 test("who is starting while the only other one cancels is told of a job that runs", async () => {
   const calls = await atEveryCall(
     (month) => start("ada", month),
-    (month, wire) => start("bob", month, wire),
-    (month) => cancel("ada", weather.name(month)),
+    (month, client) => start("bob", month, client),
+    async (month) => cancel("ada", await weather.name(month)),
     async (month, job) => told(month, undefined, job),
   );
   expect(calls).toBeGreaterThan(2);
@@ -100,9 +100,9 @@ test("who starts while the last of several cancels is told of a job that runs", 
   const calls = await atEveryCall(
     async (month) => {
       for (const name of ["ada", "bob", "cy"]) await start(name, month);
-      for (const name of ["ada", "bob"]) await cancel(name, weather.name(month));
+      for (const name of ["ada", "bob"]) await cancel(name, await weather.name(month));
     },
-    (month, wire) => cancel("cy", weather.name(month), wire),
+    async (month, client) => cancel("cy", await weather.name(month), client),
     (month) => start("ada", month),
     told,
   );
@@ -114,9 +114,9 @@ test("of two who cancel at once, the last one stops the job", async () => {
     async (month) => {
       for (const name of ["ada", "bob"]) await start(name, month);
     },
-    (month, wire) => cancel("ada", weather.name(month), wire),
-    (month) => cancel("bob", weather.name(month)),
-    async (month) => expect(await stateOf(weather.name(month))).toBe("rejected_canceled"),
+    async (month, client) => cancel("ada", await weather.name(month), client),
+    async (month) => cancel("bob", await weather.name(month)),
+    async (month) => expect(await stateOf(await weather.name(month))).toBe("rejected_canceled"),
   );
   expect(calls).toBeGreaterThan(6);
 });
@@ -124,9 +124,9 @@ test("of two who cancel at once, the last one stops the job", async () => {
 test("who keeps wanting it keeps it, while others come and go", async () => {
   const calls = await atEveryCall(
     (month) => start("ada", month),
-    async (month, wire) => cancel("bob", await start("bob", month), wire),
+    async (month, client) => cancel("bob", await start("bob", month), client),
     async (month) => cancel("cy", await start("cy", month)),
-    async (month) => told(month, undefined, weather.name(month)),
+    async (month) => told(month, undefined, await weather.name(month)),
   );
   expect(calls).toBeGreaterThan(6);
 });
@@ -135,6 +135,29 @@ test("a job that many have claimed is not cancelled any more, and each still giv
   const month = nextMonth();
   const names = Array.from({ length: 20 }, (_, i) => `caller ${i}`);
   for (const name of names) await start(name, month);
-  for (const name of names) expect(await cancel(name, weather.name(month))).toMatchObject({ state: "pending" });
-  expect(await start("ada", month)).toBe(weather.name(month));
+  for (const name of names) expect(await cancel(name, await weather.name(month))).toMatchObject({ state: "pending" });
+  expect(await start("ada", month)).toBe(await weather.name(month));
+});
+
+test("one caller who starts and cancels it over and over does not keep its creator from cancelling it", async () => {
+  const month = nextMonth();
+  const job = await start("ada", month);
+  for (let i = 0; i < 17; i++) {
+    expect(await start("bob", month)).toBe(job);
+    expect(await cancel("bob", job)).toMatchObject({ state: "pending" });
+  }
+  expect(await cancel("ada", job)).toMatchObject({ state: "rejected_canceled" });
+  expect(await start("bob", month)).toBe(`${job}~2`);
+});
+
+test("nor from keeping it, while others go on wanting it", async () => {
+  const month = nextMonth();
+  const job = await start("ada", month);
+  await start("cy", month);
+  for (let i = 0; i < 17; i++) {
+    await start("bob", month);
+    await cancel("bob", job);
+  }
+  expect(await cancel("ada", job)).toMatchObject({ state: "pending" });
+  expect(await cancel("cy", job)).toMatchObject({ state: "rejected_canceled" });
 });

@@ -4,9 +4,9 @@ import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport as Transport2025 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Edge, startEdge } from "../../infra/edge.ts";
+import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { ownGroup } from "../../infra/testing/worker.ts";
 import { startResonate } from "../support/resonate.ts";
-import { ownGroup } from "../support/worker.ts";
 import { type AuthorizationServer, REDIRECT_URI, startAuthorizationServer } from "./authorization-server.ts";
 import { UserAgent } from "./user-agent.ts";
 
@@ -16,7 +16,13 @@ let edge: Edge;
 beforeAll(async () => {
   server = cleanup.use(await startAuthorizationServer([]));
   const resonate = cleanup.use(await startResonate());
-  const bindings = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...resonate.env, ...ownGroup().env };
+  const bindings = {
+    AUTH_MODE: "oauth",
+    OAUTH_ISSUER: server.issuer,
+    ALLOWED_HOSTS: "127.0.0.1",
+    ...resonate.env,
+    ...ownGroup().env,
+  };
   edge = cleanup.use(await startEdge({ port: 0, bindings }));
 });
 afterAll(() => cleanup.disposeAsync());
@@ -88,6 +94,7 @@ test.each([
     arguments: { timer_name: "tea", seconds: 600 },
   });
   expect(result.structuredContent).toEqual({
+    job_name: "timer_tea",
     promise_id: "timer_tea",
     timer_name: "tea",
     status: "running",

@@ -1,8 +1,8 @@
 /** What one caller may ask for, where browsers may ask from, and what the edge writes down about it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
+import { until } from "../../infra/testing/process.ts";
 import { startGate } from "../support/gate.ts";
-import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -44,11 +44,11 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
   const started = await Promise.allSettled(["a", "b", "c", "d", "e"].map((name) => set(name)));
   expect(started.filter(({ status }) => status === "fulfilled").length).toBe(3);
   await expect(set("f")).rejects.toThrow(
-    /^Nothing was started: a caller may start 3 jobs that take up to an hour in an hour. Try again in \d+ minutes\.$/,
+    /^Nothing was done: a caller may start 3 jobs that take up to an hour in an hour. Try again in \d+ minutes\.$/,
   );
   expect(await ada.call("get_timer_status", { timer_name: "f" })).toMatchObject({ status: "not_found" });
   await expect(ada.call("start_gathering", { latitude: 1, longitude: 1, year: 2013, month: 1 })).rejects.toThrow(
-    "Nothing was started",
+    "Nothing was done",
   );
   const there = ["a", "b", "c", "d", "e"].filter((_name, i) => started[i]?.status === "fulfilled");
   for (const name of there) expect(await set(name)).toMatchObject({ status: "running" });
@@ -57,19 +57,24 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
 });
 
 test.each([
-  ["none", 1, 1, 1],
-  ["bearer", 2, 2, 1],
+  ["none", 1, 1, 1, 1],
+  ["bearer", 4, 4, 1, 1],
 ])(
-  "with AUTH_MODE %s the edge makes %i, %i and %i calls to start a gathering, set a timer and look at one",
+  "with AUTH_MODE %s the edge makes %i, %i, %i and %i calls to start a gathering, set a timer, look at one that runs and at one that is complete",
   async (mode, ...expected) => {
     await using gate = await startGate(resonate.url);
     await using stack = await serve({ AUTH_MODE: mode, RESONATE_URL: gate.url });
     const ada = callerAt(stack.url, TOKENS.ada);
     const counts: number[] = [];
+    await ada.call("set_timer", { timer_name: "complete", seconds: 600 });
+    const { id = "" } =
+      gate.calls.findLast(({ kind, id }) => kind === "promise.create" && id?.endsWith("timer_complete")) ?? {};
+    await resonate.call("promise.settle", { id, state: "resolved", value: {} });
     for (const [tool, args] of [
       ["start_gathering", { latitude: 1, longitude: 1, year: 2013, month: 1 }],
       ["set_timer", { timer_name: "cheap", seconds: 600 }],
       ["probe_status", { job_names: ["timer_cheap"] }],
+      ["probe_status", { job_names: ["timer_complete"] }],
     ] as const) {
       const before = gate.calls.length;
       await ada.call(tool, args);
@@ -143,8 +148,8 @@ describe("the log", () => {
     await using stack = await serve({});
     const ada = callerAt(stack.url, TOKENS.ada);
     await listTools(stack.url, bearer("a-wrong-token"));
-    const { headers } = await listTools(stack.url, { ...bearer(TOKENS.ada), "cf-ray": "ray-1" });
-    expect(headers.get("x-request-id")).toBe("ray-1");
+    const { headers } = await listTools(stack.url, { ...bearer(TOKENS.ada), "cf-ray": "0123456789abcdef-SEA" });
+    expect(headers.get("x-request-id")).toBe("0123456789abcdef-SEA");
     await ada.call("set_timer", { timer_name: "tea", seconds: 600 });
     await ada.call("await_result", { job_names: ["timer_tea", "timer_hush"], timeout_seconds: 1 });
     await ada.call("probe_status", { job_names: ["timer_hush"] });
@@ -156,7 +161,7 @@ describe("the log", () => {
     });
     expect(lines).toMatchObject([
       { level: "info", status: 401 },
-      { method: "tools/list", caller: "ada", status: 200, request_id: "ray-1" },
+      { method: "tools/list", caller: "ada", status: 200, request_id: "0123456789abcdef-SEA" },
       { method: "tools/call", tool: "set_timer", caller: "ada", status: 200 },
       { method: "tools/call", tool: "await_result", caller: "ada", status: 200 },
       { method: "tools/call", tool: "probe_status", caller: "ada", status: 200 },

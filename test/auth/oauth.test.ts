@@ -2,8 +2,8 @@
 import { createHmac } from "node:crypto";
 import { exportSPKI, importJWK, type JWTPayload, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Edge, startEdge } from "../../infra/edge.ts";
-import { until } from "../support/process.ts";
+import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { until } from "../../infra/testing/process.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "./authorization-server.ts";
 import { bearer, listTools } from "./support.ts";
 
@@ -22,7 +22,12 @@ afterAll(async () => {
 
 /** An edge without a Resonate server behind it: no request of these tests gets as far. */
 function serve(bindings: Record<string, string>): Promise<Edge> {
-  const base = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, RESONATE_URL: "http://127.0.0.1:9" };
+  const base = {
+    AUTH_MODE: "oauth",
+    OAUTH_ISSUER: server.issuer,
+    ALLOWED_HOSTS: "127.0.0.1",
+    RESONATE_URL: "http://127.0.0.1:9",
+  };
   return startEdge({ port: 0, bindings: { ...base, ...bindings } });
 }
 
@@ -185,5 +190,7 @@ test("without the authorization server's keys nobody is let in, and told to try 
   } finally {
     server.down = false;
   }
-  expect((await listTools(`${fresh.url}/mcp`, bearer(token))).status).toBe(200);
+  await until("the keys to be asked for again", async () => {
+    return (await listTools(`${fresh.url}/mcp`, bearer(token))).status === 200;
+  });
 });

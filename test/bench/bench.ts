@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Codec, type Request } from "@resonatehq/sdk";
-import { type Bundle, bundleEdge } from "../../infra/bundle.ts";
-import { type Edge, spawnEdge } from "../../infra/edge.ts";
-import { answer as weather } from "../../infra/sample-archive/archive.ts";
+import { type Bundle, bundleEdge } from "../../infra/launcher/bundle.ts";
+import { type Edge, spawnEdge } from "../../infra/launcher/edge.ts";
+import { ownGroup } from "../../infra/testing/worker.ts";
+import { answer as weather } from "../../tools/weather/sample-archive/archive.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { ownGroup } from "../support/worker.ts";
 import { type Generator, startGenerator } from "./generator.ts";
 
 /** The Workers that are compared, as they deploy. */
@@ -61,7 +61,13 @@ export async function startBench(): Promise<Bench> {
   const generator = started.use(startGenerator());
   const { group, namespace, env } = ownGroup();
   const token = resonate.env.RESONATE_TOKEN;
-  const bindings = { ...resonate.env, ...env, AUTH_MODE: "none", TASK_KEY: randomBytes(32).toString("hex") };
+  const bindings = {
+    ...resonate.env,
+    ...env,
+    AUTH_MODE: "none",
+    RATE_LIMIT: "0",
+    TASK_KEY: randomBytes(32).toString("hex"),
+  };
   const envelope: Bench["envelope"] = (kind, data) =>
     JSON.stringify({
       kind,

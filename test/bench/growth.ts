@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Codec } from "@resonatehq/sdk";
-import { openDatabase } from "../../infra/resonate/database.ts";
+import { openDatabase } from "../../infra/resonate/node/database.ts";
 import { Store } from "../../infra/resonate/store.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Bench, RESULT } from "./bench.ts";

@@ -1,13 +1,13 @@
 /** The load generator, a process of its own: sends requests as its parent tells it and reports how they were answered. */
 import autocannon from "autocannon";
 import { quantileSorted } from "simple-statistics";
-import type { HttpRequest } from "./mcp.ts";
+import { type HttpRequest, isNumbered, numbered } from "./mcp.ts";
 
 export interface Load extends HttpRequest {
   url: string;
   connections: number;
   seconds: number;
-  /** `{n}` in the body is this number in the first request, and one more in each that follows. */
+  /** The number of the first request, for {@link numbered}, and one more in each that follows. */
   first: number;
   /** What each answer must hold to count. */
   expect: string;
@@ -35,7 +35,7 @@ const LONGEST = 60;
 
 async function generate({ url, headers, body, connections, seconds, first, expect }: Load): Promise<Loaded> {
   let n = first;
-  const setupRequest = (request: autocannon.Request) => ({ ...request, body: body.replaceAll("{n}", String(n++)) });
+  const setupRequest = (request: autocannon.Request) => ({ ...request, body: numbered(body, n++) });
   const latencies: number[] = [];
   let failure: string | undefined;
   const cpu = process.cpuUsage();
@@ -50,7 +50,7 @@ async function generate({ url, headers, body, connections, seconds, first, expec
         connections,
         duration: LONGEST,
         sampleInt: SAMPLE,
-        requests: body.includes("{n}") ? [{ setupRequest }] : [{ body }],
+        requests: isNumbered(body) ? [{ setupRequest }] : [{ body }],
         verifyBody: (answer) => {
           const right = String(answer).includes(expect);
           if (!right) failure ??= `unexpected answer: ${String(answer).slice(0, 500)}`;

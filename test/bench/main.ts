@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { measureAwait } from "./awaiting.ts";
 import { type Bench, startBench } from "./bench.ts";
 import { measureCeiling } from "./ceiling.ts";
+import { measureEdits } from "./dev.ts";
 import type { Figure } from "./figures.ts";
 import { measureGrowth } from "./growth.ts";
 import { measureJobs } from "./jobs.ts";
@@ -28,6 +29,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
   recovery: measureRecovery,
+  dev: () => measureEdits(5),
   await: (bench) => measureAwait(bench, 7),
   growth: (bench) => measureGrowth(bench, 8, 0.3),
 };

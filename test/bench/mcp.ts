@@ -51,6 +51,19 @@ export function mcpRequest(revision: Revision, { method, params = {}, tasks = fa
   };
 }
 
+/**
+ * A body for the `n`th of many requests: `{n}` is that number, `{a}` and `{b}` are two numbers with four decimals that
+ * no other `n` has. All `n` have nine digits.
+ */
+export function numbered(body: string, n: number): string {
+  const digits = String(n);
+  const [a, b] = [`${digits.slice(0, 1)}.${digits.slice(1, 5)}`, `47.${digits.slice(5)}`];
+  return body.replaceAll("{n}", digits).replaceAll("{a}", a).replaceAll("{b}", b);
+}
+
+/** Whether there is something in a body for {@link numbered}. */
+export const isNumbered = (body: string): boolean => /\{[nab]\}/.test(body);
+
 /** The messages a request is answered with, as they arrive: one for JSON, any number for an event stream. */
 export async function* messages(
   url: string,

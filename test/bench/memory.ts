@@ -1,7 +1,7 @@
+import { freePort } from "../../infra/testing/port.ts";
+import { until } from "../../infra/testing/process.ts";
 import { inspectHeap } from "../load/heap.ts";
 import { startGate } from "../support/gate.ts";
-import { freePort } from "../support/port.ts";
-import { until } from "../support/process.ts";
 import { type Bench, inParallel, pidOf, seconds } from "./bench.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
 import { ask, callTool, MODERN, mcpRequest } from "./mcp.ts";

@@ -4,11 +4,11 @@ import { ask, callTool, LEGACY, type Message, MODERN, mcpRequest, type Revision,
 
 export interface Operation {
   name: string;
-  /** Its strings may hold `{n}`, a number that no other request has. */
+  /** Its strings may hold `{n}`, `{a}` and `{b}`: see `numbered` in `mcp.ts`. */
   message: Message;
   /** What every answer holds. */
   expect: string;
-  /** The calls to Resonate it makes, which may hold `{n}` too. */
+  /** The calls to Resonate it makes, which may hold those too. */
   calls: string[];
   revisions: readonly Revision[];
   /** How many times as long as others it runs, and on fewer connections, so that most of it ends within a run. */
@@ -23,28 +23,39 @@ export interface Operation {
 const BOTH = [MODERN, LEGACY] as const;
 const YEAR = 365 * 24 * 60 * 60;
 
-/** A month of weather for each `n`; written as a string, which {@link requestOf} makes a number. */
-const month = (n: string | number) => ({ latitude: `47.${n}`, longitude: -122.3, year: 2013, month: 5 });
-const monthName = (n: string | number) => `weather_data_47.${n}_-122.3_2013_5`;
+/** A place for each number; written as strings, which {@link requestOf} makes numbers. */
+const PLACE = { latitude: "{b}", longitude: "-{a}" };
+
+const month = (place: { latitude: number | string; longitude: number | string }) => ({
+  ...place,
+  year: 2013,
+  month: 5,
+});
+const monthName = ({ latitude, longitude }: { latitude: number | string; longitude: number | string }) =>
+  `weather_data_${latitude}_${longitude}_2013_5`;
 
 /** Starts the jobs that operations find, by the edge at `url`, and describes the operations on them. */
 export async function describeOperations(bench: Bench, url: string): Promise<Operation[]> {
-  const existing = Array.from({ length: 50 }, (_, i) => 100_001 + 2 * i);
-  for (const n of existing) await callTool(url, "start_gathering", month(n));
+  const existing = Array.from({ length: 50 }, (_, i) => ({
+    latitude: Number(`47.${1_001 + 2 * i}`),
+    longitude: -122.3,
+  }));
+  for (const place of existing) await callTool(url, "start_gathering", month(place));
   const names = existing.map(monthName);
-  const [first = 0] = existing;
+  const [first] = existing;
+  if (!first) throw new Error("no job is there");
   const task = await ask(url, { ...toolCall("weather_data", month(first)), tasks: true });
 
   const read = (name: string) => bench.envelope("promise.get", { id: bench.namespace + name });
-  const create = (n: string | number) =>
-    bench.creation(monthName(n), "weather_data", { ...month(n), latitude: Number("47.123456789") });
+  const create = (place: { latitude: number | string; longitude: number | string }) =>
+    bench.creation(monthName(place), "weather_data", { ...month(place), latitude: 47.1234, longitude: -1.2345 });
   const timer = { timer_name: "bench {n}", fires_at: new Date(Date.now() + YEAR * 1_000).toISOString() };
   return [
     {
       name: "start_gathering, new job",
-      message: toolCall("start_gathering", month("{n}")),
+      message: toolCall("start_gathering", month(PLACE)),
       expect: "running",
-      calls: [create("{n}")],
+      calls: [create(PLACE)],
       revisions: BOTH,
       short: true,
       targets: { [MODERN]: 0.5, [LEGACY]: 0.35 },
@@ -112,7 +123,7 @@ export async function describeOperations(bench: Bench, url: string): Promise<Ope
 
 export function requestOf({ message }: Operation, revision: Revision) {
   const { headers, body } = mcpRequest(revision, message);
-  return { headers, body: body.replace(/"latitude":"([^"]+)"/, '"latitude":$1') };
+  return { headers, body: body.replace(/"(latitude|longitude)":"([^"]+)"/g, '"$1":$2') };
 }
 
 export interface FloorOptions {

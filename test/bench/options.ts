@@ -10,6 +10,7 @@ export const SECTIONS = [
   "waiting",
   "jobs",
   "recovery",
+  "dev",
   "await",
   "growth",
   "requests",

@@ -1,6 +1,6 @@
-import { startSampleArchive } from "../../infra/sample-archive/server.ts";
-import { until } from "../support/process.ts";
-import { ownGroup, startWorker } from "../support/worker.ts";
+import { until } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import type { Bench } from "./bench.ts";
 import { type Figure, figure, spreadOf } from "./figures.ts";
 

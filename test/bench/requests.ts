@@ -1,9 +1,9 @@
 /** Throughput, latency and CPU time of each request beside its floor, in rounds: what is compared runs side by side. */
-import type { Edge } from "../../infra/edge.ts";
+import type { Edge } from "../../infra/launcher/edge.ts";
 import { type Bench, pidOf } from "./bench.ts";
 import { type Spread, spreadOf } from "./figures.ts";
 import type { Load } from "./load.ts";
-import type { Revision } from "./mcp.ts";
+import { numbered, type Revision } from "./mcp.ts";
 import { describeOperations, floorRequestOf, type Operation, requestOf } from "./operations.ts";
 import { cpuSeconds } from "./usage.ts";
 
@@ -131,7 +131,7 @@ async function sizeOfAnswer(url: string, operation: Operation): Promise<number> 
   const [revision] = operation.revisions;
   if (!revision) return 0;
   const request = requestOf(operation, revision);
-  const response = await fetch(url, { method: "POST", ...request, body: request.body.replaceAll("{n}", "100000000") });
+  const response = await fetch(url, { method: "POST", ...request, body: numbered(request.body, 100_000_000) });
   return (await response.arrayBuffer()).byteLength;
 }
 

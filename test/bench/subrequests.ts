@@ -29,13 +29,13 @@ export async function measureSubrequests(bench: Bench): Promise<Figure[]> {
   const tokens = [{ name: "bench", sha256: createHash("sha256").update(token).digest("hex") }];
   const bearer = { RESONATE_URL: gate.url, AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens) };
   await using closed = await bench.serve("product", bearer);
-  await count(
-    "start_gathering, new job, authenticated",
-    1,
-    toolCall("start_gathering", month(49)),
-    `${closed.url}/mcp`,
-    { authorization: `Bearer ${token}` },
-  );
+  for (const [name, latitude] of [
+    ["start_gathering, a caller's first job", 49],
+    ["start_gathering, a caller's next job", 50],
+  ] as const) {
+    const message = toolCall("start_gathering", month(latitude));
+    await count(name, 1, message, `${closed.url}/mcp`, { authorization: `Bearer ${token}` });
+  }
   await count("start_gathering, existing job", 1, toolCall("start_gathering", month(48)));
   await count("set_timer", 1, toolCall("set_timer", { timer_name: "subrequests", seconds: 3_600 }));
   await count("probe_status, 10 jobs", 10, toolCall("probe_status", { job_names: names }));

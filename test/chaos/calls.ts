@@ -1,7 +1,8 @@
 /** Calls of a run's clients. While parts are away, calls fail; this tells the failures that may be from those that may not. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { McpClient } from "../support/clients.ts";
-import { type RpcAnswer, rpc } from "../support/rpc.ts";
+import { wholeResult } from "../support/results.ts";
+import { type RpcAnswer, rpc, TASKS } from "../support/rpc.ts";
 import { type Journal, preview } from "./journal.ts";
 
 /** How long a client waits for an answer before it asks again, in milliseconds. */
@@ -12,6 +13,9 @@ const LAST_PAUSE = 2_000;
 
 /** What the product says while Resonate is away: it names the cause and that the same call may be repeated. */
 const UNAVAILABLE = /Resonate server.*unavailable.*[Rr]epeat the same (call|request)/s;
+
+/** Of a client that understands tasks and shows its user forms. */
+const CAPABILITIES = { ...TASKS, elicitation: { form: {} } };
 
 /** A run that was given up while a call was still to be answered. */
 export class RunOver extends Error {}
@@ -41,12 +45,19 @@ export class Calls {
 
   /** Sends a request of the Tasks extension, or a tool call of a client that understands it, once. */
   async task(method: string, params: object): Promise<RpcAnswer["result"]> {
-    const answer = await this.#attempt((signal) => rpc(this.#url, method, params, { signal }));
+    const answer = await this.#attempt((signal) =>
+      rpc(this.#url, method, params, { capabilities: CAPABILITIES, signal }),
+    );
     if (!answer) return undefined;
     const { status, error, result } = answer;
     if (error) return this.#refused(method, params, `${status} ${error.code}: ${error.message}`);
     if (result.isError) return this.#refused(method, params, result.content[0]?.text);
     return result;
+  }
+
+  /** The whole result of a job, whatever its size. Undefined when there was no answer. */
+  whole(name: string): Promise<unknown> {
+    return this.#attempt((signal) => wholeResult(this.#url, name, { signal }));
   }
 
   /** Repeats a call until it is answered. @throws {RunOver} */

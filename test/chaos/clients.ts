@@ -1,8 +1,8 @@
 /** What clients do in a run: each job is started, perhaps cancelled or answered, and collected, whatever befalls. */
-import { range, timer, weather } from "../../functions/jobs/index.ts";
 import type { McpClient } from "../support/clients.ts";
 import { type Calls, RunOver } from "./calls.ts";
 import type { Ending, Journal, Wanted } from "./journal.ts";
+import { monthName, rangeName, timerName } from "./names.ts";
 import type { PlannedJob, Reply } from "./plan.ts";
 
 /** How often a client looks at jobs that any client started, in milliseconds, and at how many at once. */
@@ -40,9 +40,9 @@ export class Clients {
   async drive(job: PlannedJob): Promise<void> {
     switch (job.kind) {
       case "gathering":
-        return this.#startAndCancel(job, weather.name(job.args), "start_gathering");
+        return this.#startAndCancel(job, monthName(job.args), "start_gathering");
       case "timer":
-        return this.#startAndCancel(job, timer.name({ ...job.args, fires_at: "" }), "set_timer");
+        return this.#startAndCancel(job, timerName(job.args), "set_timer");
       case "refused":
         return this.#startTwice(job);
       case "range":
@@ -64,10 +64,17 @@ export class Clients {
     }
   }
 
-  /** Looks at jobs once. Whether there was an answer. */
+  /** Looks at jobs once, and reads what is too large for the answer. Whether all of it was answered. */
   async probe(client: McpClient, names: readonly string[]): Promise<boolean> {
     const content = await this.#calls.tool(client, "probe_status", { job_names: names });
-    for (const view of content?.statuses ?? []) this.#saw(view);
+    for (const view of content?.statuses ?? []) {
+      if (view.summary === undefined) this.#saw(view);
+      else if (!this.#journal.endings.has(view.job_name)) {
+        const result = await this.#calls.whole(view.job_name);
+        if (result === undefined) return false;
+        this.#saw({ ...view, result });
+      }
+    }
     return content !== undefined;
   }
 
@@ -100,9 +107,10 @@ export class Clients {
   }
 
   /** Takes in what an answer said about a job. Whether it has ended. */
-  #saw(view: { job_name: string; status: string; result?: unknown; error?: string; finished_at?: string }): boolean {
-    const { job_name: name, status, result, error, finished_at } = view;
+  #saw(view: View): boolean {
+    const { job_name: name, status, result, summary, error, finished_at } = view;
     if (status === "running") return false;
+    if (result === undefined && summary !== undefined) return true; // what it is, `probe` reads
     if (status === "not_found") {
       this.#journal.violation("lost", "a job that had been acknowledged was not found", name);
       return true;
@@ -144,7 +152,7 @@ export class Clients {
   }
 
   async #startTwice(job: Extract<PlannedJob, { kind: "refused" }>): Promise<void> {
-    const name = weather.name(job.args);
+    const name = monthName(job.args);
     const first = await this.#start(this.#next(), job, name, "start_gathering");
     await this.#calls.persist(async () => {
       await this.#await(this.#next(), [first]);
@@ -155,7 +163,7 @@ export class Clients {
   }
 
   async #gatherRange(job: Extract<PlannedJob, { kind: "range" }>): Promise<void> {
-    const name = range.name({ ...job.args, confirmed: false });
+    const name = rangeName(job.args);
     const view = await this.#calls.persist(async () => {
       this.#journal.attempt(name, job);
       return this.#calls.tool(this.#next(), "weather_range", job.args);
@@ -165,7 +173,7 @@ export class Clients {
   }
 
   async #answerQuestion(job: Extract<PlannedJob, { kind: "question" }>): Promise<void> {
-    const name = range.name({ ...job.args, confirmed: false });
+    const name = rangeName(job.args);
     const { taskId } = await this.#calls.persist(() => {
       this.#journal.attempt(name, job);
       return this.#calls.task("tools/call", { name: "weather_range", arguments: job.args });
@@ -204,6 +212,15 @@ export class Clients {
   #next(): McpClient {
     return this.#clients[this.#turn++ % this.#clients.length] as McpClient;
   }
+}
+
+interface View {
+  job_name: string;
+  status: string;
+  result?: unknown;
+  summary?: unknown;
+  error?: string;
+  finished_at?: string;
 }
 
 /** For promises that reject when the run is over, and only then. */

@@ -1,9 +1,13 @@
 /** What each job must come to, worked out apart from the product: from the archive's data and from what was asked. */
 import { isDeepStrictEqual } from "node:util";
-import { monthBounds, monthsOf, splitGeneration, type WeatherMonth, weather } from "../../functions/jobs/index.ts";
-import { answer } from "../../infra/sample-archive/archive.ts";
+import { splitGeneration } from "../../core/jobs/job.ts";
+import { monthBounds } from "../../tools/weather/calendar.ts";
+import { monthsOf } from "../../tools/weather/range.ts";
+import { answer } from "../../tools/weather/sample-archive/archive.ts";
 import type { Stored } from "../support/stored.ts";
 import type { Wanted } from "./journal.ts";
+import { monthName } from "./names.ts";
+import type { Month } from "./plan.ts";
 
 const DAILY = "temperature_2m_max,temperature_2m_min,precipitation_sum";
 
@@ -14,7 +18,7 @@ const DECLINING: ReadonlySet<string> = new Set(["accept_no", "decline", "cancel"
 const MAX_UNUSABLE = 4;
 
 /** Names what a gathering asked the archive for: its requests can be told from those of others. */
-export function monthKey({ latitude, longitude, year, month, timezone = "auto" }: WeatherMonth): string {
+export function monthKey({ latitude, longitude, year, month, timezone = "auto" }: Month): string {
   return [latitude, longitude, monthBounds(year, month).first, timezone].join(" ");
 }
 
@@ -59,7 +63,7 @@ function wrongMonth({ args, state, value }: Stored, unusable: number): string | 
 }
 
 /** The archive's answer, or the reason why it has none. */
-function expectedMonth({ latitude, longitude, year, month, timezone = "auto" }: WeatherMonth): unknown {
+function expectedMonth({ latitude, longitude, year, month, timezone = "auto" }: Month): unknown {
   const { first, last } = monthBounds(year, month);
   const query = { latitude, longitude, start_date: first, end_date: last, timezone, daily: DAILY };
   try {
@@ -90,11 +94,11 @@ interface GatheredMonth {
 }
 
 function wrongPart(
-  month: WeatherMonth,
+  month: Month,
   { job_name, weather: gathered, error }: GatheredMonth,
   jobs: ReadonlyMap<string, Stored>,
 ) {
-  if (splitGeneration(job_name).base !== weather.name(month)) return `${job_name} in place of ${weather.name(month)}`;
+  if (splitGeneration(job_name).base !== monthName(month)) return `${job_name} in place of ${monthName(month)}`;
   if (error !== undefined)
     return jobs.get(job_name)?.state === "rejected" ? undefined : `${job_name} did not fail: ${error}`;
   return isDeepStrictEqual(gathered, expectedMonth(month)) ? undefined : `not the weather of ${job_name}`;

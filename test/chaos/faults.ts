@@ -1,7 +1,7 @@
 /** Makes the planned faults happen to a stack, and mends what they broke. */
 import { setTimeout as delay } from "node:timers/promises";
-import { answers } from "../../infra/supervise.ts";
-import type { Part, Stack } from "../support/stack.ts";
+import { answers } from "../../infra/launcher/supervise.ts";
+import type { Stack, StackPart } from "../support/stack.ts";
 import type { Journal } from "./journal.ts";
 import type { PlannedFault } from "./plan.ts";
 
@@ -19,7 +19,7 @@ type ProcessFault = Exclude<PlannedFault, { target: "upstream" }>;
 interface Victim {
   name: string;
   process: Disruption["process"];
-  part: Part;
+  part: StackPart;
   /** What answers 2xx when it works. */
   health(): string;
 }
@@ -38,8 +38,8 @@ export class Faults {
   readonly #stack: Stack;
   readonly #journal: Journal;
   /** Processes that this has ended; any other that ends did so by itself. */
-  readonly #ended = new Set<Part["process"]>();
-  readonly #turns = new Map<Part, Promise<void>>();
+  readonly #ended = new Set<StackPart["process"]>();
+  readonly #turns = new Map<StackPart, Promise<void>>();
 
   constructor(stack: Stack, journal: Journal) {
     this.#stack = stack;
@@ -121,7 +121,7 @@ export class Faults {
   }
 
   /** Ends a process, in the time that it has for that. */
-  async #end({ name, part }: Victim, how: NodeJS.Signals): ReturnType<Part["end"]> {
+  async #end({ name, part }: Victim, how: NodeJS.Signals): ReturnType<StackPart["end"]> {
     const ended = part.end(how);
     const patience = new AbortController();
     const inTime = await Promise.race([
@@ -169,6 +169,6 @@ export class Faults {
   }
 }
 
-function tail({ process }: Part): string {
+function tail({ process }: StackPart): string {
   return process.output().split("\n").slice(-15).join("\n");
 }

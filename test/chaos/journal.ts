@@ -1,6 +1,6 @@
 /** What the clients of a run did and were told, as it happened. */
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../functions/jobs/index.ts";
+import { splitGeneration } from "../../core/jobs/job.ts";
 import type { PlannedJob } from "./plan.ts";
 
 /** Something that must not be. */

@@ -1,5 +1,5 @@
 /** What a chaos run does, all of it drawn from a seed beforehand: which jobs clients start, and which faults befall. */
-import type { Fault as UpstreamFault } from "../../infra/sample-archive/faults.ts";
+import type { Fault as UpstreamFault } from "../../tools/weather/sample-archive/faults.ts";
 import { Random } from "./random.ts";
 
 export interface Plan {
@@ -35,7 +35,7 @@ export interface Month {
   longitude: number;
   year: number;
   month: number;
-  timezone?: string;
+  timezone?: string | undefined;
 }
 
 export interface Range {

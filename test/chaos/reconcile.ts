@@ -1,11 +1,13 @@
 /** Holds what the Resonate server, the archive and the clients know in the end against each other. */
 import { isDeepStrictEqual } from "node:util";
-import { monthsOf, splitGeneration, weather, withGeneration } from "../../functions/jobs/index.ts";
-import type { Requests } from "../../infra/sample-archive/faults.ts";
+import { splitGeneration, withGeneration } from "../../core/jobs/job.ts";
+import { monthsOf } from "../../tools/weather/range.ts";
+import type { Requests } from "../../tools/weather/sample-archive/faults.ts";
 import type { Stored } from "../support/stored.ts";
 import { monthKey, queryKey, wrongWith } from "./expect.ts";
 import type { Disruption } from "./faults.ts";
 import type { Ending, Journal, Violation, Wanted } from "./journal.ts";
+import { monthName } from "./names.ts";
 
 export interface Evidence {
   journal: Journal;
@@ -90,7 +92,7 @@ export function asksInVain({ name, state }: Stored, wanted: Wanted | undefined):
   return state === "pending" && wanted?.planned.kind === "question" && name !== wanted.acknowledged;
 }
 
-const monthNames = ({ args }: Stored) => monthsOf(args).map((month) => weather.name(month));
+const monthNames = ({ args }: Stored) => monthsOf(args).map((month) => monthName(month));
 
 /** A timer fires when its acknowledgement said, or later only as far as things were broken. */
 function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violation[] {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../functions/jobs/index.ts";
+import { splitGeneration } from "../../core/jobs/job.ts";
+import { until } from "../../infra/testing/process.ts";
 import { client2025, currentClient } from "../support/clients.ts";
-import { until } from "../support/process.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { type Stored, storedJobs } from "../support/stored.ts";
 import { Calls } from "./calls.ts";
@@ -106,9 +106,9 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
   return { ...evidence, violations: reconcile(evidence), faults: injected, mostRunning, settled };
 }
 
-/** What takes its lease with it is offered again when that has lapsed; then it is claimed and done. */
+/** What takes its lease with it is dispatched again when that has lapsed; then it is claimed and done. */
 function allowedDelay(lease: number, { server }: Stack): number {
-  const again = server ? 0 : 30_000; // the real server repeats an offer that nobody claimed after half a minute
+  const again = server ? 0 : 30_000; // the real server repeats a dispatch that nobody claimed after half a minute
   return lease + again + 10_000;
 }
 

@@ -1,7 +1,7 @@
 /** The tools of the conformance suite that answer at once. */
 import { acceptedContent, type CallToolResult, inputRequired, inputResponse } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { type Tool, ToolError } from "../../functions/tools/tool.ts";
+import { type Tool, ToolError } from "../../core/tools/tool.ts";
 import schema from "./schema.json" with { type: "json" };
 
 const text = (words: string) => ({ type: "text", text: words }) as const;
@@ -15,7 +15,14 @@ const WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 function contentTool(name: string, call: Tool["call"], input: z.ZodObject = z.object({})): Tool {
   const description = `Conformance fixture ${name}.`;
-  return { name, input, waits: false, listing: { name, description, inputSchema: z.toJSONSchema(input) }, call };
+  const json = z.toJSONSchema(input) as { type: "object" };
+  return {
+    name,
+    input: { schema: input, json, isOpen: true },
+    waits: false,
+    listing: { name, description, inputSchema: json },
+    call,
+  };
 }
 
 const Name = z.object({ name: z.string() });
@@ -61,7 +68,7 @@ const jsonSchema = contentTool(
 jsonSchema.listing.inputSchema = schema;
 
 export const CONTENT_TOOLS: readonly Tool[] = [
-  contentTool("greet", async ({ name }) => says(`Hello, ${name}!`), Name),
+  contentTool("greet", async (args) => says(`Hello, ${Name.parse(args).name}!`), Name),
   contentTool("test_simple_text", async () => says("This is a simple text response for testing.")),
   contentTool("test_image_content", async () => ({ content: [image] })),
   contentTool("test_audio_content", async () => ({ content: [{ type: "audio", data: WAV, mimeType: "audio/wav" }] })),

@@ -1,12 +1,14 @@
-/** The product's edge, with the fixture jobs and tools besides its own. */
-import { createApp } from "../../functions/app.ts";
-import { JOBS } from "../../functions/jobs/index.ts";
-import { TOOLS } from "../../functions/tools/index.ts";
+/** The product's edge, with the fixture tools besides its own. */
+import { createEdge } from "../../functions/edge.ts";
+import { tools } from "../../tools/index.ts";
 import { CONTENT_TOOLS } from "./content-tools.ts";
-import { FIXTURE_JOBS } from "./jobs.ts";
 import { TASK_TOOLS } from "./task-tools.ts";
 
-export default createApp({
-  jobs: [...JOBS, ...FIXTURE_JOBS],
-  tools: [...TOOLS, ...TASK_TOOLS, ...CONTENT_TOOLS],
+export { Listener } from "../../functions/edge.ts";
+
+export default createEdge({
+  name: "durable-mcp-edge",
+  title: "Durable MCP tools",
+  version: "0.0.0",
+  tools: [...tools, ...TASK_TOOLS, ...CONTENT_TOOLS],
 });

@@ -1,38 +1,27 @@
 /** The tools of the conformance suite whose work is a job. */
 import { acceptedContent, inputRequired } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Job } from "../../functions/jobs/index.ts";
-import { startJob } from "../../functions/start.ts";
-import { defineJobTool } from "../../functions/tools/job-tool.ts";
-import type { Tool } from "../../functions/tools/tool.ts";
-import { confirmDelete, failingJob, hello, multiInput, protocolErrorJob, slowCompute } from "./jobs.ts";
+import { type Job, jobTool, type Tool } from "../../core/index.ts";
+import { startJob } from "../../core/jobs/start.ts";
+import { confirmDelete, failingJob, hello, multiInput, openQuestion, protocolErrorJob, slowCompute } from "./jobs.ts";
 
-function taskTool<Input extends z.ZodObject>(
-  name: string,
-  job: Job<z.output<Input>>,
-  input: Input,
-  tasksOnly = false,
-): Tool {
-  return defineJobTool({
+function taskTool<Args>(name: string, job: Job<Args>, input: z.ZodType<Args>, tasksOnly = false): Tool {
+  return jobTool({
+    job,
     name,
     title: name,
-    description: `Starts the fixture job ${job.func}.`,
+    description: `Starts the fixture job ${job.kind}.`,
     input,
     annotations: { readOnlyHint: true },
     tasksOnly,
-    start: (args, { store, now }) => startJob(store, job, args, now),
   });
 }
 
 const Name = z.object({ name: z.string() });
 
-const toolWithTask = defineJobTool({
-  name: "test_tool_with_task",
-  title: "test_tool_with_task",
-  description: "Asks for a name, and then greets it as a task.",
-  input: z.object({}),
-  annotations: { readOnlyHint: true },
-  tasksOnly: true,
+/** Asks before there is a job: no tool of the public interface does, but the protocol has it. */
+const toolWithTask: Tool = {
+  ...taskTool("test_tool_with_task", hello, z.object({}) as never, true),
   async start(_args, { store, now, inputResponses }) {
     const answer = acceptedContent(inputResponses, "user_name", Name);
     if (answer) return startJob(store, hello, answer, now);
@@ -40,7 +29,7 @@ const toolWithTask = defineJobTool({
       inputRequests: { user_name: inputRequired.elicit({ message: "What is your name?", requestedSchema: Name }) },
     });
   },
-});
+};
 
 export const TASK_TOOLS: readonly Tool[] = [
   taskTool("slow_compute", slowCompute, z.object({ seconds: z.number(), label: z.string() })),
@@ -48,5 +37,6 @@ export const TASK_TOOLS: readonly Tool[] = [
   taskTool("protocol_error_job", protocolErrorJob, z.object({})),
   taskTool("confirm_delete", confirmDelete, z.object({ filename: z.string() })),
   taskTool("multi_input", multiInput, z.object({ name: z.string().default("once") })),
+  taskTool("open_question", openQuestion, z.object({ name: z.string() })),
   toolWithTask,
 ];

@@ -74,6 +74,11 @@ describe("data that does not fit its operation", () => {
     ["a negative version", "task.release", { id, version: -1 }],
     ["no tasks", "task.heartbeat", { pid: "p" }],
     ["no actions", "task.suspend", { id, version: 0, actions: [] }],
+    [
+      "an action without a head",
+      "task.suspend",
+      { id, version: 0, actions: [{ kind: "promise.register_callback", data: { awaited: `${id}:1`, awaiter: id } }] },
+    ],
   ])("%s: 400 with a reason", async (_, kind, data) => {
     const { status, data: reason } = await server.call(kind, data);
     expect({ status, reason }).toEqual({ status: 400, reason: expect.stringMatching(/./) });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../support/process.ts";
+import { until } from "../../infra/testing/process.ts";
 import { action, type Message, type Poll, promise, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;
@@ -13,7 +13,7 @@ const LEASE = 60_000;
 /** Until a deadline that is to come, after a few more calls, on however slow a machine; in milliseconds. */
 const SOON = 1_500;
 
-/** Creates a job that is offered to `address`, or to any of `group`. */
+/** Creates a job that is dispatched to `address`, or to any of `group`. */
 async function job({
   group,
   address = `poll://any@${group}`,
@@ -63,14 +63,14 @@ describe("a poll connection", () => {
 });
 
 describe("a task", () => {
-  test("is offered to its group", async () => {
+  test("is dispatched to its group", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = await job({ group });
     expect(await poll.next()).toMatchObject(execute(id));
   });
 
-  test("is offered to nobody of another group", async () => {
+  test("is dispatched to nobody of another group", async () => {
     const [group, other] = [unique("g"), unique("g")];
     using poll = await server.poll(group, "1");
     using elsewhere = await server.poll(other, "1");
@@ -79,14 +79,14 @@ describe("a task", () => {
     expect(await soFar(elsewhere, other, "1")).toEqual([]);
   });
 
-  test("is offered to one of its group only", async () => {
+  test("is dispatched to one of its group only", async () => {
     const group = unique("g");
     using a = await server.poll(group, "a");
     using b = await server.poll(group, "b");
     using c = await server.poll(group, "c");
     const polls = { a, b, c };
     const jobs = await Promise.all(Array.from({ length: 12 }, () => job({ group })));
-    await until("all offers", () => a.inbox.length + b.inbox.length + c.inbox.length >= jobs.length);
+    await until("all dispatches", () => a.inbox.length + b.inbox.length + c.inbox.length >= jobs.length);
     const received = await Promise.all(Object.entries(polls).map(([id, poll]) => soFar(poll, group, id)));
     expect(received.flat().sort()).toEqual(jobs.sort());
   });
@@ -97,7 +97,7 @@ describe("a task", () => {
     using two = await server.poll(group, "two");
     const jobs = [];
     for (let n = 0; n < 5; n++) jobs.push(await job({ address: `poll://uni@${group}/two` }));
-    await until("all offers", () => two.inbox.length >= jobs.length);
+    await until("all dispatches", () => two.inbox.length >= jobs.length);
     expect(ids(two.inbox).sort()).toEqual(jobs.sort());
     expect(await soFar(one, group, "one")).toEqual([]);
   });
@@ -108,13 +108,13 @@ describe("a task", () => {
     using two = await server.poll(group, "two");
     const preferred = [];
     for (let n = 0; n < 5; n++) preferred.push(await job({ address: `poll://any@${group}/two` }));
-    await until("all offers", () => two.inbox.length >= preferred.length);
+    await until("all dispatches", () => two.inbox.length >= preferred.length);
     expect(await soFar(one, group, "one")).toEqual([]);
     const id = await job({ address: `poll://any@${group}/three` });
-    await until("the offer", () => ids([...one.inbox, ...two.inbox]).includes(id));
+    await until("the dispatch", () => ids([...one.inbox, ...two.inbox]).includes(id));
   });
 
-  test("that is taken is not offered", async () => {
+  test("that is taken is not dispatched", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = unique("run");
@@ -123,7 +123,7 @@ describe("a task", () => {
     expect(await soFar(poll, group, "1")).toEqual([]);
   });
 
-  test("is offered again when it is released, when its lease runs out and when what it waits for settles", async () => {
+  test("is dispatched again when it is released, when its lease runs out and when what it waits for settles", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = await job({ group });

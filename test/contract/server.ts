@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { run, until } from "../support/process.ts";
+import { run, until } from "../../infra/testing/process.ts";
 
 export interface Answer {
   /** Of the HTTP response; the head carries the same. */
@@ -43,7 +43,7 @@ export interface Server extends AsyncDisposable {
 export async function startServer({ own = false } = {}): Promise<Server> {
   const given = process.env.RESONATE_URL;
   if (given && !own) return connectTo(given, async () => {});
-  const program = run("infra/resonate/main.ts", { args: ["--port", "0", "--memory"] });
+  const program = run("infra/resonate/node/main.ts", { args: ["--port", "0", "--memory"] });
   const ready = await until("the server to be ready", () => program.logs().find(({ msg }) => msg === "ready"));
   return connectTo(String(ready.url), async () => program[Symbol.asyncDispose]());
 }
@@ -129,7 +129,7 @@ async function collect(body: ReadableStream<Uint8Array>, inbox: Message[]): Prom
   }
 }
 
-/** `promise.create` of a job as a client sends it: offered to `group` when that is given. */
+/** `promise.create` of a job as a client sends it: dispatched to `group` when that is given. */
 export function promise(id: string, { group, timeoutAt = Date.now() + 60_000, tags = {} }: PromiseOptions = {}) {
   return {
     id,

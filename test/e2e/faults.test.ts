@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { Fault } from "../../infra/sample-archive/faults.ts";
+import { until } from "../../infra/testing/process.ts";
+import type { Fault } from "../../tools/weather/sample-archive/faults.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn, servedBody } from "../support/months.ts";
-import { until } from "../support/process.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 vi.setConfig({ maxConcurrency: 40 });
 
 let stack: Stack;
 beforeAll(async () => {
-  stack = await startStack({ env: { UPSTREAM_TIMEOUT_SECONDS: "2", UPSTREAM_CONCURRENCY: "40" } });
+  stack = await startStack({ env: { UPSTREAM_TIMEOUT_SECONDS: "3", UPSTREAM_CONCURRENCY: "40" } });
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
-import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -83,7 +83,7 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
       ? client.callTool("set_timer", { timer_name: name.slice("timer_".length), seconds: 5 })
       : client.callTool("start_gathering", MONTH);
     const { isError, text } = await start;
-    expect([isError, text]).toEqual([true, expect.stringMatching(`${name} is taken .* Nothing was started`)]);
+    expect([isError, text]).toEqual([true, expect.stringMatching(`^Nothing was done: .*${name} is taken `)]);
     if (name.startsWith("timer_")) {
       const timer_name = name.slice("timer_".length);
       expect(await call("get_timer_status", { timer_name })).toEqual({ timer_name, status: "not_found" });
@@ -127,10 +127,10 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
     const timer_name = `inside ${kind}`;
     const { promise_id } = await call("set_timer", { timer_name, seconds: 3_600 });
     const child = await until("the timer to sleep on a promise of its own", async () => {
-      const id = `${promise_id}:0`;
+      const id = `${promise_id}:e1`;
       return (await resonate.get(stack.namespace + id)) ? id : undefined;
     });
-    await expectUnreachable([child, `${child}.0`, `${promise_id}:u1`]);
+    await expectUnreachable([child, `${child}.1`, `${promise_id}:u1`]);
     await expectUnreachable([
       `${promise_id}~1`,
       `${promise_id}~2`,

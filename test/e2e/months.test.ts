@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { answer } from "../../infra/sample-archive/archive.ts";
+import { answer } from "../../tools/weather/sample-archive/archive.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { SEATTLE } from "../support/months.ts";
 import { type Stack, startStack } from "../support/stack.ts";

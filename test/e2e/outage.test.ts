@@ -1,14 +1,17 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CLIENTS, type McpClient, type ToolResult } from "../support/clients.ts";
+import { until } from "../../infra/testing/process.ts";
+import { CLIENTS, currentClient, type McpClient, type ToolResult } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
-import { type Part, type Stack, startStack } from "../support/stack.ts";
+import { type Stack, type StackPart, startStack } from "../support/stack.ts";
 
 let data: string;
 let stack: Stack;
-let server: Part;
+let server: StackPart;
 let clients: McpClient[];
 beforeAll(async () => {
   data = await mkdtemp(join(tmpdir(), "resonate-"));
@@ -67,7 +70,8 @@ test("each call fails with an error that says so and that it is safe to repeat, 
   expect(stack.archive.control.requests.total).toBe(0);
 
   await server.start();
-  expect(await ready()).toEqual([200, { status: "ready" }]);
+  // What was learned a moment ago is told for a moment.
+  await until("the edge to be ready", async () => (await fetch(`${stack.origin}/ready`)).ok);
   await withEach(async (client, tag) => {
     const results = [];
     for (const [tool, args] of calls(tag)) results.push(await client.callTool(tool, args));
@@ -120,5 +124,26 @@ test("a wait that is under way goes on, and one whose time is up meanwhile says 
       false,
       { results: { [`timer_done ${tag}`]: "complete", [`timer_awaited ${tag}`]: "complete" }, errors: {}, running: [] },
     ]);
+  }
+});
+
+test("a server that refuses the deployment's token is not called away: repeating would not help", async () => {
+  const refusing = createServer((_req, res) => res.writeHead(401).end("Unauthorized"));
+  await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`;
+    await using refused = await startStack({ resonate: stack.resonate, workers: 0, bindings: { RESONATE_URL: url } });
+    await using client = await currentClient.connect(refused.url);
+    for (const [tool, args] of [
+      ["probe_status", { job_names: "timer_tea" }],
+      ["await_result", { job_names: "timer_tea", timeout_seconds: 60 }],
+    ] as const) {
+      const { isError, text } = await client.callTool(tool, args);
+      expect([tool, isError, text]).toEqual([tool, true, expect.stringMatching(/refused this deployment's token/)]);
+      expect(text).toMatch(/Repeating the call does not help/);
+      expect(text).not.toMatch(/unavailable|safe/);
+    }
+  } finally {
+    refusing.close();
   }
 });

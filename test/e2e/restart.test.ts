@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import type { WorkerProcess } from "../../infra/testing/worker.ts";
 import { CLIENTS, client2025, currentClient } from "../support/clients.ts";
 import { startGate } from "../support/gate.ts";
 import { SEATTLE, servedBody } from "../support/months.ts";
-import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { type Part, type Stack, startStack } from "../support/stack.ts";
-import type { WorkerProcess } from "../support/worker.ts";
+import { type Stack, type StackPart, startStack } from "../support/stack.ts";
 
 vi.setConfig({ maxConcurrency: 10, testTimeout: 60_000 });
 
@@ -72,7 +72,7 @@ describe.concurrent.each(pairs)("the edge is killed. $starter.kind starts jobs",
 const SHORT_LEASE = { LEASE_SECONDS: "2" };
 
 /** What happens after a worker has been killed. */
-const recoveries: [string, number, (stack: Stack, killed: Part<WorkerProcess>) => Promise<unknown>][] = [
+const recoveries: [string, number, (stack: Stack, killed: StackPart<WorkerProcess>) => Promise<unknown>][] = [
   ["a second worker is running", 2, async () => {}],
   ["it is started again", 1, (_stack, killed) => killed.start()],
 ];

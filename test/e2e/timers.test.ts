@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { until } from "../../infra/testing/process.ts";
 import { CLIENTS, client2025, currentClient, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
-import { until } from "../support/process.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 vi.setConfig({ maxConcurrency: 40 });
@@ -52,7 +52,7 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
 
   test("tells how long it has to go, less each time, and nothing once it has fired", async () => {
     const timer_name = `falling ${kind}`;
-    const { promise_id, fires_at } = await set(timer_name, 2.5);
+    const { promise_id, fires_at } = await set(timer_name, 5.5);
     const seen: number[] = [];
     await until("the timer to fire", async () => {
       const now = await status(timer_name);
@@ -62,9 +62,10 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     });
     expect(seen).toEqual(seen.toSorted((a, b) => b - a));
     expect(new Set(seen).size).toBeGreaterThanOrEqual(2);
-    expect(seen[0]).toBeLessThanOrEqual(3);
+    expect(seen[0]).toBeLessThanOrEqual(6);
     expect(seen.at(-1)).toBe(0);
     expect(await set(timer_name, 2)).toEqual({
+      job_name: promise_id,
       promise_id,
       timer_name,
       status: "complete",
@@ -148,6 +149,22 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     expect(await status(timer_name)).toMatchObject({ status: "complete", fires_at: again.fires_at });
   });
 
+  test("that was cancelled and set anew: whoever speaks of the first is told of the second, which goes on", async () => {
+    const timer_name = `renewed ${kind}`;
+    const { promise_id: first } = await set(timer_name, 3_600);
+    await client.callTool("cancel_job", { job_names: [first] });
+    const { promise_id: second } = await set(timer_name, 3_600);
+    const newer = { job_name: second, status: "running" };
+    const { statuses } = (await client.callTool("probe_status", { job_names: [first] })).content;
+    expect(statuses).toMatchObject([{ status: "cancelled", newer }]);
+    const { errors } = (await client.callTool("await_result", { job_names: [first] })).content;
+    expect(errors[first]).toContain(`A newer attempt, ${second}, is running.`);
+    // A cancel that is repeated late does not end what was started since, and says what would.
+    const { content } = await client.callTool("cancel_job", { job_names: [first] });
+    expect(content).toMatchObject({ cancelled: [first], newer: { [first]: newer } });
+    expect(await status(timer_name)).toMatchObject({ status: "running" });
+  });
+
   test("nobody has set is not found", async () => {
     expect(await status(`unheard of, ${kind}`)).toEqual({ timer_name: `unheard of, ${kind}`, status: "not_found" });
   });
@@ -155,7 +172,8 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
   test("of a year is kept for a year and more", async () => {
     const { promise_id, fires_at } = await set(`year ${kind}`, YEAR);
     const remaining = (await status(`year ${kind}`)).remaining_seconds;
-    expect([YEAR, YEAR - 1]).toContain(remaining);
+    expect(remaining).toBeLessThanOrEqual(YEAR);
+    expect(remaining).toBeGreaterThan(YEAR - 30);
     const promise = await stack.resonate.get(stack.namespace + promise_id);
     expect(promise?.timeoutAt).toBeGreaterThan(Date.parse(fires_at));
   });

@@ -1,9 +1,9 @@
 import { get } from "node:http";
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
 import { CLIENTS, currentClient, type McpClient } from "../support/clients.ts";
 import { type Gate, startGate } from "../support/gate.ts";
-import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -59,17 +59,24 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     client = await connect(stack.url);
   });
   afterAll(() => client?.close());
-  afterEach(() => gate.refuseStreams(false));
+  afterEach(() => {
+    gate.refuseStreams(false);
+    gate.holdStreams(false);
+  });
 
   test("is told of settlements: one connection for all jobs, one listener a job, and nothing more is asked", async () => {
     const names = await pendingJobs(client, 50);
+    await until("earlier connections to be closed", () => gate.streams.open === 0);
     const { opened } = gate.streams;
     const answer = client.callTool("await_result", { job_names: names });
     await listening(names);
+    // A connection that opens slowly has the jobs read meanwhile; from here on nothing may be.
+    const { "promise.get": reads = 0, ...listened } = callsAbout(names);
+    expect(listened).toEqual({ "promise.create": 50, "promise.register_listener": 50 });
     await Promise.all(names.map((name) => settle(name)));
     expect((await answer).content).toEqual({ results: results(names), errors: {}, running: [] });
     expect(gate.streams.opened - opened).toBe(1);
-    expect(callsAbout(names)).toEqual({ "promise.create": 50, "promise.register_listener": 50 });
+    expect(callsAbout(names)).toEqual({ ...listened, ...(reads > 0 && { "promise.get": reads }) });
     await until("the connection to be closed", () => gate.streams.open === 0);
   });
 
@@ -136,8 +143,17 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     expect((await answer).content).toEqual({ results: results(names), errors: {}, running: [] });
   });
 
+  test("of a job that has ended returns its result when the connection never opens", async () => {
+    const names = await pendingJobs(client, 1);
+    await Promise.all(names.map((name) => settle(name)));
+    gate.holdStreams(true);
+    const { content } = await client.callTool("await_result", { job_names: names, timeout_seconds: 5 });
+    expect(content).toEqual({ results: results(names), errors: {}, running: [] });
+  });
+
   test("reads when connections are refused, with pauses in between", async () => {
     const names = await pendingJobs(client, 3);
+    await until("no connection", () => gate.streams.open === 0);
     const { opened } = gate.streams;
     gate.refuseStreams(true);
     const answer = client.callTool("await_result", { job_names: names });
@@ -148,11 +164,25 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
   });
 });
 
+test.concurrent("a connection that dies without a word keeps nobody from a result for longer than it takes to notice", async () => {
+  await using gate = await startGate(resonate.url);
+  await using apart = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+  await using client = await currentClient.connect(apart.url);
+  const [name = ""] = await pendingJobs(client, 1);
+  const answer = client.callTool("await_result", { job_names: [name], timeout_seconds: 55 });
+  await until("the edge to listen", () => gate.calls.some(({ kind }) => kind === "promise.register_listener"));
+  gate.freezeStreams();
+  await settle(name, `result of ${name}`, apart);
+  expect((await answer).content).toEqual({ results: results([name]), errors: {}, running: [] });
+});
+
 test("many waits at once are each answered with their own jobs", async () => {
   const clients = await Promise.all(CLIENTS.map(({ connect }) => connect(stack.url)));
   const names = await pendingJobs(clients[0] as McpClient, 50);
   const waits = names.flatMap((name) => clients.map((client) => client.callTool("await_result", { job_names: name })));
-  await until("all to wait", () => gate.streams.open === 100);
+  await until("all to wait", () => (callsAbout(names)["promise.register_listener"] ?? 0) >= 100);
+  // However many wait.
+  expect(gate.streams.open).toBe(1);
   await Promise.all(names.map((name) => settle(name)));
   const answers = await Promise.all(waits);
   expect(answers.map(({ content }) => content.results)).toEqual(

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { awaitSettled } from "../../functions/await.ts";
-import { timer } from "../../functions/jobs/index.ts";
-import { ResonateUnavailable } from "../../functions/resonate/store.ts";
-import { until } from "../support/process.ts";
+import { awaitSettled } from "../../core/resonate/awaiting.ts";
+import { type RemoteStore, ResonateUnavailable } from "../../core/resonate/remote-store.ts";
+import { until } from "../../infra/testing/process.ts";
+import { timer } from "../../tools/timer/timer.ts";
 import { type Scene, startScene } from "./support.ts";
 
 let the: Scene;
@@ -12,6 +12,8 @@ beforeAll(async () => {
 afterAll(() => the?.[Symbol.asyncDispose]());
 afterEach(() => {
   the.gate.refuseStreams(false);
+  the.gate.holdStreams(false);
+  the.gate.muteStreams(false);
   for (const kind of ["promise.get", "promise.register_listener"]) the.gate.release(kind);
 });
 
@@ -20,7 +22,7 @@ const fires_at = new Date(Date.now() + 3_600_000).toISOString();
 
 async function pendingJobs(count: number): Promise<string[]> {
   const timers = Array.from({ length: count }, () => ({ timer_name: `t${++jobs}`, fires_at }));
-  const names = timers.map((args) => timer.name(args));
+  const names = await Promise.all(timers.map((args) => timer.name(args)));
   await Promise.all(timers.map((args, i) => the.store.create(timer, names[i] ?? "", args, Date.now())));
   return names;
 }
@@ -29,11 +31,16 @@ const settle = (name: string) =>
   the.resonate.call("promise.settle", { id: the.namespace + name, state: "resolved", value: {} });
 
 /** A wait; `settled` fills as it goes on. */
-function wait(names: string[], { timeout = 20_000, signal = new AbortController().signal, store = the.store } = {}) {
+function wait(
+  names: string[],
+  options: { timeout?: number; signal?: AbortSignal; store?: RemoteStore; quiet?: number } = {},
+) {
+  const { timeout = 20_000, signal = new AbortController().signal, store = the.store, ...rest } = options;
   const settled: [string, string | undefined][] = [];
   const pending = awaitSettled(store, names, {
     timeout,
     signal,
+    ...rest,
     onSettled: (name, promise) => settled.push([name, promise?.state]),
   });
   return { settled, pending };
@@ -86,7 +93,7 @@ describe("a server", () => {
     const names = await pendingJobs(1);
     the.gate.refuseStreams(true);
     const before = calls("promise.get");
-    const { pending } = wait(names, { timeout: 2_000 });
+    const { pending } = wait(names, { timeout: 5_000 });
     await until("a first read", () => calls("promise.get") > before);
     await the.gate.hold("promise.get"); // the second one is never answered
     expect(await pending).toEqual(names);
@@ -101,11 +108,45 @@ describe("a server", () => {
   test("that goes away and does not come back is one when the time is up", async () => {
     const names = await pendingJobs(1);
     const before = calls("promise.register_listener");
-    const { pending } = wait(names, { timeout: 1_500 });
+    const { pending } = wait(names, { timeout: 5_000 });
     await until("the wait to listen", () => calls("promise.register_listener") > before);
     await the.gate.close();
-    await expect(pending).rejects.toThrow(ResonateUnavailable);
-    await the.gate.open();
+    try {
+      await expect(pending).rejects.toThrow(ResonateUnavailable);
+    } finally {
+      await the.gate.open();
+    }
+  });
+
+  test("that never opens the connection is read instead, and again until all have settled", async () => {
+    const [ended = "", running = ""] = await pendingJobs(2);
+    await settle(ended);
+    the.gate.holdStreams(true);
+    const { settled, pending } = wait([ended, running]);
+    await until("the ended job to be found", () => settled.length === 1);
+    await settle(running);
+    expect(await pending).toEqual([]);
+  });
+
+  test("that does not push what has happened is looked at when nothing has come for a while", async () => {
+    const names = await pendingJobs(2);
+    the.gate.muteStreams(true);
+    const before = calls("promise.register_listener");
+    const { pending } = wait(names, { quiet: 300 });
+    await until("the wait to listen", () => calls("promise.register_listener") >= before + 2);
+    await Promise.all(names.map(settle));
+    expect(await pending).toEqual([]);
+  });
+
+  test("that has not pushed what has happened is looked at once more when the time is up", async () => {
+    const names = await pendingJobs(2);
+    the.gate.muteStreams(true);
+    const before = calls("promise.register_listener");
+    const { settled, pending } = wait(names, { timeout: 5_000 });
+    await until("the wait to listen", () => calls("promise.register_listener") >= before + 2);
+    await settle(names[0] ?? "");
+    expect(await pending).toEqual([names[1]]);
+    expect(settled).toEqual([[names[0], "resolved"]]);
   });
 
   test("that does not take the listeners is connected to anew, and the connection before is closed", async () => {

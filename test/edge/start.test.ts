@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { timer, withGeneration } from "../../functions/jobs/index.ts";
-import { newestGeneration, startJob } from "../../functions/start.ts";
+import { withGeneration } from "../../core/jobs/job.ts";
+import { newestGeneration, startJob } from "../../core/jobs/start.ts";
+import { timer } from "../../tools/timer/timer.ts";
 import { type Scene, startScene } from "./support.ts";
 
 let the: Scene;
@@ -17,7 +18,7 @@ type Args = ReturnType<typeof nextTimer>;
 
 /** A job whose first `ended` generations ended without a result, and whose next one, if `last` says so, did not. */
 async function history(args: Args, ended: number, last?: "pending" | "resolved") {
-  const base = timer.name(args);
+  const base = await timer.name(args);
   for (let n = 1; n <= ended; n++) {
     const name = withGeneration(base, n);
     await the.store.create(timer, name, args, now);
@@ -45,7 +46,7 @@ describe("a start is one call", () => {
     const args = nextTimer();
     await history(args, ended, last);
     const { result, calls } = await counted(() => startJob(the.store, timer, args, now));
-    expect([result.name, calls]).toEqual([timer.name(args), ["promise.create"]]);
+    expect([result.name, calls]).toEqual([await timer.name(args), ["promise.create"]]);
   });
 });
 
@@ -60,13 +61,14 @@ describe("of a job with generations that ended without a result,", () => {
     const args = nextTimer();
     await history(args, ended, last);
     const { result, calls } = await counted(() => startJob(the.store, timer, args, now));
-    expect(result.name).toBe(withGeneration(timer.name(args), ended + 1));
+    const base = await timer.name(args);
+    expect(result.name).toBe(withGeneration(base, ended + 1));
     expect(result.state).toBe(last ?? "pending");
     expect(calls.filter((kind) => kind === "promise.get").length).toBeLessThanOrEqual(2 * Math.log2(ended) + 2);
     expect(calls.filter((kind) => kind === "promise.create").length).toBe(last ? 1 : 2);
 
-    const first = (await the.store.get(timer.name(args))) ?? expect.fail("the first generation is there");
-    const newest = await newestGeneration(the.store, timer.name(args), first);
+    const first = (await the.store.get(base)) ?? expect.fail("the first generation is there");
+    const newest = await newestGeneration(the.store, base, first);
     expect([newest.generation, newest.promise.name]).toEqual([ended + 1, result.name]);
   });
 
@@ -74,6 +76,6 @@ describe("of a job with generations that ended without a result,", () => {
     const args = nextTimer();
     await history(args, 3);
     const starts = await Promise.all(Array.from({ length: 20 }, () => startJob(the.store, timer, args, now)));
-    expect(new Set(starts.map(({ name }) => name))).toEqual(new Set([`${timer.name(args)}~4`]));
+    expect(new Set(starts.map(({ name }) => name))).toEqual(new Set([`${await timer.name(args)}~4`]));
   });
 });

@@ -1,8 +1,11 @@
-import { type AnyJob, JOBS } from "../../functions/jobs/index.ts";
-import { RemoteStore } from "../../functions/resonate/store.ts";
+import { randomUUID } from "node:crypto";
+import type { Job } from "../../core/jobs/job.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import { type Feed, RemoteStore } from "../../core/resonate/remote-store.ts";
+import { ownGroup } from "../../infra/testing/worker.ts";
 import { type Gate, startGate } from "../support/gate.ts";
+import { JOBS } from "../support/jobs.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { ownGroup } from "../support/worker.ts";
 
 /** The edge's store over a Resonate server, with a gate in between that counts and interferes. */
 export interface Scene extends AsyncDisposable {
@@ -11,23 +14,30 @@ export interface Scene extends AsyncDisposable {
   resonate: Resonate;
   namespace: string;
   /** A store over the server at another address. */
-  storeAt(url: string, jobs?: readonly AnyJob[]): RemoteStore;
+  storeAt(url: string, jobs?: readonly Job[]): RemoteStore;
 }
+
+/** Tells of settlements over a connection for each who waits. */
+export const directly = (client: ResonateClient): Feed => ({
+  open: ({ onNews, signal }) =>
+    client.open({
+      group: "edge",
+      id: randomUUID(),
+      signal,
+      onMessage: (message) => {
+        if (message.kind === "unblock") onNews({ id: message.promise.id, promise: message.promise });
+      },
+    }),
+});
 
 export async function startScene(): Promise<Scene> {
   const resonate = await startResonate();
   const gate = await startGate(resonate.url);
   const { group, namespace } = ownGroup();
-  const storeAt = (url: string, jobs = JOBS) =>
-    new RemoteStore(
-      {
-        RESONATE_URL: url,
-        RESONATE_TOKEN: process.env.RESONATE_TOKEN,
-        RESONATE_GROUP: group,
-        RESONATE_NAMESPACE: namespace,
-      },
-      jobs,
-    );
+  const storeAt = (url: string, jobs = JOBS) => {
+    const token = process.env.RESONATE_TOKEN;
+    return new RemoteStore({ url, token, group, namespace, feed: directly(new ResonateClient({ url, token })) }, jobs);
+  };
   return {
     store: storeAt(gate.url),
     gate,

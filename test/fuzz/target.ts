@@ -14,7 +14,10 @@ export interface Reaction {
   text: string;
   /** The JSON-RPC answers in the response, streamed or not. */
   answers: Answer[];
-  /** Ids of promises that did not exist before, as the edge asked the Resonate server to create them. */
+  /**
+   * Ids of promises that did not exist before, as the edge asked the Resonate server to create them; but for the next
+   * entry of a task's journal, which there is from when somebody subscribes to the task.
+   */
   started: string[];
 }
 
@@ -47,9 +50,10 @@ export async function startTarget(): Promise<Target> {
         redirect: "manual",
         signal: AbortSignal.timeout(PATIENCE),
       });
-      const text = await read(response, String(init.body ?? "").includes("subscriptions/listen"));
+      const subscribes = String(init.body ?? "").includes("subscriptions/listen");
+      const text = await read(response, subscribes);
       const ids = gate.calls.slice(before).flatMap(({ kind, id = "" }) => (kind === "promise.create" ? id : []));
-      const news = ids.filter((id) => !known.has(id) && known.add(id));
+      const news = ids.filter((id) => !(subscribes && id.endsWith(":u1")) && !known.has(id) && known.add(id));
       return { status: response.status, text, answers: answersIn(text), started: news };
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),

@@ -20,7 +20,7 @@ export interface Built {
  */
 export async function buildInFolder(dockerfile: string, context: string, target: string): Promise<Built> {
   const instructions = DockerfileParser.parse(await readFile(dockerfile, "utf8")).getInstructions();
-  const ignored = dockerignore.default().add(await readFile(`${dockerfile}.dockerignore`, "utf8"));
+  const ignored = dockerignore.default().add(await readFile(join(context, ".dockerignore"), "utf8"));
   const stages = new Map<string, string>();
   let image: Built = { root: "", workdir: "/", env: {}, command: [], healthcheck: [] };
   for (const instruction of instructions) {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkResonate } from "../../infra/doctor/resonate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { nowhere, of, serve } from "./doctor.ts";
+import { nowhere, of, serve, serveNewer } from "./doctor.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
 
 let guarded: ProtectedResonate;
@@ -40,6 +40,16 @@ describe.concurrent("the Resonate server", () => {
     expect(await check(other.url)).toEqual([
       { check: "Resonate", status: "failed", detail: data, fix: expect.stringContaining("compose.yaml") },
     ]);
+  });
+
+  test("that speaks the protocol, and refuses what jobs are made of", async () => {
+    using newer = await serveNewer(open.url);
+    expect(of(await check(newer.url), "Resonate's release")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("must be prefixed by resonate:origin"),
+      fix: expect.stringContaining("0.9.8"),
+    });
+    expect((await check(open.url)).filter(({ check }) => check === "Resonate's release")).toEqual([]);
   });
 
   test("that is something else, or too old to know the protocol", async () => {

@@ -4,11 +4,11 @@ import { checkAuth, checkEdge, checkReady } from "../../infra/doctor/edge.ts";
 import type { Finding } from "../../infra/doctor/finding.ts";
 import { checkMcp } from "../../infra/doctor/mcp.ts";
 import { checkWorker } from "../../infra/doctor/worker.ts";
-import { startEdge } from "../../infra/edge.ts";
+import { startEdge } from "../../infra/launcher/edge.ts";
+import { run, until } from "../../infra/testing/process.ts";
+import { startWorker } from "../../infra/testing/worker.ts";
 import { startGate } from "../support/gate.ts";
-import { run, until } from "../support/process.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { startWorker } from "../support/worker.ts";
 import { nowhere, of, serve } from "./doctor.ts";
 
 vi.setConfig({ testTimeout: 40_000, maxConcurrency: 6 });
@@ -20,7 +20,10 @@ beforeAll(async () => {
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
 async function doctor(args: string[], env: Record<string, string> = {}) {
-  const program = run("infra/doctor/main.ts", { args, env: { RESONATE_URL: "", RESONATE_TOKEN: "", ...env } });
+  const program = run("infra/commands/main.ts", {
+    args: ["doctor", ...args],
+    env: { RESONATE_URL: "", RESONATE_TOKEN: "", ...env },
+  });
   const { exitCode } = await program.exited;
   return { exitCode, output: program.output() };
 }
@@ -61,7 +64,7 @@ describe.concurrent("a healthy stack", () => {
 
 describe.concurrent("arguments", () => {
   test.each([
-    ["no address", []],
+    ["an address that is none", ["--url", "example.org"]],
     ["an unknown mode", ["--url", "https://example.org", "--auth", "basic"]],
   ])("with %s are refused", async (_what, args) => {
     const { exitCode, output } = await doctor(args);
@@ -134,6 +137,7 @@ describe.concurrent("the edge", () => {
 
 describe.concurrent("authentication", () => {
   /** An edge of the stack's that authenticates as `bindings` say. */
+  const oauth = { AUTH_MODE: "oauth", ALLOWED_HOSTS: "127.0.0.1" };
   const edgeWith = (bindings: Record<string, string>) =>
     startEdge({
       port: 0,
@@ -177,7 +181,7 @@ describe.concurrent("authentication", () => {
       const isMetadata = req.url === "/.well-known/openid-configuration";
       res.writeHead(isMetadata ? 200 : 404).end(JSON.stringify({ issuer }));
     });
-    await using edge = await edgeWith({ AUTH_MODE: "oauth", OAUTH_ISSUER: server.url.origin });
+    await using edge = await edgeWith({ ...oauth, OAUTH_ISSUER: server.url.origin });
     issuer = server.url.origin;
     const found = await checkAuth(new URL(edge.url), "oauth");
     expect(found).toMatchObject({ status: "ok", detail: expect.stringContaining(issuer) });
@@ -191,7 +195,7 @@ describe.concurrent("authentication", () => {
 
   test("by OAuth, whose authorization server is not there", async () => {
     const { origin } = await nowhere();
-    await using edge = await edgeWith({ AUTH_MODE: "oauth", OAUTH_ISSUER: origin });
+    await using edge = await edgeWith({ ...oauth, OAUTH_ISSUER: origin });
     expect(await checkAuth(new URL(edge.url), "oauth")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining(origin),

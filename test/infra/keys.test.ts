@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { decodeProtectedHeader, importSPKI, jwtVerify } from "jose";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startChild } from "../../infra/child.ts";
-import { freePort } from "../support/port.ts";
-import { answers, run, watch } from "../support/process.ts";
+import { startChild } from "../../infra/launcher/child.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { answers, run, watch } from "../../infra/testing/process.ts";
 
 let dir: string;
 beforeEach(async () => {
@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => rm(dir, { recursive: true }));
 
 async function keys(...args: string[]) {
-  const program = run("infra/keys.ts", { args });
+  const program = run("infra/commands/main.ts", { args: ["keys", ...args] });
   const { exitCode } = await program.exited;
   return { exitCode, output: program.output() };
 }

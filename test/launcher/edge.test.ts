@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { bundleEdge } from "../../infra/bundle.ts";
-import { startChild } from "../../infra/child.ts";
-import { startEdge } from "../../infra/edge.ts";
-import { until, watch } from "../support/process.ts";
+import { bundleEdge } from "../../infra/launcher/bundle.ts";
+import { startChild } from "../../infra/launcher/child.ts";
+import { startEdge } from "../../infra/launcher/edge.ts";
+import { until, watch } from "../../infra/testing/process.ts";
 import { descendants, gone } from "./launcher.ts";
 
 const bindings = { AUTH_MODE: "none", RESONATE_URL: "http://127.0.0.1:9" };
@@ -30,7 +30,7 @@ test("a taken port is named", async () => {
 
 test("a child ends with its parent, also when parent and watchdog are killed one after the other", async () => {
   const program = `
-    import { startChild } from "./infra/child.ts";
+    import { startChild } from "./infra/launcher/child.ts";
     const child = startChild(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { env: {}, grace: 0 });
     console.log(child.pid);
     setInterval(() => {}, 1000);`;

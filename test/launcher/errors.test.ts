@@ -1,8 +1,11 @@
 import { createServer } from "node:net";
-import { describe, expect, test } from "vitest";
-import { freePort } from "../support/port.ts";
+import { describe, expect, test, vi } from "vitest";
+import { freePort } from "../../infra/testing/port.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Launcher, launch } from "./launcher.ts";
+
+// Some of these start whole stacks, several at once.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const args = ["--sample-weather", "--memory"];
 

@@ -1,7 +1,8 @@
+import { resolve } from "node:path";
 import { execa } from "execa";
-import { startChild } from "../../infra/child.ts";
-import { freePort } from "../support/port.ts";
-import { type Program, until, watch } from "../support/process.ts";
+import { startChild } from "../../infra/launcher/child.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { type Program, until, watch } from "../../infra/testing/process.ts";
 
 /** A launcher as a user starts it, with everything it started in turn. */
 export interface Launcher extends Program {
@@ -27,18 +28,27 @@ interface LaunchOptions {
   args?: string[];
   /** Over the environment of the tests, without a Resonate server of theirs. */
   env?: Record<string, string>;
-  /** `npm start`, or the script by itself. */
+  /** `npm start`, or the command by itself. */
   via?: "npm" | "node";
-  ports?: Partial<Launcher["ports"]>;
+  command?: "start" | "dev";
+  /** Those that are not given are free ones; with `false` none is asked for. */
+  ports?: Partial<Launcher["ports"]> | false;
+  /** The folder of the project, if not this one. */
+  cwd?: string;
 }
 
-export async function launch({ args = [], env = {}, via = "npm", ports: given = {} }: LaunchOptions = {}) {
+export async function launch(launching: LaunchOptions = {}) {
+  const { args = [], env = {}, via = "npm", command = "start", ports: given = {}, cwd } = launching;
   const ports = { edge: await freePort(), resonate: await freePort(), worker: await freePort(), ...given };
-  const options = ["--port", ports.edge, "--resonate-port", ports.resonate, "--worker-port", ports.worker].map(String);
-  const [file, first] = via === "npm" ? ["npm", ["start", "--"]] : [process.execPath, ["infra/start.ts"]];
+  const asked = ["--port", ports.edge, "--resonate-port", ports.resonate, "--worker-port", ports.worker].map(String);
+  const options = given === false ? [] : asked;
+  const script = command === "start" ? ["start"] : ["run", command];
+  const [file, first] =
+    via === "npm" ? ["npm", [...script, "--"]] : [process.execPath, [resolve("infra/commands/main.ts"), command]];
   const child = startChild(file, [...first, ...options, ...args], {
     env: { ...process.env, RESONATE_URL: "", RESONATE_TOKEN: "", ...env },
     grace: 60_000,
+    cwd,
   });
   const program = watch(child);
   const family = async () => descendants(program.pid);
@@ -48,10 +58,12 @@ export async function launch({ args = [], env = {}, via = "npm", ports: given = 
     url: `http://127.0.0.1:${ports.edge}/mcp`,
     printed: (text, times = 1) =>
       until(
-        `the launcher to print ${text} ${times} times:\n${program.output()}`,
+        `the launcher to print ${text} ${times} times`,
         () => (program.output().split(text).length > times ? program.output() : undefined),
-        20_000,
-      ),
+        60_000,
+      ).catch((error: Error) => {
+        throw new Error(`${error.message}; it printed:\n${program.output()}`);
+      }),
     family,
     member: async (text) => {
       const found = (await family()).slice(1).filter(({ command }) => command.includes(text));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { duration, readable, timed } from "../../infra/report.ts";
+import { duration, readable, timed } from "../../infra/launcher/report.ts";
 
 const line = (entry: object) => readable("worker", JSON.stringify({ level: "info", ...entry }), "stdout");
 
@@ -16,6 +16,12 @@ describe("a line of the worker's log", () => {
       { msg: "job done", job: "w", outcome: "failed", duration_ms: 61_000, reason: "out of range" },
       "failed   w (1 min): out of range",
     ],
+    [{ msg: "job goes on", job: "w", doing: "7 of 36 months" }, "running  w: 7 of 36 months"],
+    [
+      { msg: "job goes on", job: "w", doing: "waiting for an answer: Go on?" },
+      "running  w: waiting for an answer: Go on?",
+    ],
+    [{ level: "warn", msg: "job blocked", job: "w", reason: 'step "b" came' }, 'blocked  w: step "b" came'],
     [{ level: "warn", msg: "job not handed back", reason: "refused" }, "worker   job not handed back: refused"],
     [{ level: "error", msg: "oops", err: { message: "deep" } }, "worker   oops: deep"],
   ])("%j reads %j", (entry, text) => expect(line(entry)).toBe(text));
@@ -28,6 +34,46 @@ describe("a line of the worker's log", () => {
     const reason = "\u001b[2Jgone\r\n12:00:00  complete all\u0007";
     const text = line({ msg: "job done", job: "w", outcome: "failed", duration_ms: 1, reason });
     expect(text).toBe("failed   w (1 ms): gone 12:00:00  complete all");
+  });
+});
+
+describe("an error with its stack", () => {
+  const error = {
+    stack: `Error: boom
+    at charge (file://${process.cwd()}/tools/shop/order.ts:7:9)
+    at async core (file://${process.cwd()}/node_modules/@resonatehq/sdk/core.js:1:2)
+    at async file://${process.cwd()}/worker/executor.ts:189:16
+    at process.processTicksAndRejections (node:internal/process/task_queues:105:5)`,
+  };
+
+  test("shows its message and where in the project it arose", () => {
+    const done = { msg: "job done", job: "order_1", outcome: "failed", duration_ms: 5, reason: "boom" };
+    expect(line({ ...done, error })).toBe(
+      `failed   order_1 (5 ms): boom\n${" ".repeat(19)}at charge (tools/shop/order.ts:7:9)`,
+    );
+  });
+
+  test("shows the engine's frames when there are no others", () => {
+    const stack = error.stack.replace(/.*order\.ts.*\n/, "");
+    expect(line({ level: "error", msg: "oops", error: stack })).toBe(
+      `worker   oops: Error: boom\n${" ".repeat(19)}at async worker/executor.ts:189:16`,
+    );
+  });
+});
+
+describe("what the author's code writes itself", () => {
+  const author = (service: string, text: string) => readable(service, text, "stdout", "author");
+
+  test("shows under dev, and not otherwise", () => {
+    const logged = JSON.stringify({ level: "info", job: "order_1", msg: "charged" });
+    expect(author("worker", logged)).toBe("worker   order_1: charged");
+    expect(author("worker", "printed")).toBe("worker   printed");
+    expect(line({ job: "order_1", msg: "charged" })).toBeUndefined();
+  });
+
+  test("leaves out what the engine writes", () => {
+    expect(author("edge", JSON.stringify({ level: "info", msg: "request", job: "order_1" }))).toBeUndefined();
+    expect(author("worker", JSON.stringify({ level: "debug", msg: "job continued", job: "order_1" }))).toBeUndefined();
   });
 });
 

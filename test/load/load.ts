@@ -1,6 +1,7 @@
 /** Many jobs in flight at once, and many clients that wait for them. */
 import PQueue from "p-queue";
-import { timer, weather } from "../../functions/jobs/index.ts";
+import { timer } from "../../tools/timer/timer.ts";
+import { month as weather } from "../../tools/weather/month.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { type Stored, storedJobs } from "../support/stored.ts";
@@ -71,8 +72,8 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     throw new Error(`starting took longer than the ${hold} s until the first job ends: raise --hold`);
 
   const jobs = inOrderOfEnding(
-    names.map((timer_name) => timer.name({ timer_name, fires_at: "" })),
-    months.map((month) => weather.name(month)),
+    await Promise.all(names.map((timer_name) => timer.name({ timer_name, fires_at: "" }))),
+    await Promise.all(months.map((month) => weather.name(month))),
   );
   const waiting = Array.from({ length: clients }, (_, k) => client.waitFor(jobs.filter((_, n) => n % clients === k)));
   await timed("probing", async () => {

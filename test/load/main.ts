@@ -3,15 +3,20 @@
  *
  *   npm run load -- [--timers 10000] [--gatherings 2000] [--clients 500] [--workers 2] [--hold 120] [--spread 60]
  *                   [--json .build/load.json] [--resonate-pid PID]
+ *   npm run load -- --hostile [--seconds 60]
  *
  * The jobs are kept by an embedded Resonate with its state on disk, or by the server at RESONATE_URL, whose memory is
  * told when its process is named. Needs Linux. Ends with 0 when every job completed, none of them early.
+ *
+ * With `--hostile`: ten ordinary callers at two edges, for so many seconds alone and then beside one who asks for all that
+ * he may. Ends with 0 when nothing of theirs failed.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { quantile } from "simple-statistics";
+import { runHostile } from "./hostile.ts";
 import { type LoadResult, runLoad } from "./load.ts";
 
 const number = (value: number) => ({ type: "string", default: String(value) }) as const;
@@ -25,9 +30,36 @@ const { values } = parseArgs({
     spread: number(60),
     json: { type: "string", default: ".build/load.json" },
     "resonate-pid": { type: "string" },
+    hostile: { type: "boolean", default: false },
+    seconds: number(60),
   },
 });
-const { json, "resonate-pid": pid, ...sizes } = values;
+const { json, "resonate-pid": pid, hostile, seconds: length, ...sizes } = values;
+if (hostile) {
+  const { alone, beside, failed, hostile: answered } = await runHostile({ seconds: Number(length), say: console.log });
+  const row = (list: number[] = []) => ({
+    samples: list.length,
+    p50: round(quantile(list, 0.5)),
+    p99: round(quantile(list, 0.99)),
+  });
+  const rows = Object.keys(alone).map((what) => {
+    const [one, other] = [row(alone[what]), row(beside[what])];
+    return [
+      what,
+      {
+        samples: `${one.samples}, ${other.samples}`,
+        alone: `${one.p50}, ${one.p99}`,
+        beside: `${other.p50}, ${other.p99}`,
+      },
+    ];
+  });
+  console.log("Milliseconds: p50, p99");
+  console.table(Object.fromEntries(rows));
+  console.log("What the hostile one was answered");
+  console.table(answered);
+  for (const what of failed.slice(0, 10)) console.log(`Failed: ${what}`);
+  process.exit(failed.length === 0 ? 0 : 1);
+}
 const options = Object.fromEntries(Object.entries(sizes).map(([name, text]) => [name, Number(text)])) as {
   [Name in keyof typeof sizes]: number;
 };

@@ -1,14 +1,20 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as StdioClientTransport2025 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../support/port.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { until } from "../../infra/testing/process.ts";
+import { rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { CAPABILITIES } from "../tasks/support.ts";
 
 let stack: Stack;
 /** mcp-remote keeps what it knows of servers in the home directory. */
@@ -52,6 +58,62 @@ const server = (args: string[]) => ({
   stderr: "ignore" as const,
 });
 
+interface Message {
+  id?: unknown;
+  method: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  result?: any;
+  error?: { message: string };
+}
+
+/** A server before another one, which tells of each message and the name in its header. */
+async function startFront(target: string, tell: (message: Message, name: string | undefined) => void) {
+  const server = createServer(async (request, response) => {
+    const body = request.method === "POST" ? await text(request) : undefined;
+    if (body !== undefined) tell(JSON.parse(body), request.headers["mcp-name"] as string | undefined);
+    const { host, connection, "content-length": _, ...headers } = request.headers;
+    const options = { method: request.method ?? "GET", headers: headers as HeadersInit, body: body ?? null };
+    const answer = await fetch(target + request.url, options);
+    const type = answer.headers.get("content-type");
+    response.writeHead(answer.status, type === null ? {} : { "content-type": type });
+    response.end(await answer.text());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** The proxy as a client of the 2026-07-28 revision talks with it: a message a line. */
+function startProxy(url: string) {
+  const proxy = execa("npm", [...command, url], { env: env(), extendEnv: false, reject: false, buffer: false });
+  const answers = new Map<unknown, Message>();
+  (async () => {
+    for await (const line of proxy.iterable()) {
+      const message = JSON.parse(line as string) as Message;
+      answers.set(message.id, message);
+    }
+  })().catch(() => {});
+  let last = 0;
+  return {
+    async request(method: string, params: object) {
+      const id = ++last;
+      proxy.stdin.write(`${JSON.stringify({ ...rpcMessage(method, params, CAPABILITIES), id })}\n`);
+      const { result, error } = await until(`the answer to ${method}`, () => answers.get(id), 60_000);
+      if (error) throw new Error(error.message);
+      return result;
+    },
+    async [Symbol.asyncDispose]() {
+      proxy.kill();
+      await proxy;
+    },
+  };
+}
+
 describe.concurrent("npm run proxy", () => {
   test.each(["current", "2025-era"] as const)("connects a %s stdio client with the hosted URL", async (era) => {
     const errors: Error[] = [];
@@ -65,6 +127,28 @@ describe.concurrent("npm run proxy", () => {
     await client.close();
   });
 
+  test("lets a client use tasks, and names the task of each request as the protocol has it", async () => {
+    const seen: { method: string; name: string | undefined }[] = [];
+    await using front = await startFront(stack.origin, (message, name) => seen.push({ method: message.method, name }));
+    await using client = startProxy(`${front.url}/mcp`);
+    const created = await client.request("tools/call", {
+      name: "weather_range",
+      arguments: { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2014-02" },
+    });
+    expect(created).toMatchObject({ resultType: "task" });
+    const { taskId } = created;
+    const task = await until("the question", async () => {
+      const task = await client.request("tasks/get", { taskId });
+      return task.status === "input_required" ? task : undefined;
+    });
+    const [key = ""] = Object.keys(task.inputRequests);
+    await client.request("tasks/update", { taskId, inputResponses: { [key]: { action: "decline" } } });
+    await client.request("tasks/cancel", { taskId });
+    const asked = seen.filter(({ method }) => method.startsWith("tasks/"));
+    expect(new Set(asked.map(({ method }) => method))).toEqual(new Set(["tasks/get", "tasks/update", "tasks/cancel"]));
+    expect(new Set(asked.map(({ name }) => name))).toEqual(new Set([taskId]));
+  });
+
   test("passes options behind the URL on", async () => {
     const refused = clients.current([stack.url, "--header", "Origin: http://elsewhere.example"], () => {});
     await expect(refused).rejects.toThrow();
@@ -72,7 +156,7 @@ describe.concurrent("npm run proxy", () => {
     await accepted.close();
   });
 
-  test("exits with the reason on standard error when nothing answers there", async () => {
+  test("says in one line that nothing answers there, on standard error, and how to start it", async () => {
     const url = `http://127.0.0.1:${await freePort()}/mcp`;
     const { exitCode, stdout, stderr } = await execa("npm", [...command, url], {
       env: env(),
@@ -81,6 +165,8 @@ describe.concurrent("npm run proxy", () => {
       input: '{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
     });
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
-    expect(stderr).toMatch(/ECONNREFUSED|fetch failed/);
+    expect(stderr).toBe(
+      `No server answers at ${url} (ECONNREFUSED). Start it: npm start; or give its URL: npm run --silent proxy -- URL`,
+    );
   });
 });

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Program, run, until } from "../../infra/testing/process.ts";
 import { action, connectTo, promise, type Server } from "../contract/server.ts";
-import { type Program, run, until } from "../support/process.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -15,7 +15,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true }));
 
 async function start(): Promise<{ server: Server; program: Program; kill(): Promise<void> }> {
-  const program = run("infra/resonate/main.ts", { args: ["--port", "0", "--data", dir] });
+  const program = run("infra/resonate/node/main.ts", { args: ["--port", "0", "--data", dir] });
   const ready = await until("the server to be ready", () => program.logs().find(({ msg }) => msg === "ready"));
   const stop = async () => program[Symbol.asyncDispose]();
   return { server: connectTo(String(ready.url), stop), program, kill: stop };
@@ -144,9 +144,9 @@ test("what fell due while the server was down is handled as soon as it is back",
   await until("the deadline", () => Date.now() > timeoutAt);
   const { server, kill } = await start();
   using worker = await server.poll("g", "1");
-  // The state machine on its own would offer them again after 30 seconds; a busy machine may take some.
-  const offers = [await worker.next(15_000), await worker.next(15_000)];
-  expect(offers.map(({ data }) => data.task).sort((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
+  // The state machine on its own would dispatch them again after 30 seconds; a busy machine may take some.
+  const dispatches = [await worker.next(15_000), await worker.next(15_000)];
+  expect(dispatches.map(({ data }) => data.task).sort((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
     { id: "leased", version: 1 },
     { id: "timer", version: 1 },
   ]);
@@ -155,7 +155,7 @@ test("what fell due while the server was down is handled as soon as it is back",
   await kill();
 });
 
-test("an offer waits for a worker, across a restart, and for another when its worker goes", async () => {
+test("a dispatch waits for a worker, across a restart, and for another when its worker goes", async () => {
   {
     const { server, kill } = await start();
     for (const id of ["free", "taken"]) await server.call("promise.create", promise(id, { group: "g" }));
@@ -163,17 +163,17 @@ test("an offer waits for a worker, across a restart, and for another when its wo
     await kill();
   }
   const { server, kill } = await start();
-  const offered = { kind: "execute", data: { task: { id: "free", version: 0 } } };
+  const dispatched = { kind: "execute", data: { task: { id: "free", version: 0 } } };
   {
     using first = await server.poll("g", "1");
-    expect(await first.next()).toMatchObject(offered);
+    expect(await first.next()).toMatchObject(dispatched);
   }
   using second = await server.poll("g", "2");
-  expect(await second.next()).toMatchObject(offered);
+  expect(await second.next()).toMatchObject(dispatched);
   expect((await server.call("task.acquire", { id: "free", version: 0, pid: "p", ttl: LEASE })).status).toBe(200);
   using third = await server.poll("g", "3");
   await server.call("promise.create", promise("more", { group: "g" }));
-  await until("the next offer", () => second.inbox.length + third.inbox.length > 0);
+  await until("the next dispatch", () => second.inbox.length + third.inbox.length > 0);
   expect([...second.inbox, ...third.inbox].map(({ data }) => data.task.id)).toEqual(["more"]);
   await kill();
 });

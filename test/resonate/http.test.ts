@@ -2,8 +2,8 @@ import { connect as connectSocket } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createStateMachine } from "../../infra/resonate/state-machine.ts";
+import { until } from "../../infra/testing/process.ts";
 import { head, promise, type Server, startServer, unique } from "../contract/server.ts";
-import { until } from "../support/process.ts";
 import { asking } from "./histories.ts";
 
 let server: Server;
@@ -90,11 +90,11 @@ test("a page in a browser can neither post nor listen", async () => {
   expect((await server.call("promise.get", { id: "page" })).status).toBe(404);
 });
 
-test("a worker that reads nothing leaves the offers to one that does", async () => {
+test("a worker that reads nothing leaves the dispatches to one that does", async () => {
   const group = unique("g");
   const { port } = new URL(server.url);
   const stuck = connectSocket(Number(port), "127.0.0.1");
-  stuck.write(`GET /poll/${group}/stuck HTTP/1.1\r\nhost: x\r\n\r\n`);
+  stuck.write(`GET /poll/${group}/stuck HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
   await new Promise((resolve) => stuck.once("readable", resolve));
   // Ids of 10,000 characters soon fill what the network takes from a connection that is not read.
   const jobs = Array.from({ length: 1_500 }, (_, n) => `${unique("j")}${n}${"x".repeat(10_000)}`);
@@ -109,4 +109,28 @@ test("a worker that reads nothing leaves the offers to one that does", async () 
   expect(await alive()).toBe(200);
   stuck.destroy();
   await until("the rest", () => new Set(reader.inbox.map(({ data }) => data.task.id)).size === jobs.length);
+});
+
+test("a worker that comes back under its id gets what its dead connection had got, and no other one does any more", async () => {
+  const group = unique("g");
+  // A connection that nobody ends and nobody reads.
+  const dead = connectSocket(Number(new URL(server.url).port), "127.0.0.1");
+  dead.write(`GET /poll/${group}/w HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+  await new Promise((resolve) => dead.once("readable", resolve));
+  const [before, after] = [unique("j"), unique("j")];
+  await server.call("promise.create", promise(before, { group }));
+  using back = await server.poll(group, "w");
+  await server.call("promise.create", promise(after, { group }));
+  const ids = () => back.inbox.map(({ data }) => data.task.id);
+  await until("both dispatches", () => ids().length === 2);
+  expect(ids()).toEqual([before, after]);
+  dead.destroy();
+});
+
+test("a connection over which nothing comes is written to all the same", async () => {
+  const silent = await fetch(`${server.url}/poll/${unique("g")}/1`);
+  const reader = silent.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const comments = [(await reader?.read())?.value, (await reader?.read())?.value];
+  expect(comments).toEqual([": keep-alive\n\n", ": keep-alive\n\n"]);
+  await reader?.cancel();
 });

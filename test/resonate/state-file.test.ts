@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openDatabase, StartError } from "../../infra/resonate/database.ts";
 import { Engine } from "../../infra/resonate/engine.ts";
+import { openDatabase, StartError } from "../../infra/resonate/node/database.ts";
 import { Store } from "../../infra/resonate/store.ts";
+import { type Program, run } from "../../infra/testing/process.ts";
 import { promise } from "../contract/server.ts";
-import { type Program, run } from "../support/process.ts";
 
 let dir: string;
 let file: string;
@@ -34,7 +34,7 @@ function fill(count: number): void {
 
 /** Starts a server that must not start, and returns what it said. */
 async function refusal(...args: string[]): Promise<string> {
-  await using program: Program = run("infra/resonate/main.ts", { args: ["--port", "0", "--data", dir, ...args] });
+  await using program: Program = run("infra/resonate/node/main.ts", { args: ["--port", "0", "--data", dir, ...args] });
   const { exitCode } = await program.exited;
   expect(exitCode).toBe(1);
   return program.output();
@@ -57,7 +57,11 @@ describe("a state file that cannot be used is left as it is and named", () => {
     ["overwritten in the middle", () => overwrite(file, 40_000, 30_000), "is damaged"],
     ["overwritten at its start", () => overwrite(file, 0, 200), "is damaged"],
     ["another program's database", () => otherDatabase(file), "is not a state file of this server"],
-    ["of a later schema", () => sql(file, "PRAGMA user_version = 99"), "has schema version 99, this server needs 1"],
+    [
+      "of a later schema",
+      () => sql(file, "PRAGMA user_version = 99"),
+      "has schema version 99, this server needs 1. To get the results out, start the version",
+    ],
     ["gone, its log still there", () => loseDatabase(file), "is missing but its write-ahead log"],
   ])("%s", (_, damage, reason) => {
     fill(500);

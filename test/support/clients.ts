@@ -29,6 +29,8 @@ export interface CallOptions {
   onprogress?: (progress: { progress: number; total?: number | undefined; message?: string | undefined }) => void;
   /** Aborts the call, which the client tells the server by closing the connection or by a notification. */
   signal?: AbortSignal;
+  /** How long the client waits, in milliseconds. */
+  timeout?: number;
 }
 
 export interface ToolResult {
@@ -93,7 +95,11 @@ async function wrap(client: Client | Client2025, revision: () => string | undefi
         : callTool.call(client, params, undefined, call));
       const text = result.content.map(({ text }) => text).join("\n");
       const { structuredContent: content } = result;
-      if (content && text !== JSON.stringify(content)) throw new Error(`text and structured content differ: ${text}`);
+      // What follows is said to the model besides.
+      const [first] = result.content;
+      if (content && first?.text !== JSON.stringify(content)) {
+        throw new Error(`text and structured content differ: ${text}`);
+      }
       return { isError: result.isError === true, text, content: content ?? {} };
     },
     close: () => client.close(),

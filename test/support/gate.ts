@@ -12,42 +12,74 @@ export interface Gate extends AsyncDisposable {
   loseAnswer(kind: string): Promise<void>;
   /** Neither passes on nor answers calls of a kind until `release`. Resolves when the first is there. */
   hold(kind: string): Promise<void>;
+  /** Answers calls of a kind itself with the status that `decide` says, as another version of the server may. */
+  refuse(kind: string, decide: (data: Record<string, unknown>) => number | undefined): void;
   /** Passes calls of a kind on again; those held back stay unanswered. */
   release(kind: string): void;
+  /** How many calls have been held back so far. */
+  readonly held: number;
+  /** How many requests that are neither calls nor event streams have been passed on. */
+  readonly others: number;
   /** What the server has answered so far, in order. */
   readonly calls: readonly Call[];
   /** The event streams: how many are open now, and how many there were in all. */
   readonly streams: { readonly open: number; readonly opened: number };
   /** Ends the event streams that are open. */
   cutStreams(): void;
+  /** Neither passes on nor answers new event streams, until told otherwise. */
+  holdStreams(hold: boolean): void;
+  /** Passes nothing on that the server pushes, as if it had dropped it, until told otherwise. */
+  muteStreams(mute: boolean): void;
+  /**
+   * Keeps the event streams that are open now open on both sides, whatever either does, and passes nothing on any more: as
+   * when something between the two has forgotten them without a word.
+   */
+  freezeStreams(): void;
   /** Answers new event streams with 503, as a server does that has too many, until told otherwise. */
   refuseStreams(refuse: boolean): void;
 }
 
-/** A call's kind, and the id of the promise or task it names. */
+/** A call's kind, the id of the promise or task it names, and how many bytes it took there and back. */
 interface Call {
   kind: string;
   id: string | undefined;
+  bytes: number;
 }
 
 export async function startGate(target: string): Promise<Gate> {
   const lost = new Map<string, () => void>();
   const held = new Map<string, () => void>();
+  const refusals = new Map<string, (data: Record<string, unknown>) => number | undefined>();
   const calls: Call[] = [];
   const streams = new Set<ServerResponse>();
+  const frozen = new Set<ServerResponse>();
   let opened = 0;
+  let heldBack = 0;
+  let others = 0;
   let refusing = false;
+  let holding = false;
+  let muted = false;
   const server = createServer((req, res) => void pass(req, res).catch(() => req.socket.resetAndDestroy()));
 
   async function pass(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const body = await text(req);
     const { kind = "", data } = body === "" ? {} : JSON.parse(body);
     const hold = held.get(kind);
-    if (hold) return hold();
+    if (hold) {
+      heldBack += 1;
+      return hold();
+    }
+    const status = refusals.get(kind)?.(data);
+    if (status !== undefined) {
+      const head = { corrId: JSON.parse(body).head.corrId, status, version: "2026-04-01" };
+      return void res.writeHead(status).end(JSON.stringify({ kind, head, data: "refused" }));
+    }
     const isStream = req.url?.startsWith("/poll/");
+    if (!kind && !isStream) others += 1;
+    if (isStream && holding) return;
     if (isStream && refusing) return void res.writeHead(503).end();
     const gone = new AbortController();
-    res.on("close", () => gone.abort());
+    res.on("close", () => frozen.has(res) || gone.abort());
     const { host: _host, connection: _connection, "content-length": _length, ...headers } = req.headers;
     const answer = await fetch(target + req.url, {
       method: req.method ?? "GET",
@@ -55,7 +87,8 @@ export async function startGate(target: string): Promise<Gate> {
       signal: gone.signal,
       ...(body !== "" && { body }),
     });
-    if (kind) calls.push({ kind, id: data?.id ?? data?.awaited });
+    const call: Call = { kind, id: data?.id ?? data?.awaited, bytes: Buffer.byteLength(body) };
+    if (kind) calls.push(call);
     const lose = lost.get(kind);
     if (lose) {
       lost.delete(kind);
@@ -70,8 +103,11 @@ export async function startGate(target: string): Promise<Gate> {
     }
     res.writeHead(answer.status, { "Content-Type": answer.headers.get("Content-Type") ?? "application/json" });
     res.flushHeaders();
-    for await (const chunk of answer.body ?? []) res.write(chunk);
-    res.end();
+    for await (const chunk of answer.body ?? []) {
+      call.bytes += chunk.byteLength;
+      if (!(isStream && muted) && !frozen.has(res)) res.write(chunk);
+    }
+    if (!frozen.has(res)) res.end();
   }
 
   const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
@@ -89,8 +125,15 @@ export async function startGate(target: string): Promise<Gate> {
     open: () => listen(port),
     loseAnswer: (kind) => new Promise((resolve) => lost.set(kind, resolve)),
     hold: (kind) => new Promise((resolve) => held.set(kind, resolve)),
+    refuse: (kind, decide) => void refusals.set(kind, decide),
     release: (kind) => void held.delete(kind),
     calls,
+    get held() {
+      return heldBack;
+    },
+    get others() {
+      return others;
+    },
     streams: {
       get open() {
         return streams.size;
@@ -101,6 +144,15 @@ export async function startGate(target: string): Promise<Gate> {
     },
     cutStreams: () => {
       for (const stream of streams) stream.destroy();
+    },
+    holdStreams: (hold) => {
+      holding = hold;
+    },
+    muteStreams: (mute) => {
+      muted = mute;
+    },
+    freezeStreams: () => {
+      for (const stream of streams) frozen.add(stream);
     },
     refuseStreams: (refuse) => {
       refusing = refuse;

@@ -1,5 +1,5 @@
-import { monthBounds } from "../../functions/jobs/index.ts";
-import type { SampleArchive } from "../../infra/sample-archive/server.ts";
+import { monthBounds } from "../../tools/weather/calendar.ts";
+import type { SampleArchive } from "../../tools/weather/sample-archive/server.ts";
 
 /** A place that the sample archive has. */
 export const SEATTLE = { latitude: 47.6, longitude: -122.3 };

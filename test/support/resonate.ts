@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } from "@resonatehq/sdk";
-import { freePort } from "./port.ts";
-import { answers, type Program, run, until } from "./process.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { answers, type Program, run, until } from "../../infra/testing/process.ts";
 
 /** A Resonate server for one test file, and the calls a test makes on it. */
 export interface Resonate extends AsyncDisposable {
@@ -25,28 +25,31 @@ const codec = new Codec();
 
 /**
  * The server at `RESONATE_URL` when that is set and `own` is not, otherwise the embedded one, in memory, as a process
- * of its own. `port` and `args` are for a test that brings a server back where it was.
+ * of its own. `port` and `args` are for a test that brings a server back where it was; `token` is what an embedded one
+ * asks for.
  */
 export async function startResonate({
   own = false,
   port,
   args = ["--memory"],
+  token,
 }: {
   own?: boolean;
   port?: number;
   args?: string[];
+  token?: string;
 } = {}): Promise<Resonate> {
   const given = process.env.RESONATE_URL;
-  if (given && !own) return client(given, undefined);
+  if (given && !own) return client(given, undefined, process.env.RESONATE_TOKEN);
   const chosen = port ?? (await freePort());
-  const program = run("infra/resonate/main.ts", { args: ["--port", String(chosen), ...args] });
+  const env = { RESONATE_LOCAL_TOKEN: token ?? "" };
+  const program = run("infra/resonate/node/main.ts", { args: ["--port", String(chosen), ...args], env });
   const url = `http://127.0.0.1:${chosen}`;
   await answers(`${url}/ready`, program);
-  return client(url, program);
+  return client(url, program, token);
 }
 
-function client(url: string, program: Program | undefined): Resonate {
-  const token = program ? undefined : process.env.RESONATE_TOKEN;
+function client(url: string, program: Program | undefined, token: string | undefined): Resonate {
   const network = new HttpNetwork({ url, timeout: 10_000, ...(token && { token }) });
   const call: Resonate["call"] = (kind, data) =>
     network.send({ kind, head: { corrId: randomUUID(), version: "2026-04-01" }, data } as never);

@@ -23,23 +23,34 @@ export interface RpcOptions {
 /** Sends one request with its routing headers and returns what it is answered with, streamed or not. */
 export async function rpc(url: string, method: string, params: object = {}, options: RpcOptions = {}) {
   const { capabilities = TASKS, token, signal } = options;
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": REVISION,
-    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
-    "io.modelcontextprotocol/clientCapabilities": capabilities,
-  };
   const response = await fetch(url, {
     method: "POST",
     headers: { ...rpcHeaders(method, params), ...(token && { authorization: `Bearer ${token}` }) },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } }),
+    body: JSON.stringify(rpcMessage(method, params, capabilities)),
     ...(signal && { signal }),
   });
   return readAnswer(response);
 }
 
+/** A request's body. */
+export function rpcMessage(method: string, params: object = {}, capabilities: object = TASKS) {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": REVISION,
+    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
+    "io.modelcontextprotocol/clientCapabilities": capabilities,
+  };
+  return { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } };
+}
+
+interface Named {
+  name?: unknown;
+  taskId?: unknown;
+  uri?: unknown;
+}
+
 /** The headers of a request, of which two say what the body says; a name that no header can hold is left out. */
-export function rpcHeaders(method: string, params: { name?: unknown; taskId?: unknown } = {}): Record<string, string> {
-  const name = params.name ?? params.taskId;
+export function rpcHeaders(method: string, params: Named = {}): Record<string, string> {
+  const name = params.name ?? params.taskId ?? params.uri;
   return {
     "content-type": "application/json",
     accept: "application/json, text/event-stream",

@@ -1,35 +1,28 @@
 import { randomBytes } from "node:crypto";
-import { startEdge } from "../../infra/edge.ts";
-import { type SampleArchive, startSampleArchive } from "../../infra/sample-archive/server.ts";
-import { type Program, watch } from "./process.ts";
+import { startEdge } from "../../infra/launcher/edge.ts";
+import { disposePart, part, type StackPart } from "../../infra/testing/part.ts";
+import { watch } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { type Resonate, startResonate } from "./resonate.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "./worker.ts";
 
-/** One process of a stack, which a test can end and start again. */
-export interface Part<P extends Program = Program> {
-  /** The process that runs now, or the last one that ran. */
-  readonly process: P;
-  /** Ends the process, by SIGKILL unless told otherwise, and waits until it has ended. */
-  end(signal?: NodeJS.Signals): Program["exited"];
-  /** Starts a new process at the same address and waits until it answers. */
-  start(): Promise<void>;
-}
+export type { StackPart } from "../../infra/testing/part.ts";
 
 /** The whole product as separate processes on free ports; the sample archive alone runs in this process. */
 export interface Stack extends AsyncDisposable {
-  readonly edge: Part;
+  readonly edge: StackPart;
   /** The edge's origin, and its MCP endpoint. */
   readonly origin: string;
   readonly url: string;
-  readonly workers: readonly Part<WorkerProcess>[];
-  addWorker(): Promise<Part<WorkerProcess>>;
+  readonly workers: readonly StackPart<WorkerProcess>[];
+  addWorker(): Promise<StackPart<WorkerProcess>>;
   /** Calls on the Resonate server that a test makes itself; ids there are `namespace` and the job name. */
   readonly resonate: Resonate;
   readonly namespace: string;
   /** The workers' group, unless the options name another. */
   readonly group: string;
   /** The Resonate server's process; undefined when the stack was given a server or `RESONATE_URL` names one. */
-  readonly server: Part | undefined;
+  readonly server: StackPart | undefined;
   readonly archive: SampleArchive;
 }
 
@@ -59,7 +52,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { group, namespace, env: own } = ownGroup();
   const place = { ...resonate.env, ...own };
 
-  const workers: Part<WorkerProcess>[] = [];
+  const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
     const launch = () =>
       startWorker({ ...place, WEATHER_API_URL: archive.url, ...env }, programs && { script: programs.worker });
@@ -74,6 +67,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     AUTH_MODE: "none",
     TASK_KEY: randomBytes(32).toString("hex"),
     ALLOWED_HOSTS: "127.0.0.1,localhost",
+    // Many tests ask for more than one person does; those of the limit set one.
+    RATE_LIMIT: "0",
+    // A call is to be answered with the result here, however busy the machine is.
+    WAIT_SECONDS: "45",
   };
   const serve = (port: number) =>
     startEdge({ port, entry: programs?.edge, inspectorPort, bindings: { ...place, ...key, ...bindings } });
@@ -110,24 +107,4 @@ async function startServer({ resonate, own }: StackOptions) {
     return program;
   });
   return { resonate: first, server };
-}
-
-function part<P extends Program>(first: P, launch: () => Promise<P>): Part<P> {
-  let current = first;
-  return {
-    get process() {
-      return current;
-    },
-    end(signal = "SIGKILL") {
-      current.signal(signal);
-      return current.exited;
-    },
-    async start() {
-      current = await launch();
-    },
-  };
-}
-
-function disposePart(stack: AsyncDisposableStack, part: Part): void {
-  stack.defer(async () => void (await part.end()));
 }

@@ -1,8 +1,8 @@
 /** Cancelling: what sleeps, retries or waits for an answer stops for good, and what has ended stays as it is. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";
-import { until } from "../support/process.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, tasksAt } from "./support.ts";
 

@@ -144,27 +144,39 @@ describe("an id that is no task's", () => {
   });
 
   test("the id as given is the task", async () => {
-    expect(await new TaskHandles(KEY, stack.namespace).seal("timer_gates", "")).toBe(task.taskId);
+    expect(await new TaskHandles(KEY, stack.namespace).seal("timer_gates", "", Date.parse(task.createdAt))).toBe(
+      task.taskId,
+    );
   });
 });
 
 describe("the Mcp-Name header", () => {
-  const post = async (method: string, headers: Record<string, string>) => {
+  const post = async (method: string, headers: Record<string, string>, given?: object) => {
     const _meta = {
       "io.modelcontextprotocol/protocolVersion": REVISION,
       "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
     };
-    const params = { ...paramsOf(method, task.taskId), _meta };
+    const params = { ...(given ?? paramsOf(method, task.taskId)), _meta };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     const response = await fetch(stack.url, { method: "POST", headers: { ...rpcHeaders(method), ...headers }, body });
     return { status: response.status, ...((await response.json()) as { error?: { code: number } }) };
   };
 
-  test.each(METHODS.slice(0, 2))("has to name the task of %s", async (method) => {
+  test.each(METHODS.slice(0, 2))("has to name the task of %s, where there is one", async (method) => {
     const mismatch = { status: 400, error: { code: -32020 } };
-    expect(await post(method, {})).toMatchObject(mismatch);
+    expect(await post(method, {})).toMatchObject({ status: 200, result: {} });
     expect(await post(method, { "mcp-name": "another" })).toMatchObject(mismatch);
     expect(await post(method, { "mcp-name": task.taskId })).toMatchObject({ status: 200, result: {} });
+  });
+
+  test("may lack for a task alone", async () => {
+    const { taskId } = await tasksAt(stack.url).call("timer", { timer_name: "unnamed", seconds: 3_600 });
+    expect(await post("tasks/cancel", {}, { taskId })).toMatchObject({ status: 200, result: {} });
+    expect((await tasksAt(stack.url).get(taskId)).status).toBe("cancelled");
+    const unheardOf = await post("tasks/cancel", {}, { taskId: "日本 =?base64?eA==?=" });
+    expect(unheardOf).toMatchObject({ error: { code: -32602 } });
+    const call = { name: "get_timer_status", arguments: { timer_name: "unnamed" } };
+    expect(await post("tools/call", {}, call)).toMatchObject({ status: 400, error: { code: -32020 } });
   });
 
   test("has to name the task that is to be cancelled, or it is not", async () => {

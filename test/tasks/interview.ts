@@ -1,11 +1,9 @@
 import * as z from "zod";
-import { defineJob, HOUR } from "../../functions/jobs/index.ts";
+import { defineJob, HOUR } from "../../core/index.ts";
 
 export const interview = defineJob({
-  func: "interview",
+  kind: "interview",
   args: z.object({ name: z.string() }),
-  name: ({ name }) => `interview_${name}`,
-  owns: (name) => name.startsWith("interview_"),
-  deadline: (_args, now) => now + HOUR,
-  keepsJournal: true,
+  id: ({ name }) => name,
+  deadline: HOUR,
 });

@@ -56,6 +56,6 @@ test.concurrent("with --memory the key is as short-lived as the state", async ({
 test.concurrent("TASK_KEY is used when it is set", async ({ expect }) => {
   const TASK_KEY = randomBytes(32).toString("hex");
   await using stack = await started(["--memory"], { TASK_KEY });
-  const { taskId } = await stack.call(...timer("given key"));
-  expect(taskId).toBe(await new TaskHandles(TASK_KEY, "").seal("timer_given key", ""));
+  const { taskId, createdAt } = await stack.call(...timer("given key"));
+  expect(taskId).toBe(await new TaskHandles(TASK_KEY, "").seal("timer_given key", "", Date.parse(createdAt)));
 });

@@ -1,5 +1,5 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { until } from "../support/process.ts";
+import { until } from "../../infra/testing/process.ts";
 import { REVISION, rpc, rpcHeaders, TASKS } from "../support/rpc.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
@@ -69,11 +69,16 @@ interface Message {
   result?: any;
 }
 
-export async function subscribe(url: string, taskIds: string[], token?: string): Promise<Subscription> {
+export async function subscribe(
+  url: string,
+  taskIds: string[],
+  token?: string,
+  capabilities: object = CAPABILITIES,
+): Promise<Subscription> {
   const left = new AbortController();
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
-    "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
+    "io.modelcontextprotocol/clientCapabilities": capabilities,
   };
   const params = { notifications: { taskIds }, _meta };
   const response = await fetch(url, {

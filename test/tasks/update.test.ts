@@ -146,7 +146,7 @@ describe("what names no open question is ignored", () => {
       Array.from({ length: 1_000 }, (_, n) => [`q${n + 2}`, accept({ confirm: true })]),
     );
     expect(await cost(unknown)).toBe(ofNone);
-    expect(ofNone).toBeLessThan(10);
+    expect(ofNone).toBeLessThan(25); // the promise, its journal and the question
     expect((await tasks.get(taskId)).status).toBe("input_required");
     expect(await cost({ ...unknown, [key]: accept({ confirm: true }) })).toBe(ofNone + 1);
     expect(await resultOf(taskId)).toBe("deleted thousand");
@@ -188,7 +188,7 @@ test("of many clients that answer at once one wins, and all are acknowledged", a
   const answers = Array.from({ length: 8 }, (_, n) => (n % 2 ? accept({ confirm: true }) : { action: "decline" }));
   const acks = await Promise.all(answers.map((answer) => tasks.update(taskId, { [key]: answer })));
   for (const ack of acks) expect(ack).toMatchObject(acknowledged);
-  const question = `${stack.namespace}confirm_delete_contested:0`;
+  const question = `${stack.namespace}confirm_delete_contested:e1`;
   const counted = (await resonate.get(question))?.value?.data as { action: string };
   expect(await resultOf(taskId)).toBe(counted.action === "accept" ? "deleted contested" : "kept contested");
 });

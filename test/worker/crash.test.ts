@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type SampleArchive, startSampleArchive } from "../../infra/sample-archive/server.ts";
+import { until } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../support/gate.ts";
-import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { ownGroup, startWorker } from "../support/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 });
 
@@ -80,18 +80,28 @@ describe.concurrent("kill -9", () => {
     expect(the.archive.control.requests.total).toBe(1);
   });
 
-  test("during the wait between two attempts: another worker makes the second one", async () => {
-    await using the = await scene();
-    the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "2" }, times: 1 });
-    await using first = await the.worker(SHORT_LEASE);
-    await the.gather();
-    await until("the job to sleep", async () => (await the.task(the.id))?.state === "suspended");
-    first.signal("SIGKILL");
-    await first.exited;
-    await using _second = await the.worker(SHORT_LEASE);
-    expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
-    expect(the.archive.control.requests.total).toBe(2);
-  });
+  test.each([
+    ["short, and held by the worker,", "3", "acquired"],
+    ["long, and slept through,", "7", "suspended"],
+  ])(
+    "during a pause between two attempts that is %s: another worker makes the second one",
+    async (_what, retry_after, state) => {
+      await using the = await scene();
+      the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after }, times: 1 });
+      await using first = await the.worker(SHORT_LEASE);
+      await the.gather();
+      await first.said(JOB, "attempt failed");
+      await until("the pause to be recorded", async () => (await resonate.get(`${the.id}:e1`)) !== undefined);
+      await until("the job to pause", async () => (await the.task(the.id))?.state === state);
+      first.signal("SIGKILL");
+      await first.exited;
+      await using _second = await the.worker(SHORT_LEASE);
+      expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
+      const [first_at = 0, second_at = 0, ...more] = the.archive.control.requests.log.map(({ at }) => at);
+      expect(second_at - first_at).toBeGreaterThanOrEqual(Number(retry_after) * 1_000);
+      expect(more).toEqual([]);
+    },
+  );
 
   test("during a timer's sleep: another worker completes it, not early", async () => {
     await using the = await scene();
@@ -106,6 +116,19 @@ describe.concurrent("kill -9", () => {
     const { fires_at } = JSON.parse(Buffer.from(param.data, "base64").toString()).args[0];
     expect(settledAt).toBeGreaterThanOrEqual(Date.parse(fires_at));
   });
+});
+
+test("a job that takes longer than its lease stays with the worker that shows signs of life", async () => {
+  await using the = await scene();
+  the.archive.control.inject({ fault: { kind: "slow", ms: 5_000 }, times: 1 });
+  await using first = await the.worker(SHORT_LEASE);
+  await using second = await the.worker(SHORT_LEASE);
+  await the.gather();
+  expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
+  expect(the.archive.control.requests.total).toBe(1);
+  expect(
+    [first, second].flatMap((worker) => worker.about(JOB)).filter(({ msg }) => msg === "job started"),
+  ).toHaveLength(1);
 });
 
 describe.concurrent("SIGTERM", () => {
@@ -173,12 +196,12 @@ test("a worker that was paused past its lease loses: its late result changes not
   await the.gather();
   await underway(the.archive);
   paused.signal("SIGSTOP");
-  const offered = await until("its lease to lapse", async () => {
+  const dispatched = await until("its lease to lapse", async () => {
     const task = await the.task(the.id);
     return task?.state === "pending" ? task : undefined;
   });
   // Another worker takes the task and settles the job while the first cannot know.
-  const { id, version } = offered;
+  const { id, version } = dispatched;
   const lease = await resonate.call("task.acquire", { id, version, pid: "another", ttl: 60_000 });
   expect(lease.head.status).toBe(200);
   const action = { id, state: "resolved" as const, value: { data: btoa('"settled by another"') } };

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
-import { startSampleArchive } from "../../infra/sample-archive/server.ts";
+import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startResonate } from "../support/resonate.ts";
-import { ownGroup, startWorker } from "../support/worker.ts";
 
 test("whatever a job or the archive says, requests go to the archive and to Resonate only", async () => {
   const elsewhere = createServer((_req, res) => res.end("{}"));

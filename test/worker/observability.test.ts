@@ -1,11 +1,11 @@
 import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type SampleArchive, startSampleArchive } from "../../infra/sample-archive/server.ts";
+import { until } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../support/gate.ts";
-import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../support/worker.ts";
 
 let resonate: Resonate;
 beforeAll(async () => {
@@ -45,7 +45,7 @@ async function scene(env: Record<string, string> = {}) {
 async function metric(worker: WorkerProcess, name: string, labels = ""): Promise<number> {
   const response = await fetch(new URL("/metrics", worker.healthUrl));
   expect(response.headers.get("content-type")).toMatch(/^text\/plain; version=0\.0\.4/);
-  const line = (await response.text()).split("\n").find((line) => line.startsWith(`durable_worker_${name}${labels} `));
+  const line = (await response.text()).split("\n").find((line) => line.startsWith(`durable_${name}${labels} `));
   return Number(line?.split(" ").at(-1) ?? 0);
 }
 
@@ -61,19 +61,22 @@ describe.concurrent("/metrics", () => {
     ]);
     await Promise.all([the.settled(), the.settled("weather_data_47.6_-122.3_2013_6"), the.settled("timer_tea")]);
     const of = (name: string, labels?: string) => metric(the.worker, name, labels);
-    await until("the last job to be counted", async () => (await of("tasks_running", '{job="weather_data"}')) === 0);
+    await until(
+      "the last job to be counted",
+      async () => (await of("worker_tasks_running", '{job="weather_data"}')) === 0,
+    );
 
-    expect(await of("connected")).toBe(1);
-    expect(await of("jobs_settled_total", '{job="weather_data",outcome="complete"}')).toBe(1);
-    expect(await of("jobs_settled_total", '{job="weather_data",outcome="failed"}')).toBe(1);
-    expect(await of("jobs_settled_total", '{job="timer",outcome="complete"}')).toBe(1);
-    expect(await of("job_retries_total", '{job="weather_data"}')).toBe(1);
+    expect(await of("worker_connected")).toBe(1);
+    expect(await of("worker_jobs_settled_total", '{job="weather_data",outcome="complete"}')).toBe(1);
+    expect(await of("worker_jobs_settled_total", '{job="weather_data",outcome="failed"}')).toBe(1);
+    expect(await of("worker_jobs_settled_total", '{job="timer",outcome="complete"}')).toBe(1);
+    expect(await of("worker_job_retries_total", '{job="weather_data"}')).toBe(1);
     const answers = ["2xx", "4xx", "5xx"].map((status) =>
-      of("upstream_request_duration_seconds_count", `{status="${status}"}`),
+      of("job_upstream_request_seconds_count", `{status="${status}"}`),
     );
     expect(await Promise.all(answers)).toEqual([1, 1, 1]);
-    expect(await of("resonate_requests_total", '{kind="task.acquire",status="200"}')).toBeGreaterThanOrEqual(3);
-    expect(await of("leases_lost_total", '{job="weather_data"}')).toBe(0);
+    expect(await of("worker_resonate_requests_total", '{kind="task.acquire",status="200"}')).toBeGreaterThanOrEqual(3);
+    expect(await of("worker_leases_lost_total", '{job="weather_data"}')).toBe(0);
   });
 
   test("shows what runs, what waits for a place and what was handed back", async () => {
@@ -83,10 +86,10 @@ describe.concurrent("/metrics", () => {
     await the.worker.said(JOB, "job started");
     await the.gather("weather_data_47.6_-122.3_2013_6", { ...MONTH, month: 6 });
     const of = (name: string) => metric(the.worker, name, '{job="weather_data"}');
-    await until("the second job to wait", async () => (await of("tasks_waiting")) === 1);
-    expect(await of("tasks_running")).toBe(1);
+    await until("the second job to wait", async () => (await of("worker_tasks_waiting")) === 1);
+    expect(await of("worker_tasks_running")).toBe(1);
     the.worker.signal("SIGTERM");
-    await until("a job to be handed back", async () => (await of("tasks_handed_back_total")) > 0);
+    await until("a job to be handed back", async () => (await of("worker_tasks_handed_back_total")) > 0);
   });
 
   test("counts calls that got no answer, and a lease that lapsed meanwhile", async () => {
@@ -97,10 +100,10 @@ describe.concurrent("/metrics", () => {
     await the.gather();
     await the.worker.said(JOB, "job left");
     const of = (name: string, labels?: string) => metric(the.worker, name, labels);
-    expect(await of("leases_lost_total", '{job="weather_data"}')).toBe(1);
+    expect(await of("worker_leases_lost_total", '{job="weather_data"}')).toBe(1);
     await gate.close();
-    await until("the lost connection to be seen", async () => (await of("connected")) === 0);
-    const unanswered = () => of("resonate_requests_total", '{kind="task.heartbeat",status="none"}');
+    await until("the lost connection to be seen", async () => (await of("worker_connected")) === 0);
+    const unanswered = () => of("worker_resonate_requests_total", '{kind="task.heartbeat",status="none"}');
     await until("the call without an answer to be counted", async () => (await unanswered()) > 0);
   });
 });
@@ -143,7 +146,8 @@ describe("traces", () => {
   test("hold every part of a job, before and after a sleep, and its requests; the last are sent at the end", async () => {
     using collector = await startCollector();
     await using the = await scene({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    the.archive.control.inject({ fault: { kind: "status", status: 503 }, times: 1 });
+    // So long that the job sleeps before it asks again.
+    the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "6" }, times: 1 });
     await the.gather();
     await the.settled();
     await the.timer("tea", 500);
@@ -154,7 +158,7 @@ describe("traces", () => {
     const parts = collector.spans.filter(({ name }) => name === "job weather_data");
     expect(parts.map((span) => attribute(span, "outcome"))).toEqual(["asleep", "complete"]);
     expect(new Set(parts.map((span) => attribute(span, "job")))).toEqual(new Set([JOB]));
-    const requests = collector.spans.filter(({ name }) => name === "GET archive");
+    const requests = collector.spans.filter(({ name }) => name === "step request");
     expect(requests.map(({ parentSpanId }) => parentSpanId)).toEqual(parts.map(({ spanId }) => spanId));
     expect(new Set([...parts, ...requests].map(({ traceId }) => traceId)).size).toBe(1);
     const timer = collector.spans.filter(({ name }) => name === "job timer");

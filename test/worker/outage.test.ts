@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type SampleArchive, startSampleArchive } from "../../infra/sample-archive/server.ts";
+import { until } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { type Gate, startGate } from "../support/gate.ts";
-import { until } from "../support/process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { ownGroup, startWorker } from "../support/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 3 });
 
@@ -31,7 +31,8 @@ async function scene(env: Record<string, string>) {
     gate,
     worker,
     id: namespace + JOB,
-    gather: () => resonate.start({ id: namespace + JOB, func: "weather_data", args: ARGS, group }),
+    gather: (timeoutAt = Date.now() + 60_000) =>
+      resonate.start({ id: namespace + JOB, func: "weather_data", args: ARGS, group, timeoutAt }),
     health: async () => (await fetch(worker.healthUrl)).json(),
     async [Symbol.asyncDispose]() {
       await worker[Symbol.asyncDispose]();
@@ -49,7 +50,7 @@ describe.concurrent("while Resonate cannot be reached", () => {
     await until("the request to be under way", () => the.archive.control.requests.total === 1);
     await the.gate.close();
     await until("health to say so", async () => !(await the.health()).connected);
-    expect(await the.health()).toEqual({ status: "ok", connected: false, running: 1 });
+    expect(await the.health()).toEqual({ status: "disconnected", connected: false, running: 1 });
     await the.gate.open();
     expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });
     expect(the.archive.control.requests.total).toBe(1);
@@ -74,14 +75,38 @@ describe.concurrent("an answer that is lost on its way", () => {
     "to %s costs neither the job nor a second request",
     async (kind) => {
       await using the = await scene({ LEASE_SECONDS: "2" });
-      // One failed attempt first, so that the job sleeps once.
-      the.archive.control.inject({ fault: { kind: "status", status: 503 }, times: 1 });
+      // One failed attempt first, and a pause so long that the job sleeps once.
+      the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "6" }, times: 1 });
       const lost = the.gate.loseAnswer(kind);
       await the.gather();
       await lost;
-      const { state, value } = await resonate.settled(the.id, 20_000);
+      const { state, value } = await resonate.settled(the.id, 45_000);
       expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
       expect(the.archive.control.requests.total).toBe(2);
     },
   );
+});
+
+describe.concurrent("a connection that dies without a word", () => {
+  /** By when the worker has to have noticed, in milliseconds. */
+  const NOTICED = 20_000;
+
+  test("is noticed and replaced, and what was dispatched over it is not lost", { timeout: 200_000 }, async () => {
+    await using the = await scene({});
+    const { opened } = the.gate.streams;
+    the.gate.freezeStreams();
+    // A server that repeats a dispatch after half a minute may choose the dead connection again.
+    await the.gather(Date.now() + 180_000);
+    await until("another connection", () => the.gate.streams.opened > opened, NOTICED);
+    expect(await resonate.settled(the.id, 170_000)).toMatchObject({ state: "resolved" });
+  });
+
+  test("shows in the worker's health while no other one can be made", async () => {
+    await using the = await scene({});
+    the.gate.holdStreams(true);
+    the.gate.freezeStreams();
+    await until("health to say so", async () => !(await the.health()).connected, NOTICED);
+    the.gate.holdStreams(false);
+    await until("the worker to be connected again", async () => (await the.health()).connected);
+  });
 });

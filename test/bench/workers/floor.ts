@@ -54,3 +54,6 @@ function eventStream({ RESONATE_TOKEN }: { RESONATE_TOKEN?: string }): RequestIn
 }
 
 export default app;
+
+/** Bound in the configuration that this is bundled with; nothing here uses it. */
+export class Listener {}

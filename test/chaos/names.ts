@@ -1,0 +1,12 @@
+/** What jobs are called, written out apart from the product: a name that changed would be another job. */
+import type { Month, Range } from "./plan.ts";
+
+export function monthName({ latitude, longitude, year, month, timezone }: Month): string {
+  const zone = timezone === undefined ? "" : `_${timezone}`;
+  return `weather_data_${latitude}_${longitude}_${year}_${month}${zone}`;
+}
+
+export const rangeName = ({ latitude, longitude, from, to }: Range): string =>
+  `weather_range_${latitude}_${longitude}_${from}_${to}`;
+
+export const timerName = ({ timer_name }: { timer_name: string }): string => `timer_${timer_name}`;

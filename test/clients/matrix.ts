@@ -1,0 +1,46 @@
+/** The clients that the server is driven through, and what is needed for each. */
+
+export interface MatrixClient {
+  name: string;
+  /** The first one's version is the client's. */
+  packages: readonly string[];
+  /** A file of `drivers/`. */
+  driver: string;
+  ecosystem: "npm" | "python";
+}
+
+const npm = (name: string, driver: string, ...packages: string[]): MatrixClient => ({
+  name,
+  packages,
+  driver: `${driver}.mjs`,
+  ecosystem: "npm",
+});
+const python = (name: string, driver: string, ...packages: string[]): MatrixClient => ({
+  name,
+  packages,
+  driver: `${driver}.py`,
+  ecosystem: "python",
+});
+
+const SDK = "@modelcontextprotocol/sdk";
+
+export const CLIENTS: readonly MatrixClient[] = [
+  ...["1.10.0", "1.15.0", "1.20.0", "1.25.0", "1.32.2"].map((version) =>
+    npm(`TypeScript SDK ${version}`, "sdk", `${SDK}@${version}`),
+  ),
+  npm("TypeScript SDK 2, ext-tasks", "client", "@modelcontextprotocol/client", "@modelcontextprotocol/ext-tasks@0.2.2"),
+  npm("mcp-remote", "mcp-remote", "mcp-remote", `${SDK}@1.32.2`),
+  npm("Inspector, command line", "inspector", "@modelcontextprotocol/inspector"),
+  npm("AI SDK", "ai-sdk", "@ai-sdk/mcp", "ai", "@ai-sdk/google", "@ai-sdk/openai", "@ai-sdk/anthropic"),
+  npm("LangChain (JavaScript)", "langchain", "@langchain/mcp-adapters", "@langchain/core"),
+  npm("OpenAI agents (JavaScript)", "openai-agents", "@openai/agents", "zod"),
+  npm("Mastra", "mastra", "@mastra/mcp", "@mastra/core", "zod"),
+  npm("mcporter", "mcporter", "mcporter"),
+  python("Python SDK 1", "mcp_sdk", "mcp<2"),
+  python("Python SDK 2", "mcp_sdk", "mcp>=2"),
+  python("FastMCP, fastmcp-tasks", "fast_mcp", "fastmcp", "fastmcp-tasks"),
+  python("LangChain (Python)", "lang_chain", "langchain-mcp-adapters"),
+  python("OpenAI agents (Python)", "openai_agents", "openai-agents"),
+  python("Pydantic AI", "pydantic_agents", "pydantic-ai-slim[mcp]"),
+  python("Google Gen AI SDK (Python)", "genai", "google-genai", "mcp"),
+];

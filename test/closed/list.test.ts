@@ -1,0 +1,148 @@
+/** What a caller's list of jobs costs: not the promises of others, and no page of results. */
+import { Codec } from "@resonatehq/sdk";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { callerOf } from "../../core/jobs/caller.ts";
+import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+let resonate: Resonate;
+let gate: Gate;
+beforeAll(async () => {
+  resonate = await startResonate();
+  gate = await startGate(resonate.url);
+});
+afterAll(async () => {
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+const serve = (bindings: Record<string, string>) =>
+  startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url, ...bindings } });
+const set = (caller: TestCaller, timer_name: string) => caller.call("set_timer", { timer_name, seconds: 3_600 });
+const names = ({ jobs }: { jobs: { job_name: string }[] }) => jobs.map(({ job_name }) => job_name);
+
+/** What was sent and answered, by kind, while `work` was done. */
+async function counted(work: () => Promise<unknown>) {
+  const before = gate.calls.length;
+  await work();
+  return Object.groupBy(gate.calls.slice(before), ({ kind }) => kind);
+}
+
+async function all(caller: TestCaller, args: object = {}): Promise<string[]> {
+  const found: string[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await caller.call("list_jobs", { ...args, ...(cursor !== undefined && { cursor }) });
+    found.push(...names(page));
+    cursor = page.next_cursor;
+    if (cursor === undefined) return found;
+  }
+}
+
+describe("where callers are told apart", () => {
+  let stack: Stack;
+  let ada: TestCaller;
+  let bob: TestCaller;
+  beforeAll(async () => {
+    stack = await serve(bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" }));
+    [ada, bob] = [callerAt(stack.url, "token-of-ada"), callerAt(stack.url, "token-of-bob")];
+  });
+  afterAll(() => stack?.[Symbol.asyncDispose]());
+
+  test("a list is read without a search, however many jobs others have", async () => {
+    for (let n = 0; n < 5; n++) await set(ada, `one after the other ${n}`);
+    await Promise.all(Array.from({ length: 60 }, (_, n) => set(bob, `his ${n}`)));
+    const calls = await counted(async () => {
+      const page = await ada.call("list_jobs", { limit: 3 });
+      expect(names(page)).toEqual([4, 3, 2].map((n) => `timer_one after the other ${n}`));
+    });
+    expect(Object.keys(calls)).toEqual(["promise.get"]);
+    expect(calls["promise.get"]?.length).toBeLessThan(40);
+    expect(await all(ada, { limit: 2 })).toEqual([4, 3, 2, 1, 0].map((n) => `timer_one after the other ${n}`));
+  });
+
+  test("jobs that are started all at once, at two edges, are all listed, and each once", async () => {
+    await using other = await startStack({
+      resonate,
+      workers: 0,
+      bindings: {
+        RESONATE_NAMESPACE: stack.namespace,
+        ...bearerBindings({ ada: "token-of-ada", cy: "token-of-cy" }),
+      },
+    });
+    const [here, there] = [callerAt(other.url, "token-of-cy"), ada];
+    const mine = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => set(n % 2 === 0 ? here : there, `at once ${n}`)),
+    );
+    expect(mine.length).toBe(40);
+    const odd = Array.from({ length: 20 }, (_, n) => `timer_at once ${2 * n + 1}`);
+    const even = Array.from({ length: 20 }, (_, n) => `timer_at once ${2 * n}`);
+    expect((await all(here, { limit: 7 })).sort()).toEqual(even.sort());
+    expect(
+      (await all(callerAt(other.url, "token-of-ada"), { limit: 100 }))
+        .filter((name) => name.includes("at once"))
+        .sort(),
+    ).toEqual(odd.sort());
+  });
+
+  test("a job that is started again is listed once", async () => {
+    for (let n = 0; n < 5; n++) await set(ada, "again");
+    expect((await all(ada, { limit: 100 })).filter((name) => name === "timer_again")).toEqual(["timer_again"]);
+  });
+
+  test("jobs from before there were lists are listed after those of the list", async () => {
+    const { key } = await callerOf("ada");
+    const id = `${stack.namespace}${key}timer_old`;
+    const fires_at = new Date(Date.now() + 3_600_000).toISOString();
+    await resonate.call("promise.create", {
+      id,
+      timeoutAt: Date.now() + 3_600_000,
+      param: new Codec().encode({ func: "timer", args: [{ timer_name: "old", fires_at }], version: 1 }),
+      tags: { "durable-mcp:caller": `${stack.namespace}${key}`, "durable-mcp:kind": "timer" },
+    });
+    // A caller with a list that is known to be whole is not searched for.
+    expect(await all(ada, { limit: 100 })).not.toContain("timer_old");
+    await resonate.call("promise.create", {
+      id: `${stack.namespace}${(await callerOf("dora")).key}timer_old`,
+      timeoutAt: Date.now() + 3_600_000,
+      param: new Codec().encode({ func: "timer", args: [{ timer_name: "old", fires_at }], version: 1 }),
+      tags: {
+        "durable-mcp:caller": `${stack.namespace}${(await callerOf("dora")).key}`,
+        "durable-mcp:kind": "timer",
+      },
+    });
+    await using later = await startStack({
+      resonate,
+      workers: 0,
+      bindings: { RESONATE_NAMESPACE: stack.namespace, ...bearerBindings({ dora: "token-of-dora" }) },
+    });
+    const dora = callerAt(later.url, "token-of-dora");
+    expect(await all(dora)).toEqual(["timer_old"]);
+    await set(dora, "new");
+    expect(await all(dora, { limit: 1 })).toEqual(["timer_new", "timer_old"]);
+  });
+
+  test("a page of very long names is as long as an answer may be, and the next goes on", async () => {
+    const cy = callerAt(stack.url, "token-of-bob");
+    const long = Array.from({ length: 100 }, (_, n) => `${String(n).padStart(3, "0")} ${"é".repeat(95)}`);
+    await Promise.all(long.map((name) => set(cy, name)));
+    const page = await cy.call("list_jobs", { limit: 100 });
+    expect(JSON.stringify(page).length * 2).toBeLessThan(50_000);
+    expect(page.next_cursor).toBeDefined();
+    const found = await all(cy, { limit: 100 });
+    expect(found).toEqual(expect.arrayContaining(long.map((name) => `timer_${name}`)));
+  });
+});
+
+test("where they are not, a search never asks for more results at once than fit", async () => {
+  await using stack = await serve({});
+  const anyone = callerAt(stack.url, "");
+  for (let n = 0; n < 30; n++) {
+    await set(anyone, `large ${n}`);
+    const value = new Codec().encode("x".repeat(300_000));
+    await resonate.call("promise.settle", { id: `${stack.namespace}timer_large ${n}`, state: "resolved", value });
+  }
+  const calls = await counted(async () => expect((await all(anyone, { limit: 10 })).length).toBe(30));
+  for (const { bytes } of calls["promise.search"] ?? []) expect(bytes).toBeLessThan(6_000_000);
+});

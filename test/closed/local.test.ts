@@ -1,0 +1,178 @@
+/** What listens on this machine, and lies on its disk, is for its owner: not for web pages, and not for other users. */
+
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { run, until } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { startStack } from "../support/stack.ts";
+import { call, names, send } from "./support.ts";
+
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "closed-"));
+});
+afterAll(() => rm(dir, { recursive: true }));
+
+const envelope = (auth?: string) => ({
+  kind: "promise.get",
+  head: { corrId: "1", version: "2026-04-01", ...(auth !== undefined && { auth }) },
+  data: { id: "none" },
+});
+
+const STRANGERS = ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8001", "evil.example:80"];
+
+describe("a page whose name was made to lead to this machine", () => {
+  let resonate: Resonate;
+  let worker: WorkerProcess;
+  beforeAll(async () => {
+    resonate = await startResonate({ own: true });
+    worker = await startWorker({ ...resonate.env, ...ownGroup().env });
+  });
+  afterAll(async () => {
+    await worker?.[Symbol.asyncDispose]();
+    await resonate?.[Symbol.asyncDispose]();
+  });
+
+  test.each(STRANGERS)("(%s) reaches no path of the embedded server", async (host) => {
+    for (const path of ["/poll/workers/1", "/poll/edge/1", "/health", "/ready", "/"]) {
+      const { status } = await send(resonate.url + path, { method: "GET", headers: { host } });
+      expect([path, status]).toEqual([path, 403]);
+    }
+    expect((await send(resonate.url, { headers: { host }, body: envelope() })).status).toBe(403);
+  });
+
+  test.each([...STRANGERS, "metrics.example.com"])("(%s) reads nothing of the worker's", async (host) => {
+    for (const path of ["/health", "/metrics"]) {
+      const { status, text } = await send(new URL(path, worker.healthUrl).href, { method: "GET", headers: { host } });
+      expect([path, status, text]).toEqual([path, 403, expect.not.stringMatching(/connected|resonate_/)]);
+    }
+  });
+
+  test("is refused, while this machine's names are not", async () => {
+    const { port } = new URL(resonate.url);
+    for (const host of ["localhost", `127.0.0.1:${port}`, `[::1]:${port}`, "LOCALHOST"]) {
+      expect((await send(resonate.url, { headers: { host }, body: envelope() })).status).toBe(404);
+      expect((await send(worker.healthUrl, { method: "GET", headers: { host } })).status).toBe(200);
+    }
+    // As an orchestrator asks, and what collects metrics in its network.
+    for (const host of ["worker", "worker:8081", "10.1.2.3:8081", "worker.default.svc.cluster.local"]) {
+      expect((await send(worker.healthUrl, { method: "GET", headers: { host } })).status).toBe(200);
+    }
+  });
+
+  test("and of a worker that goes by other names, those are allowed by name", async () => {
+    await using named = await startWorker({ ...resonate.env, ...ownGroup().env, HEALTH_NAMES: "metrics.example.com" });
+    const status = async (host: string) => (await send(named.healthUrl, { method: "GET", headers: { host } })).status;
+    expect(await status("metrics.example.com:8081")).toBe(200);
+    expect(await status("evil.example")).toBe(403);
+  });
+});
+
+describe("an embedded server with a secret", () => {
+  const SECRET = "a-secret-of-this-machine";
+  let server: Resonate;
+  let url: string;
+  beforeAll(async () => {
+    server = await startResonate({ own: true, token: SECRET });
+    url = server.url;
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  test.each([undefined, "", "wrong", `${SECRET}x`, SECRET.slice(1)])("answers no call that shows %j", async (auth) => {
+    const { status, messages } = await send(url, { body: envelope(auth) });
+    expect([status, messages[0]]).toEqual([
+      401,
+      { kind: "promise.get", head: { corrId: "1", status: 401, version: "2026-04-01" }, data: "Unauthorized" },
+    ]);
+    expect((await send(url, { body: envelope(auth), headers: { authorization: `Bearer ${SECRET}` } })).status).toBe(
+      401,
+    );
+  });
+
+  test("lets nobody connect without it", async () => {
+    for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: SECRET }]) {
+      expect((await fetch(`${url}/poll/workers/1`, { headers })).status).toBe(401);
+    }
+  });
+
+  test("serves the edge and the worker that were told it, as the real server serves those with its token", async () => {
+    await using stack = await startStack({ resonate: server });
+    const start = call("start_gathering", { latitude: 47.6062, longitude: -122.3321, year: 2013, month: 5 });
+    const { job_name } = (await send(stack.url, { body: start })).messages[0].result.structuredContent;
+    const { messages } = await send(stack.url, { body: call("await_result", { job_names: [job_name] }) });
+    expect(messages.at(-1).result.structuredContent.results[job_name]).toBeDefined();
+    expect((await send(stack.url, { body: call("probe_status", { job_names: names(1) }) })).status).toBe(200);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("on the disk", () => {
+  const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
+  /** Starts the embedded server on a folder and ends it once it is ready. */
+  async function serveOnce(data: string, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
+    await using server = run("infra/resonate/node/main.ts", { args: ["--port", "0", "--data", data] });
+    await until("the server to be ready", () => server.logs().some(({ msg }) => msg === "ready"));
+    await meanwhile();
+  }
+
+  test("the state of the embedded server is its owner's to read alone", async () => {
+    const data = join(dir, "state");
+    await serveOnce(data, async () => {
+      const files = await readdir(data);
+      expect(files).toEqual(expect.arrayContaining(["resonate.db", "resonate.db-wal"]));
+      for (const file of files) expect([file, await modeOf(join(data, file))]).toEqual([file, "600"]);
+      expect(await modeOf(data)).toBe("700");
+    });
+  });
+
+  test("and so is what an earlier version wrote for all to read", async () => {
+    const data = join(dir, ".resonate");
+    await serveOnce(data);
+    await chmod(data, 0o755);
+    for (const file of await readdir(data)) await chmod(join(data, file), 0o644);
+    await serveOnce(data, async () => {
+      for (const file of await readdir(data)) expect([file, await modeOf(join(data, file))]).toEqual([file, "600"]);
+      expect(await modeOf(data)).toBe("700");
+    });
+  });
+
+  test("a folder that was there is not taken from whoever else uses it", async () => {
+    const data = join(dir, "shared");
+    await mkdir(data, { mode: 0o755 });
+    await serveOnce(data, async () => expect(await modeOf(data)).toBe("755"));
+  });
+
+  test("keys and tokens are their owner's to read alone", async () => {
+    const out = join(dir, "keys");
+    await execa(process.execPath, ["infra/commands/main.ts", "keys", "--namespace", "test/", "--out", out]);
+    expect(await modeOf(out)).toBe("700");
+    for (const file of ["private.pem", "edge.env", "worker.env"])
+      expect([file, await modeOf(join(out, file))]).toEqual([file, "600"]);
+  });
+});
+
+test.skipIf(process.platform !== "linux")("the proxy's token is in no argument that other users can read", async () => {
+  const seen: (string | undefined)[] = [];
+  const server = createServer((req, res) => {
+    seen.push(req.headers.authorization);
+    res.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/mcp`;
+  await using proxy = run("infra/commands/main.ts", {
+    args: ["proxy", url],
+    env: { MCP_TOKEN: "token-of-ada", HOME: dir },
+  });
+  try {
+    await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
+    expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
+    expect(proxy.output()).not.toContain("token-of-ada");
+  } finally {
+    server.close().closeAllConnections();
+  }
+});

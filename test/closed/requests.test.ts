@@ -1,0 +1,403 @@
+/** What one caller can ask for in one request, or in many: it is counted, bounded and logged, and nobody else notices. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { bearerBindings } from "../auth/support.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { REVISION, rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { call, JSON_HEADERS, names, send } from "./support.ts";
+
+let resonate: Resonate;
+let gate: Gate;
+/** An edge without a limit, before a gate at which the calls to the Resonate server are counted. */
+let stack: Stack;
+beforeAll(async () => {
+  resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  stack = await serve({});
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+const serve = (bindings: Record<string, string>) =>
+  startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url, ...bindings } });
+
+const probe = (count: number) => call("probe_status", { job_names: names(count) });
+/** The same, of names that are no job's: nobody is asked about them. */
+const probeNothing = (count: number) => call("probe_status", { job_names: names(count).map((name) => `no_${name}`) });
+const linesOf = (of: Stack) => of.edge.process.logs().filter(({ msg }) => msg === "request");
+
+describe("a batch", () => {
+  test.each(["2025-06-18", "2025-11-25", REVISION])(
+    "is refused by the %s revision, which has none",
+    async (revision) => {
+      const before = gate.calls.length;
+      const answer = await send(stack.url, {
+        headers: { "mcp-protocol-version": revision },
+        body: [probe(1), probe(1)],
+      });
+      expect([answer.status, answer.messages[0]?.error.code]).toEqual([400, -32600]);
+      expect(gate.calls.length).toBe(before);
+    },
+  );
+
+  test.each([undefined, "2025-03-26"])(
+    "of a few calls is served where there are batches (revision %s)",
+    async (revision) => {
+      const headers = revision === undefined ? {} : { "mcp-protocol-version": revision };
+      const timer = call("set_timer", { timer_name: `batch ${revision}`, seconds: 600 }, "timer");
+      const notification = { jsonrpc: "2.0", method: "notifications/initialized" };
+      const list = { jsonrpc: "2.0", id: "list", method: "tools/list" };
+      const nonsense = { jsonrpc: "2.0", id: "nonsense", method: "nonsense" };
+      const { status, messages } = await send(stack.url, {
+        headers,
+        body: [timer, notification, list, nonsense, { id: 1 }],
+      });
+      expect(status).toBe(200);
+      const byId = new Map(messages.map((message) => [message.id, message]));
+      expect(byId.get("timer").result.structuredContent.status).toBe("running");
+      expect(byId.get("list").result.tools.length).toBeGreaterThan(3);
+      expect(byId.get("nonsense").error.code).toBe(-32601);
+      expect(messages.length).toBe(4);
+    },
+  );
+
+  test("touches no more jobs than one call may, however they are spread", async () => {
+    const before = gate.calls.length;
+    for (const body of [
+      Array.from({ length: 100 }, () => probe(100)),
+      Array.from({ length: 2 }, () => probe(51)),
+      Array.from({ length: 101 }, () => probe(1)),
+      Array.from({ length: 101 }, () => ({ jsonrpc: "2.0", id: 1, method: "tools/list" })),
+      Array.from({ length: 101 }, () => 1),
+      [call("probe_status", { job_names: JSON.stringify(names(60)) }), probe(60)],
+      Array.from({ length: 2 }, () => call("await_result", { job_names: names(1), timeout_seconds: 1 })),
+    ]) {
+      const { status, messages } = await send(stack.url, { body });
+      expect([status, messages[0]?.error.code]).toEqual([400, -32600]);
+    }
+    expect(gate.calls.length).toBe(before);
+    expect((await send(stack.url, { body: [probe(50), probe(50)] })).messages.length).toBe(2);
+    expect(gate.calls.length - before).toBe(100);
+  });
+
+  test("counts for each of its members, and for each job that they name", async () => {
+    await using limited = await serve({ RATE_LIMIT: "20" });
+    expect((await send(limited.url, { body: Array.from({ length: 15 }, () => probe(1)) })).status).toBe(200);
+    const refused = await send(limited.url, { body: Array.from({ length: 6 }, () => probe(1)) });
+    expect([refused.status, JSON.parse(refused.text).error]).toEqual([429, "rate_limit_exceeded"]);
+    expect((await send(limited.url, { body: [probe(2), probe(2)] })).status).toBe(200);
+    expect((await send(limited.url, { body: probe(1) })).status).toBe(429);
+  });
+
+  test("has a line in the log for each of its members", async () => {
+    await using logged = await serve({});
+    const body = [
+      call("set_timer", { timer_name: "logged", seconds: 600 }),
+      probe(1),
+      { jsonrpc: "2.0", id: 1, method: "tools/list" },
+    ];
+    await send(logged.url, { body });
+    const lines = await until("four lines", () => (linesOf(logged).length === 4 ? linesOf(logged) : undefined));
+    expect(lines.map(({ method, tool, batch }) => [method, tool, batch]).sort()).toEqual(
+      [
+        ["tools/call", "set_timer", undefined],
+        ["tools/call", "probe_status", undefined],
+        ["tools/list", undefined, undefined],
+        [undefined, undefined, 3],
+      ].sort(),
+    );
+    expect(new Set(lines.map(({ request_id }) => request_id)).size).toBe(1);
+  });
+});
+
+describe("the limit", () => {
+  const limited = async (bindings: Record<string, string>, steps: (stack: Stack) => Promise<void>) => {
+    await using stack = await serve(bindings);
+    await steps(stack);
+  };
+
+  test("is about the jobs that a call touches: a look at a hundred is not one", () =>
+    limited({ RATE_LIMIT: "150" }, async ({ url }) => {
+      expect((await send(url, { body: probe(100) })).status).toBe(200);
+      const refused = await send(url, { body: probe(100) });
+      expect([refused.status, JSON.parse(refused.text).error_description]).toEqual([
+        429,
+        expect.stringContaining("counts as 100"),
+      ]);
+      expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+      // What is refused costs no more than having been asked.
+      expect((await send(url, { body: probe(40) })).status).toBe(200);
+    }));
+
+  test("holds on one's own machine, too, and is wide there", () =>
+    limited({ RATE_LIMIT: "", AUTH_MODE: "none" }, async ({ url }) => {
+      const statuses = [];
+      for (let i = 0; i < 61; i++) statuses.push((await send(url, { body: probeNothing(100) })).status);
+      expect(statuses.slice(0, 59)).toEqual(Array(59).fill(200));
+      expect(statuses.at(-1)).toBe(429);
+    }));
+
+  test.each(["", " "])("that is set to nothing (%j) is the usual one", (RATE_LIMIT) =>
+    limited({ RATE_LIMIT, MAX_JOBS: RATE_LIMIT, ...bearerBindings({ ada: "ada" }) }, async ({ url }) => {
+      const headers = { authorization: "Bearer ada" };
+      const statuses = [];
+      for (let i = 0; i < 7; i++) statuses.push((await send(url, { headers, body: probeNothing(100) })).status);
+      expect(statuses).toEqual([...Array(6).fill(200), 429]);
+    }),
+  );
+
+  test("is not got around by naming another address each time", () =>
+    limited({ RATE_LIMIT: "20", AUTH_MODE: "none" }, async ({ url }) => {
+      const statuses = [];
+      for (let i = 0; i < 30; i++) {
+        const headers = { "cf-connecting-ip": `192.0.2.${i}`, "x-forwarded-for": `192.0.2.${i}` };
+        statuses.push((await send(url, { headers, body: probeNothing(1) })).status);
+      }
+      expect(statuses.filter((status) => status === 200).length).toBe(20);
+    }));
+});
+
+test("a call takes 100 names, and says so when there are more", async () => {
+  expect((await send(stack.url, { body: probe(100) })).messages[0].result.isError).toBeUndefined();
+  const { messages } = await send(stack.url, { body: probe(101) });
+  expect(messages[0].result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("1 to 100") }] });
+});
+
+test("a request has no more than 16 calls to the Resonate server under way", async () => {
+  await using counted = await startGate(resonate.url);
+  await using edge = await serve({ RESONATE_URL: counted.url });
+  const held = counted.hold("promise.get");
+  const settled = Promise.allSettled([100, 10].map((count) => send(edge.url, { body: probe(count) })));
+  await held;
+  // The other request has its own.
+  await until("26 calls to be there", () => counted.held >= 26);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(counted.held).toBe(26);
+  counted.release("promise.get");
+  await counted.close();
+  await settled;
+  await counted.open();
+});
+
+describe("after 1,000 requests whose clients have left", () => {
+  /** Sends requests, a hundred at a time, and leaves when all are there: at the gate, or else once they are answered. */
+  const abandon = async (url: string, init: () => { headers?: Record<string, string>; body: unknown }, stuck: Gate) => {
+    for (let wave = 0; wave < 10; wave++) {
+      // Those before wait no more: their connections are reset, so that there are not too many on this machine.
+      await stuck.close();
+      await stuck.open();
+      const before = stuck.held;
+      const left = new AbortController();
+      const sent = Array.from({ length: 100 }, () => {
+        const { headers, body } = init();
+        const request = { method: "POST", headers: { ...JSON_HEADERS, ...headers }, body: JSON.stringify(body) };
+        return fetch(url, { ...request, signal: left.signal });
+      });
+      await Promise.race([Promise.all(sent), until("all to be there", () => stuck.held >= before + 100)]);
+      left.abort();
+      await Promise.allSettled(sent);
+    }
+  };
+
+  test("in the middle of a call, the next one is served", async () => {
+    await using stuck = await startGate(resonate.url);
+    await using edge = await serve({ RESONATE_URL: stuck.url });
+    void stuck.hold("promise.get");
+    await abandon(edge.url, () => ({ body: probe(1) }), stuck);
+    stuck.release("promise.get");
+    // A connection that the gate has reset may be found out by one more call: that says that it is safe to repeat.
+    const served = await until("a call to be served", async () => {
+      const [{ result }] = (await send(edge.url, { body: probe(20) })).messages;
+      return result.isError ? undefined : result.structuredContent.statuses;
+    });
+    expect(served.length).toBe(20);
+  }, 60_000);
+
+  test("in the middle of a task's start, the next one is served", async () => {
+    await using stuck = await startGate(resonate.url);
+    await using edge = await serve({ RESONATE_URL: stuck.url });
+    void stuck.hold("promise.create");
+    const params = { name: "timer", arguments: { timer_name: "left", seconds: 600 } };
+    const headers = rpcHeaders("tools/call", params);
+    await abandon(edge.url, () => ({ headers, body: rpcMessage("tools/call", params) }), stuck);
+    stuck.release("promise.create");
+    const { result } = await rpc(edge.url, "tools/call", params);
+    expect(result.resultType).toBe("task");
+  }, 60_000);
+
+  test("while they listened, the next one is served", async () => {
+    await using stuck = await startGate(resonate.url);
+    await using edge = await serve({ RESONATE_URL: stuck.url });
+    const listen = { notifications: { toolsListChanged: true } };
+    const headers = rpcHeaders("subscriptions/listen");
+    await abandon(edge.url, () => ({ headers, body: rpcMessage("subscriptions/listen", listen) }), stuck);
+    const left = new AbortController();
+    const body = JSON.stringify(rpcMessage("subscriptions/listen", listen));
+    const response = await fetch(edge.url, { method: "POST", headers, body, signal: left.signal });
+    expect(response.headers.get("content-type")).toContain("text/event-stream");
+    left.abort();
+  }, 60_000);
+});
+
+describe("a page of another origin", () => {
+  const evil = { origin: "https://evil.example" };
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  let deployed: Stack;
+  beforeAll(async () => {
+    deployed = await serve({ ALLOWED_HOSTS: "", CORS_ORIGINS: "https://friend.example" });
+  });
+  afterAll(() => deployed?.[Symbol.asyncDispose]());
+
+  test.each(["https://evil.example", "null", "https://127.0.0.1.evil.example", "http://localhost"])(
+    "(%s) is refused, where no host names are configured as well",
+    async (origin) => {
+      expect((await send(deployed.url, { headers: { origin }, body: list })).status).toBe(403);
+      expect((await send(`${deployed.origin}/ready`, { method: "GET", headers: { origin } })).status).toBe(403);
+    },
+  );
+
+  test("is let through when it is listed, and so is one of the server's own", async () => {
+    for (const origin of ["https://friend.example", deployed.origin]) {
+      expect((await send(deployed.url, { headers: { origin }, body: list })).status).toBe(200);
+    }
+    const addressed = { host: "mcp.example", origin: "https://mcp.example" };
+    expect((await send(deployed.url, { headers: addressed, body: list })).status).toBe(200);
+  });
+
+  test("and every path is refused to who addresses another host, where names are configured", async () => {
+    for (const path of ["/health", "/ready", "/", "/.well-known/oauth-protected-resource"]) {
+      const { status } = await send(`${stack.origin}${path}`, { method: "GET", headers: { host: "evil.example" } });
+      expect([path, status]).toEqual([path, 403]);
+    }
+    expect((await send(stack.url, { headers: evil, body: list })).status).toBe(403);
+  });
+});
+
+describe("a request that means to trip the server", () => {
+  const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+  const modern = (method: string, params = "") =>
+    `{"jsonrpc":"2.0","id":7,"method":${JSON.stringify(method)},"params":{${params}"_meta":{"io.modelcontextprotocol/protocolVersion":"${REVISION}","io.modelcontextprotocol/clientCapabilities":{}}}}`;
+  const legacy = (method: string, params = "{}") =>
+    `{"jsonrpc":"2.0","id":7,"method":${JSON.stringify(method)},"params":${params}}`;
+  const methods = ["constructor", "__proto__", "toString", "hasOwnProperty", "prototype", "valueOf"];
+
+  afterEach(() => {
+    expect(stack.edge.process.logs().filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  test.each(methods)("by its method (%s) is told that there is none", async (method) => {
+    const old = await send(stack.url, { body: legacy(method) });
+    expect(old.messages[0]).toMatchObject({ id: 7, error: { code: -32601 } });
+    const headers = { "mcp-protocol-version": REVISION, "mcp-method": method };
+    const current = await send(stack.url, { headers, body: modern(method) });
+    expect(current.status).toBeLessThan(500);
+    expect(current.messages[0]).toMatchObject({ id: 7, error: { code: -32601 } });
+  });
+
+  test.each([
+    ["an object", '{"toString":1}'],
+    ["an object with a name", '{"name":"set_timer"}'],
+    ["a list of objects", '[{"toString":1,"valueOf":1}]'],
+    ["nothing", "null"],
+  ])("by the name of a tool that is %s is told so", async (_what, name) => {
+    const { status, messages } = await send(stack.url, {
+      body: legacy("tools/call", `{"name":${name},"arguments":{}}`),
+    });
+    expect(status).toBeLessThan(500);
+    expect(messages[0]).toMatchObject({
+      id: 7,
+      error: { code: expect.toSatisfy((code: number) => code < -32600 || code === -32600) },
+    });
+    expect(messages[0].error.code).not.toBe(-32603);
+  });
+
+  test.each([
+    ["name", `{"name":${deep(200_000)}}`],
+    ["arguments", `{"name":"probe_status","arguments":{"job_names":${deep(200_000)}}}`],
+    ["_meta", `{"name":"probe_status","_meta":{"progressToken":${deep(200_000)}}}`],
+  ])("by what is nested 200,000 deep in its %s is told so", async (_what, params) => {
+    for (const body of [legacy("tools/call", params), `[${legacy("tools/call", params)}]`]) {
+      const { status, messages } = await send(stack.url, { body });
+      expect([status, messages[0]?.error.code]).toEqual([400, -32600]);
+    }
+  });
+
+  test("by a name of 600 KB that takes long to compose is told what is accepted, and others are served meanwhile", async () => {
+    const timer_name = "e\u0323\u0301\u0302".repeat(86_000);
+    const calls = [call("set_timer", { timer_name, seconds: 5 }), call("get_timer_status", { timer_name })];
+    const answers = calls.map((body) => send(stack.url, { body }));
+    expect((await fetch(`${stack.origin}/health`)).status).toBe(200);
+    for (const { messages } of await Promise.all(answers)) {
+      expect(messages[0].result).toMatchObject({
+        isError: true,
+        content: [{ text: expect.stringContaining("timer_name") }],
+      });
+      expect(messages[0].result.content[0].text.length).toBeLessThan(1_000);
+    }
+  });
+
+  test("is no less served for brackets in a string, or nesting that is ordinary", async () => {
+    const args = { job_names: ["[".repeat(500), '\\"[['.repeat(100)] };
+    expect((await send(stack.url, { body: call("probe_status", args) })).messages[0].result.isError).toBeUndefined();
+    const body = legacy(
+      "tools/call",
+      `{"name":"probe_status","arguments":{"job_names":["timer_x"],"other":${deep(50)}}}`,
+    );
+    expect((await send(stack.url, { body })).messages[0].result.isError).toBeUndefined();
+  });
+});
+
+describe("the log", () => {
+  test("has lines of bounded length, of what can be printed, whatever is sent", async () => {
+    await using logged = await serve({});
+    const long = "x".repeat(900_000);
+    const strange = "evil\r\n\u001b[31m\u009b1m\u2028\u202e\u200b";
+    for (const name of [long, strange]) {
+      await send(logged.url, { body: { jsonrpc: "2.0", id: 1, method: name } });
+      await send(logged.url, { body: call(name) });
+    }
+    const lines = await until("four lines", () => (linesOf(logged).length >= 4 ? linesOf(logged) : undefined));
+    for (const line of lines) expect(JSON.stringify(line).length).toBeLessThan(1_000);
+    expect(logged.edge.process.output().length).toBeLessThan(10_000);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
+    expect(logged.edge.process.output()).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u200b]/);
+    expect(logged.edge.process.output()).toContain("evil");
+  });
+
+  test("and an answer repeat no name that is as long as the request", async () => {
+    const { text } = await send(stack.url, { body: call("x".repeat(900_000)) });
+    expect(text.length).toBeLessThan(2_000);
+  });
+
+  test.each(["ray-1", "x".repeat(10_000), "8f3c1a2b4d5e6f70-FRA\tinjected", "8F3C1A2B4D5E6F70", ""])(
+    "takes no request id over from a caller that is not one of Cloudflare's (%#)",
+    async (ray) => {
+      const { headers } = await send(stack.url, { headers: { "cf-ray": ray }, body: probe(1) });
+      expect(headers["x-request-id"]).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
+    },
+  );
+
+  test("has a line for a call that waits and is refused", async () => {
+    await using logged = await serve({});
+    await send(logged.url, { body: call("await_result", 5) });
+    await send(logged.url, { body: { ...call("await_result", {}), params: { name: "await_result", task: 1 } } });
+    const lines = await until("two lines", () => (linesOf(logged).length >= 2 ? linesOf(logged) : undefined));
+    expect(lines).toMatchObject([
+      { method: "tools/call", tool: "await_result" },
+      { method: "tools/call", tool: "await_result" },
+    ]);
+  });
+});
+
+test("/ready asks the Resonate server once in a while, however often it is asked", async () => {
+  await using counted = await startGate(resonate.url);
+  await using edge = await serve({ RESONATE_URL: counted.url });
+  const answers = await Promise.all(Array.from({ length: 200 }, () => fetch(`${edge.origin}/ready`)));
+  expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(200));
+  expect(counted.others).toBeLessThanOrEqual(3);
+});

@@ -1,0 +1,314 @@
+/** What a token, or what looks like one, gets its bearer; and what it costs the authorization server. */
+import { createServer } from "node:http";
+import type { JWTPayload } from "jose";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { until } from "../../infra/testing/process.ts";
+import { ownGroup } from "../../infra/testing/worker.ts";
+import { type AuthorizationServer, startAuthorizationServer } from "../auth/authorization-server.ts";
+import { bearer, bearerBindings, listTools } from "../auth/support.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { call, names, send } from "./support.ts";
+
+let server: AuthorizationServer;
+let resonate: Resonate;
+let edge: Edge;
+let url: string;
+beforeAll(async () => {
+  server = await startAuthorizationServer(["ada"]);
+  resonate = await startResonate();
+  edge = await serve({});
+  url = `${edge.url}/mcp`;
+});
+afterAll(async () => {
+  await edge?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+  await server?.[Symbol.asyncDispose]();
+});
+
+const AUDIENCE = "https://mcp.example/mcp";
+
+function serve(bindings: Record<string, string>): Promise<Edge> {
+  const place = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: AUDIENCE };
+  const base = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...place };
+  return startEdge({ port: 0, bindings: { ...resonate.env, ...ownGroup().env, ...base, ...bindings } });
+}
+
+const now = () => Math.floor(Date.now() / 1_000);
+
+/** Claims that are in order but for the changes; undefined leaves one out. */
+const claims = (changes: object = {}): JWTPayload =>
+  JSON.parse(
+    JSON.stringify({
+      iss: server.issuer,
+      aud: AUDIENCE,
+      sub: "ada",
+      iat: now(),
+      exp: now() + 60,
+      scope: "mcp",
+      ...changes,
+    }),
+  );
+
+const statusOf = async (changes: object, header = {}, at = url) =>
+  (await listTools(at, bearer(await server.sign(claims(changes), header)))).status;
+
+describe("a token", () => {
+  test.each([[null], [0], [7], [""], [["ada"]], [{ sub: "ada" }], [true]])(
+    "whose subject is %j is refused: a caller is a non-empty string",
+    async (sub) => expect(await statusOf({ sub })).toBe(401),
+  );
+
+  test.each(["logout+jwt", "secevent+jwt", "dpop+jwt", "id+jwt", "application/logout+jwt", "", 1])(
+    "that says it is %j is refused",
+    async (typ) => expect(await statusOf({}, { typ })).toBe(401),
+  );
+
+  test.each(["at+jwt", "AT+JWT", "application/at+jwt", "JWT", "jwt", undefined])(
+    "that says it is %j is taken",
+    async (typ) => expect(await statusOf({}, { typ })).toBe(200),
+  );
+
+  test("of another form than RFC 9068's is refused where that is wanted", async () => {
+    await using strict = await serve({ OAUTH_TOKENS: "rfc9068" });
+    const at = (changes: object, header = {}) => statusOf(changes, header, `${strict.url}/mcp`);
+    const whole = { client_id: "c", jti: "1" };
+    expect(await at(whole)).toBe(200);
+    expect(await at(whole, { typ: "application/at+jwt" })).toBe(200);
+    for (const typ of ["JWT", undefined]) expect(await at(whole, { typ })).toBe(401);
+    for (const claim of ["client_id", "jti", "iat"]) expect(await at({ ...whole, [claim]: undefined })).toBe(401);
+  });
+
+  test("for another server of the issuer is refused, though it comes with that server's name", async () => {
+    const token = await server.sign(claims({ aud: "https://other.example/mcp" }));
+    const headers = { ...bearer(token), host: "other.example" };
+    await using placed = await serve({ OAUTH_AUDIENCE: "" });
+    const at = `${placed.url}/mcp`;
+    expect(await statusOf({}, {}, at)).toBe(200);
+    expect((await send(at, { headers, body: call("probe_status", { job_names: names(1) }) })).status).toBe(401);
+    await using named = await serve({ PUBLIC_URL: "", OAUTH_AUDIENCE: "", ALLOWED_HOSTS: "mcp.example,127.0.0.1" });
+    const status = async (host: string) =>
+      (
+        await send(`${named.url}/mcp`, {
+          headers: { ...headers, host },
+          body: { jsonrpc: "2.0", id: 1, method: "ping" },
+        })
+      ).status;
+    expect(await status("other.example")).toBe(403);
+    expect(await status("mcp.example")).toBe(401);
+    const right = { ...bearer(await server.sign(claims())), host: "mcp.example:8443" };
+    expect(
+      (await send(`${named.url}/mcp`, { headers: right, body: { jsonrpc: "2.0", id: 1, method: "ping" } })).status,
+    ).toBe(200);
+  });
+
+  test("is for what the operator configured: without that, nothing is served", async () => {
+    await using bare = await serve({ PUBLIC_URL: "", OAUTH_AUDIENCE: "" });
+    const answer = await send(`${bare.url}/mcp`, { body: call("probe_status") });
+    expect([answer.status, JSON.parse(answer.text).error]).toEqual([500, expect.stringContaining("PUBLIC_URL")]);
+    await using explicit = await serve({ PUBLIC_URL: "", OAUTH_AUDIENCE: "urn:durable" });
+    expect(await statusOf({ aud: "urn:durable" }, {}, `${explicit.url}/mcp`)).toBe(200);
+    expect(await statusOf({ aud: `${explicit.url}/mcp` }, {}, `${explicit.url}/mcp`)).toBe(401);
+  });
+});
+
+test.each([
+  "http://127.0.0.1:1@evil.example",
+  "http://localhost:x@evil.example/",
+  "http://localhost.evil.example",
+  "http://127.0.0.1.evil.example",
+  "http://[::1]@evil.example",
+  "https://user:secret@login.example",
+])("an issuer of %s is no server on this machine", async (OAUTH_ISSUER) => {
+  await using misled = await serve({ OAUTH_ISSUER });
+  const { status, text } = await send(`${misled.url}/mcp`, { body: call("probe_status") });
+  expect([status, text]).toEqual([500, expect.stringContaining("OAUTH_ISSUER")]);
+});
+
+describe("what is said of a token that is not taken", () => {
+  const refusalOf = async (headers: Record<string, string>) => {
+    const response = await listTools(url, headers);
+    return [response.status, response.headers.get("www-authenticate") ?? "", await response.text()] as const;
+  };
+  const METADATA = 'resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp"';
+
+  test.each([[{}], [{ authorization: "Basic YTpi" }], [{ authorization: "" }]])(
+    "without one (%j) there is no error, but where to get one and for what",
+    async (headers: Record<string, string>) => {
+      const [status, challenge] = await refusalOf(headers);
+      expect([status, challenge]).toEqual([401, `Bearer scope="mcp", ${METADATA}`]);
+    },
+  );
+
+  test.each(["Bearer", "Bearer ", "Bearer a b", 'Bearer a"b', "Bearer a,b", "Bearer a; Bearer b"])(
+    "that is none by its form (%s): invalid_request",
+    async (authorization) => {
+      const [status, challenge] = await refusalOf({ authorization });
+      expect([status, challenge]).toEqual([
+        400,
+        expect.stringMatching(/^Bearer error="invalid_request", error_description="/),
+      ]);
+    },
+  );
+
+  test("that is expired, or another's: invalid_token, in words that a header can hold", async () => {
+    for (const changes of [{ exp: now() - 60 }, { aud: 'https://x.example/"\\' }, { sub: "" }]) {
+      const [status, challenge] = await refusalOf(bearer(await server.sign(claims(changes))));
+      expect(status).toBe(401);
+      expect(challenge).toMatch(
+        /^Bearer error="invalid_token", error_description="[^"\\]+", scope="mcp", resource_metadata="[^"]+"$/,
+      );
+    }
+  });
+});
+
+describe("scopes to read and to write", () => {
+  let scoped: Edge;
+  beforeAll(async () => {
+    scoped = await serve({
+      OAUTH_SCOPES: "mcp",
+      OAUTH_READ_SCOPE: "jobs:read",
+      OAUTH_WRITE_SCOPE: "jobs:write",
+      TASK_KEY: "k".repeat(32),
+    });
+  });
+  afterAll(() => scoped?.[Symbol.asyncDispose]());
+
+  const as = async (scope: string, body: unknown, headers: Record<string, string> = {}) => {
+    const token = await server.sign(claims({ scope }));
+    return send(`${scoped.url}/mcp`, { headers: { ...bearer(token), ...headers }, body });
+  };
+  const read = call("probe_status", { job_names: names(1) });
+  const write = call("set_timer", { timer_name: "scoped", seconds: 600 });
+  const start = call("weather_data", { latitude: 1, longitude: 1, year: 2013, month: 1 });
+  const challenge = ({ headers }: { headers: Record<string, unknown> }) => String(headers["www-authenticate"]);
+
+  test("a token without either lists the tools, and no more", async () => {
+    expect((await as("mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" })).status).toBe(200);
+    for (const body of [read, write, start, [read, { jsonrpc: "2.0", id: 1, method: "tools/list" }]]) {
+      expect((await as("mcp", body)).status).toBe(403);
+    }
+  });
+
+  test("each call is told the scope that it needs, and those that the token has", async () => {
+    const refused = await as("mcp", read);
+    expect(challenge(refused)).toContain('error="insufficient_scope"');
+    expect(challenge(refused)).toContain('scope="mcp jobs:read"');
+    const step = await as("mcp jobs:read", write);
+    expect([step.status, challenge(step)]).toEqual([403, expect.stringContaining('scope="mcp jobs:read jobs:write"')]);
+    expect((await as("mcp jobs:read", read)).status).toBe(200);
+    expect((await as("mcp jobs:read jobs:write", write)).status).toBe(200);
+  });
+
+  test("who may read starts and stops nothing, whichever way it is asked", async () => {
+    const cancel = call("cancel_job", { job_names: ["timer_scoped"] });
+    for (const body of [write, start, cancel, [read, write]])
+      expect((await as("mcp jobs:read", body)).status).toBe(403);
+    const headers = { "mcp-protocol-version": "2026-07-28" };
+    for (const method of ["tasks/cancel", "tasks/update"]) {
+      const message = { jsonrpc: "2.0", id: 1, method, params: { taskId: "x" } };
+      expect((await as("mcp jobs:read", message, { ...headers, "mcp-method": method })).status).toBe(403);
+    }
+  });
+
+  test("clients are told at first of those to look around with", async () => {
+    const metadata = await fetch(`${scoped.url}/.well-known/oauth-protected-resource/mcp`);
+    expect(await metadata.json()).toMatchObject({ resource: AUDIENCE, scopes_supported: ["mcp", "jobs:read"] });
+    expect(challenge(await send(`${scoped.url}/mcp`, { body: read }))).toContain('scope="mcp jobs:read"');
+  });
+});
+
+describe("the authorization server is asked", () => {
+  /** A server that counts its requests and answers as it is told. */
+  async function startIssuer(answer: "503" | "never") {
+    const state = { asked: 0 };
+    const http = createServer((_req, res) => {
+      state.asked += 1;
+      if (answer === "503") res.writeHead(503).end();
+    });
+    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+    const address = http.address();
+    const issuer = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+    const dispose = async () => void http.close().closeAllConnections();
+    return { issuer, state, [Symbol.asyncDispose]: dispose };
+  }
+
+  const forged = (issuer: string, i: number) => server.sign(claims({ iss: issuer, sub: `${i}` }));
+
+  test("a few times, however many tokens come in while it cannot tell its keys", async () => {
+    await using issuer = await startIssuer("503");
+    await using edge = await serve({ OAUTH_ISSUER: issuer.issuer });
+    const tokens = await Promise.all(Array.from({ length: 300 }, (_, i) => forged(issuer.issuer, i)));
+    const statuses = await Promise.all(
+      tokens.map(async (token) => (await listTools(`${edge.url}/mcp`, bearer(token))).status),
+    );
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    expect(issuer.state.asked).toBeLessThanOrEqual(4);
+  });
+
+  test("not at all about what cannot be its token", async () => {
+    await using issuer = await startIssuer("503");
+    await using edge = await serve({ OAUTH_ISSUER: issuer.issuer });
+    const none = Buffer.from(JSON.stringify({ alg: "none" })).toString("base64url");
+    const tokens = [
+      "letmein",
+      "a.b.c",
+      await server.sign(claims()),
+      await server.sign(claims({ iss: issuer.issuer, exp: now() - 60 })),
+      await server.sign(claims({ iss: issuer.issuer }), { typ: "logout+jwt" }),
+      `${none}.${Buffer.from(JSON.stringify(claims({ iss: issuer.issuer }))).toString("base64url")}.`,
+    ];
+    for (const token of tokens) expect((await listTools(`${edge.url}/mcp`, bearer(token))).status).toBe(401);
+    expect(issuer.state.asked).toBe(0);
+  });
+
+  test("and nobody waits for what another's request, whose client has left, was waiting for", async () => {
+    await using issuer = await startIssuer("never");
+    await using edge = await serve({ OAUTH_ISSUER: server.issuer, OAUTH_JWKS_URL: `${issuer.issuer}/jwks` });
+    const token = await server.sign(claims());
+    for (let wave = 0; wave < 10; wave++) {
+      const left = new AbortController();
+      const sent = Array.from({ length: 100 }, () =>
+        fetch(`${edge.url}/mcp`, { method: "POST", headers: bearer(token), body: "{}", signal: left.signal }),
+      );
+      setTimeout(() => left.abort(), 100);
+      await Promise.allSettled(sent);
+    }
+    // One at a time, each for a while.
+    expect(issuer.state.asked).toBeLessThanOrEqual(8);
+    const health = await fetch(`${edge.url}/health`);
+    expect(health.status).toBe(200);
+    const response = await listTools(`${edge.url}/mcp`, bearer(token));
+    expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
+  });
+
+  test("again soon, so that callers are let in once it can be read", async () => {
+    await using fresh = await serve({});
+    server.down = true;
+    try {
+      expect(await statusOf({}, {}, `${fresh.url}/mcp`)).toBe(503);
+    } finally {
+      server.down = false;
+    }
+    await until("callers to be let in", async () => (await statusOf({}, {}, `${fresh.url}/mcp`)) === 200);
+  });
+});
+
+describe("a caller who is blocked", () => {
+  test("by its subject, or as the log names it, is let in no more; others are", async () => {
+    await using blocking = await serve({ BLOCKED_CALLERS: "eve, mallory" });
+    const at = `${blocking.url}/mcp`;
+    const response = await listTools(at, bearer(await server.sign(claims({ sub: "eve" }))));
+    expect([response.status, response.headers.get("www-authenticate")]).toEqual([403, null]);
+    expect(await response.json()).toMatchObject({ error: "access_denied" });
+    expect(await statusOf({ sub: "mallory" }, {}, at)).toBe(403);
+    expect(await statusOf({ sub: "ada" }, {}, at)).toBe(200);
+  });
+
+  test("by the name of its static token is let in no more", async () => {
+    const bindings = { ...bearerBindings({ ada: "token-of-ada", eve: "token-of-eve" }), BLOCKED_CALLERS: "eve" };
+    await using blocking = await serve(bindings);
+    expect((await listTools(`${blocking.url}/mcp`, bearer("token-of-eve"))).status).toBe(403);
+    expect((await listTools(`${blocking.url}/mcp`, bearer("token-of-ada"))).status).toBe(200);
+  });
+});

@@ -1,0 +1,175 @@
+/** However many wait, and for however long: connections to the Resonate server are few, and workers have theirs. */
+import { request } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { startAuthorizationServer } from "../auth/authorization-server.ts";
+import { bearerBindings, callerAt } from "../auth/support.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { subscribe } from "../tasks/support.ts";
+import { JSON_HEADERS, send, call as toolCall } from "./support.ts";
+
+let resonate: Resonate;
+let gate: Gate;
+beforeAll(async () => {
+  resonate = await startResonate({ own: process.env.RESONATE_URL === undefined });
+  gate = await startGate(resonate.url);
+});
+afterAll(async () => {
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+const serve = (bindings: Record<string, string>, workers = 0) =>
+  startStack({ resonate, workers, bindings: { RESONATE_URL: gate.url, ...bindings } });
+
+interface Open {
+  status: number;
+  text(): string;
+  ended: Promise<void>;
+  leave(): void;
+}
+
+/** Sends a request and does not read its answer to the end. Resolves when the answer has begun. */
+function open(url: string, body: object, headers: Record<string, string> = {}): Promise<Open> {
+  return new Promise((resolve, reject) => {
+    const req = request(url, { method: "POST", agent: false, headers: { ...JSON_HEADERS, ...headers } }, (res) => {
+      let text = "";
+      const ended = new Promise<void>((resolve) => res.on("close", resolve));
+      res.setEncoding("utf8").on("data", (part: string) => {
+        text += part;
+      });
+      res.on("error", () => {});
+      resolve({ status: res.statusCode ?? 0, text: () => text, ended, leave: () => req.destroy() });
+    });
+    req.on("error", reject).end(JSON.stringify(body));
+  });
+}
+
+const authorization = (token: string) => ({ authorization: `Bearer ${token}` });
+const wait = (name: string) => toolCall("await_result", { job_names: [name], timeout_seconds: 300 });
+
+const set = async ({ url }: Stack, timer_name: string, seconds: number) => {
+  const { messages } = await send(url, { body: toolCall("set_timer", { timer_name, seconds }) });
+  return messages[0].result.structuredContent.job_name;
+};
+
+test("1,010 calls that wait, at two edges, take a connection of each; workers connect, and all are told", async () => {
+  const options = { MAX_STREAMS: "0" };
+  await using one = await serve(options);
+  await using other = await serve(options);
+  const named = await Promise.all([one, other].map((stack) => set(stack, "a year", 31_536_000)));
+  const waits: Open[] = [];
+  for (let n = 0; n < 1_010; n += 10) {
+    const stack = n % 20 === 0 ? one : other;
+    waits.push(...(await Promise.all(Array.from({ length: 10 }, () => open(stack.url, wait(named[0]))))));
+  }
+  expect(new Set(waits.map(({ status }) => status))).toEqual(new Set([200]));
+  const listeners = () => gate.calls.filter(({ kind }) => kind === "promise.register_listener").length;
+  await until("all to listen", () => listeners() >= 1_010, 60_000);
+  expect(gate.streams.open).toBe(2);
+  const worker = await one.addWorker();
+  expect(await (await fetch(worker.process.healthUrl)).json()).toMatchObject({ status: "ok", connected: true });
+  const soon = await set(one, "soon", 1);
+  const { messages } = await send(one.url, { body: wait(soon) });
+  expect(messages.at(-1).result.structuredContent.results).toEqual({ [soon]: "complete" });
+  for (const stack of [one, other]) await send(stack.url, { body: toolCall("cancel_job", { job_names: named }) });
+  await Promise.all(waits.map(({ ended }) => ended));
+  expect(waits.filter((wait) => !wait.text().includes("cancelled:")).length).toBe(0);
+  await until("the connections to be closed", () => gate.streams.open === 0);
+}, 180_000);
+
+describe("a caller", () => {
+  const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+  let stack: Stack;
+  let name: string;
+  beforeAll(async () => {
+    stack = await serve({ ...bearerBindings(TOKENS), MAX_STREAMS: "5" });
+    const { result } = await rpc(
+      stack.url,
+      "tools/call",
+      { name: "set_timer", arguments: { timer_name: "long", seconds: 3_600 } },
+      { token: TOKENS.ada },
+    );
+    name = result.structuredContent.job_name;
+  });
+  afterAll(() => stack?.[Symbol.asyncDispose]());
+
+  test("has so many streams and no more, of whatever kind, and others theirs", async () => {
+    const headers = authorization(TOKENS.ada);
+    const task = await callerAt(stack.url, TOKENS.ada).tasks.call("timer", { timer_name: "long", seconds: 3_600 });
+    const streams = await Promise.all(Array.from({ length: 4 }, () => open(stack.url, wait(name), headers)));
+    const subscription = await subscribe(stack.url, [task.taskId], TOKENS.ada);
+    const listen = { notifications: { taskIds: [task.taskId] } };
+    for (const refused of [
+      await open(stack.url, wait(name), headers),
+      await open(stack.url, [wait(name)], headers),
+      await open(stack.url, toolCall("timer", { timer_name: "long", seconds: 3_600 }), headers),
+      await open(stack.url, rpcMessage("subscriptions/listen", listen), {
+        ...headers,
+        ...rpcHeaders("subscriptions/listen"),
+      }),
+    ]) {
+      await refused.ended;
+      expect([refused.status, JSON.parse(refused.text()).error]).toEqual([429, "too_many_streams"]);
+    }
+    // What is answered at once takes no stream.
+    const looked = await send(stack.url, { headers, body: toolCall("probe_status", { job_names: [name] }) });
+    expect(looked.status).toBe(200);
+    const his = await open(stack.url, wait(name), authorization(TOKENS.bob));
+    expect(his.status).toBe(200);
+    for (const { leave } of streams) leave();
+    subscription.leave();
+    await until("the places to be free again", async () => {
+      const again = await open(stack.url, wait(name), headers);
+      again.leave();
+      return again.status === 200;
+    });
+  });
+});
+
+test("a stream ends with the token that opened it, and a call that waits is answered before", async () => {
+  await using server = await startAuthorizationServer(["ada"]);
+  const audience = "https://mcp.example/mcp";
+  const place = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: audience };
+  await using stack = await serve({ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...place });
+  const sign = (seconds: number) => {
+    const iat = Math.floor(Date.now() / 1_000);
+    return server.sign({ iss: server.issuer, aud: audience, sub: "ada", iat, exp: iat + seconds, scope: "mcp" });
+  };
+  const { taskId } = await callerAt(stack.url, await sign(60)).tasks.call("timer", { timer_name: "x", seconds: 3_600 });
+  const short = await sign(3);
+  await using subscription = await subscribe(stack.url, [taskId], short);
+  const waiting = await open(stack.url, wait("timer_x"), authorization(short));
+  await waiting.ended;
+  expect(waiting.text()).toContain('"running":["timer_x"]');
+  await subscription.ended;
+});
+
+test("a result that is too large to be told of is read", async () => {
+  await using stack = await serve({});
+  const name = await set(stack, "large", 3_600);
+  const before = gate.calls.length;
+  const waiting = await open(stack.url, wait(name));
+  await until("it to listen", () => gate.calls.slice(before).some(({ kind }) => kind === "promise.register_listener"));
+  const value = { data: Buffer.from(JSON.stringify("x".repeat(300_000))).toString("base64") };
+  await resonate.call("promise.settle", { id: stack.namespace + name, state: "resolved", value });
+  await waiting.ended;
+  expect(waiting.text()).toContain('"characters":300002');
+});
+
+test("an edge without a listener opens no connection, and waits by looking, with pauses", async () => {
+  await using stack = await serve({ LISTENER: "" });
+  const { opened } = gate.streams;
+  const name = await set(stack, "looked at", 3_600);
+  const waiting = await open(stack.url, wait(name));
+  const looks = () => gate.calls.filter(({ kind, id }) => kind === "promise.get" && id === stack.namespace + name);
+  await until("a look", () => looks().length >= 2);
+  await resonate.call("promise.settle", { id: stack.namespace + name, state: "resolved", value: {} });
+  await waiting.ended;
+  expect(waiting.text()).toContain(`"results":{"${name}"`);
+  expect(looks().length).toBeLessThan(10);
+  expect(gate.streams.opened).toBe(opened);
+});

@@ -1,0 +1,105 @@
+/** What the documents show is what is in the files that they name, and those run. */
+import { readdir, readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLIENTS, type McpClient } from "./support/clients.ts";
+import { type Stack, startStack } from "./support/stack.ts";
+import { accept, tasksAt } from "./tasks/support.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const EXAMPLES = join(ROOT, "docs/examples");
+/** What `new` makes: the project that the tutorial is about, which its own test makes, runs and tests. */
+const PROJECT = join(ROOT, "infra/commands/template/project");
+
+/** What a reader imports, by what the files in this repository do. */
+const PUBLIC: Record<string, string> = {
+  "../../core/index.ts": "durable-mcp-edge",
+  "../../functions/edge.ts": "durable-mcp-edge/edge",
+  "../../worker/index.ts": "durable-mcp-edge/worker",
+  "../../infra/testing/index.ts": "durable-mcp-edge/testing",
+  "../../wrap/index.ts": "durable-mcp-edge/wrap",
+  "../../wrap/worker/index.ts": "durable-mcp-edge/wrap/worker",
+};
+
+const documents = [
+  "README.md",
+  ...(await readdir(join(ROOT, "docs"))).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
+];
+
+/** The examples in a document that name the file they are from. */
+async function blocksIn(document: string): Promise<[file: string, code: string][]> {
+  const text = await readFile(join(ROOT, document), "utf8");
+  return [...text.matchAll(/```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)```/g)].map(([, file = "", code = ""]) => [file, code]);
+}
+
+const blocks = (await Promise.all(documents.map(blocksIn))).flat();
+
+test("every example in the documents is a file that the documents can be held to", async () => {
+  expect(blocks.length).toBeGreaterThan(10);
+  // The last two list the others, to run them.
+  const shown = new Set([...blocks.map(([file]) => file), "edge.ts", "worker.ts"]);
+  expect((await readdir(EXAMPLES)).filter((file) => !shown.has(file))).toEqual([]);
+  const unnamed = (await Promise.all(documents.map((document) => readFile(join(ROOT, document), "utf8")))).flatMap(
+    (text) => [...text.matchAll(/```(?:ts|typescript|js)\n(?!\/\/ \S+\.ts\n)(.*)/g)].map(([, line]) => line),
+  );
+  expect(unnamed).toEqual([]);
+});
+
+test.each(blocks)("%s is shown as it is", async (file, code) => {
+  const source = await readFile(join(file.startsWith("tools/") ? PROJECT : EXAMPLES, file), "utf8");
+  expect(code).toBe(
+    source.replace(/"(\.\.\/\.\.\/[a-z/]+\.ts)"/g, (text, path) => (PUBLIC[path] ? `"${PUBLIC[path]}"` : text)),
+  );
+});
+
+describe("the examples run:", () => {
+  let stack: Stack;
+  let client: McpClient;
+  let billing: ReturnType<typeof createServer>;
+  const paths: string[] = [];
+  let site = "";
+
+  beforeAll(async () => {
+    billing = createServer((request, response) => {
+      paths.push(`${request.method} ${request.url}`);
+      response.setHeader("content-type", request.url === "/page" ? "text/html" : "application/json");
+      response.end(request.url === "/page" ? "<title>A page</title>" : JSON.stringify({ paid: true }));
+    });
+    await new Promise<void>((resolve) => billing.listen(0, "127.0.0.1", resolve));
+    site = `http://127.0.0.1:${(billing.address() as { port: number }).port}`;
+    stack = await startStack({
+      programs: { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" },
+      env: { BILLING_URL: site },
+    });
+    const [current] = CLIENTS;
+    if (!current) throw new Error("there is no client");
+    client = await current.connect(stack.url);
+  }, 60_000);
+  afterAll(async () => {
+    await client?.close();
+    await stack?.[Symbol.asyncDispose]();
+    billing?.close();
+  });
+
+  test("pages are fetched, each once", async () => {
+    const { content } = await client.callTool("page_titles", { urls: [`${site}/page`, `${site}/page?2`] });
+    expect(content.result).toEqual({ titles: ["A page", `${site}/page?2`] });
+  });
+
+  test("an invoice is sent once, and seen to be paid", async () => {
+    const { content } = await client.callTool("send_invoice", { number: 7 });
+    expect(content.result).toEqual({ paid: true });
+    expect(paths.filter((path) => path.startsWith("POST"))).toEqual(["POST /invoices/7/send"]);
+  });
+
+  test("a release asks, and is made when it is approved", async () => {
+    const tasks = tasksAt(stack.url);
+    const { taskId } = await tasks.call("release", { version: "1.2" });
+    const { inputRequests } = await tasks.reaches(taskId, "input_required");
+    expect(inputRequests.approve.params.message).toBe("Release 1.2?");
+    await tasks.update(taskId, { approve: accept({ approved: true }) });
+    const { result } = (await tasks.reaches(taskId, "completed")).result.structuredContent;
+    expect(result).toMatchObject({ version: "1.2", released_at: expect.any(String) });
+  });
+});

@@ -1,0 +1,42 @@
+/** Calls that wait for a job which nobody executes: what their callers hear meanwhile, and when. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLIENTS, type McpClient } from "../support/clients.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+let stack: Stack;
+beforeAll(async () => {
+  stack = await startStack({ workers: 0, bindings: { WAIT_SECONDS: "1" } });
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+const place = { latitude: 47.6, longitude: -122.3 };
+const CALLS: [tool: string, args: object, job: string][] = [
+  ["weather_data", { ...place, year: 2013, month: 5 }, "weather_data_47.6_-122.3_2013_5"],
+  ["weather_range", { ...place, from: "2013-05", to: "2013-06" }, "weather_range_47.6_-122.3_2013-05_2013-06"],
+  ["timer", { timer_name: "long", seconds: 3_600 }, "timer_long"],
+];
+
+describe.each(CLIENTS)("$kind", ({ connect }) => {
+  let client: McpClient;
+  beforeAll(async () => {
+    client = await connect(stack.url);
+  });
+  afterAll(() => client?.close());
+
+  test.each(CALLS)("that asks for no progress is soon told the name of the job: %s", async (tool, args, job) => {
+    const { isError, content } = await client.callTool(tool, args, { timeout: 5_000 });
+    expect(isError).toBe(false);
+    expect(content).toMatchObject({ job_name: job, status: "running" });
+    expect(content.note).toContain(`await_result(job_names: ["${job}"])`);
+  });
+
+  test.each(CALLS)("that asks for progress hears of the job before it gives up: %s", async (tool, args, job) => {
+    const left = new AbortController();
+    const heard = await new Promise<{ progress: number; message?: string | undefined }>((resolve, reject) => {
+      const options = { onprogress: resolve, signal: left.signal, timeout: 5_000 };
+      client.callTool(tool, args, options).then(() => reject(new Error("it was answered")), reject);
+    });
+    left.abort();
+    expect(heard.message).toMatch(new RegExp(`^${job.replaceAll(".", "\\.")}: `));
+  });
+});

@@ -1,0 +1,104 @@
+/** What clients are told of the tools: what it costs a model, and that each client's own tools can read it. */
+import { describe, expect, test } from "vitest";
+import { check } from "../../core/tools/arguments.ts";
+import { withoutConsent } from "../../core/tools/consent.ts";
+import { builtIn } from "../../functions/tools/index.ts";
+import { tools } from "../../tools/index.ts";
+
+const all = [...tools, ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))])];
+
+interface Schema {
+  [keyword: string]: unknown;
+  type?: string | string[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+}
+const listed = all.map((tool) => ({
+  tool,
+  ...(tool.listing as { name: string; description: string; inputSchema: Schema; outputSchema: Schema }),
+}));
+
+test("the list costs a model less than 6,200 bytes", () => {
+  const paid = listed.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+  expect(JSON.stringify(paid).length).toBeLessThan(6_200);
+});
+
+/** Every schema in a schema, with where it is. */
+function* within(schema: unknown, path: string): Generator<[path: string, schema: Schema]> {
+  if (typeof schema !== "object" || schema === null) return;
+  if (!Array.isArray(schema)) yield [path, schema as Schema];
+  for (const [key, value] of Object.entries(schema)) yield* within(value, `${path}.${key}`);
+}
+
+describe.each(listed)("$name", ({ tool, name, inputSchema, outputSchema }) => {
+  const parts = [...within(inputSchema, "input"), ...within(outputSchema, "output")];
+
+  test("has no keyword that some clients cannot read", () => {
+    for (const [path, schema] of parts) {
+      if (path.endsWith(".properties")) continue;
+      expect(schema.$schema, path).toBeUndefined();
+      expect(schema.additionalProperties, path).not.toBe(false);
+      for (const keyword of ["pattern", "$ref", "$defs", "allOf", "not", "if"]) {
+        expect(Object.keys(schema), path).not.toContain(keyword);
+      }
+    }
+  });
+
+  test("says of every field what it may be", () => {
+    for (const [path, { properties = {} }] of parts) {
+      for (const [field, property] of Object.entries(properties)) {
+        const said = property.type ?? property.anyOf ?? property.enum ?? property.const;
+        expect(said, `${path}.${field}`).toBeDefined();
+      }
+    }
+  });
+
+  test("advertises null for what may be left out, and takes it", async () => {
+    const { properties = {}, required = [] } = inputSchema;
+    const optional = Object.keys(properties).filter((field) => !required.includes(field));
+    for (const field of optional) {
+      const { type, anyOf = [] } = properties[field] as Schema & { anyOf?: Schema[] };
+      expect([type, ...anyOf.map((one) => one.type)].flat(), `${name}.${field}`).toContain("null");
+    }
+    const checked = await check(tool.input, Object.fromEntries(optional.map((field) => [field, null])));
+    const problems = "problems" in checked ? checked.problems : [];
+    expect(problems.map((line) => line.split(":")[0]).sort()).toEqual([...required].sort());
+  });
+
+  test("advertises text for numbers, and takes it", async () => {
+    const { properties = {} } = inputSchema;
+    for (const [field, { type = [], minimum }] of Object.entries(properties)) {
+      if (![type].flat().some((one) => one === "number" || one === "integer")) continue;
+      expect(type, field).toContain("string");
+      const checked = await check(tool.input, { [field]: `${minimum ?? 1}` });
+      const problems = "problems" in checked ? checked.problems : [];
+      expect(problems.some((line) => line.startsWith(`${field}:`))).toBe(false);
+    }
+  });
+});
+
+test("what is not accepted is answered with the range, the words or the form that are", async () => {
+  const problems = async (name: string, args: Record<string, unknown>) => {
+    const { tool } = listed.find((one) => one.name === name) ?? expect.fail(name);
+    const checked = await check(tool.input, args);
+    return "problems" in checked ? checked.problems.join("\n") : "";
+  };
+  expect(await problems("list_jobs", { status: "done", limit: 0 })).toBe(
+    'status: got "done". Accepted: running, complete, failed, cancelled, timed_out.\n' +
+      "limit: got 0. Accepted: a whole number from 1 to 100. The most to return; 20 when left out.",
+  );
+  expect(await problems("weather_range", { latitude: 0, longitude: 0, from: "2013", to: "2013-02" })).toBe(
+    'from: got "2013" (it is no month). Accepted: First month, YYYY-MM, from 1940-01.',
+  );
+});
+
+test("a deployment may take away the argument by which a model says that the user agreed", async () => {
+  const range = listed.find(({ name }) => name === "weather_range")?.tool ?? expect.fail();
+  const { input, listing } = withoutConsent(range);
+  expect(JSON.stringify(listing)).not.toContain("confirm");
+  const checked = await check(input, { latitude: 1, longitude: 2, from: "2012-01", to: "2015-01", confirm: true });
+  expect(checked).toEqual({
+    args: { latitude: 1, longitude: 2, from: "2012-01", to: "2015-01" },
+    note: 'Ignored: "confirm" is no argument of this tool.',
+  });
+});

@@ -1,0 +1,212 @@
+/** What goes wrong, or could, when somebody starts it for the first time, and the second. */
+import { createServer } from "node:net";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { execa } from "execa";
+import { describe, expect, test, vi } from "vitest";
+import { openFront } from "../../infra/launcher/front.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { run, until } from "../../infra/testing/process.ts";
+import { startResonate } from "../support/resonate.ts";
+import { type Launcher, launch } from "./launcher.ts";
+import { folder } from "./project.ts";
+
+// Some of these start whole stacks, several at once.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+async function takePort(port = 0) {
+  const server = createServer().listen(port, "127.0.0.1");
+  await new Promise((resolve, reject) => server.once("listening", resolve).once("error", reject));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return { port: address.port, [Symbol.dispose]: () => void server.close() };
+}
+
+/** The URL in a banner. */
+function urlIn(output: string): string {
+  const [, url] = /MCP endpoint +(\S+)/.exec(output) ?? [];
+  if (url === undefined) throw new Error(`no URL in ${output}`);
+  return url;
+}
+
+async function end(launcher: Launcher): Promise<void> {
+  launcher.signal("SIGINT");
+  expect(await launcher.exited).toMatchObject({ exitCode: 0 });
+}
+
+async function durable(args: string[], env: Record<string, string> = {}) {
+  const command = ["infra/commands/main.ts", ...args];
+  const result = await execa(process.execPath, command, {
+    env: { RESONATE_URL: "", ...env },
+    all: true,
+    reject: false,
+  });
+  return { exitCode: result.exitCode, output: result.all };
+}
+
+describe.concurrent("ports", () => {
+  test("all that were asked for and are taken are named at once", async () => {
+    using edge = await takePort();
+    using worker = await takePort();
+    await using launcher = await launch({
+      args: ["--memory"],
+      via: "node",
+      ports: { edge: edge.port, worker: worker.port },
+    });
+    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
+    expect(launcher.output()).toBe(
+      `Port ${edge.port} is already in use. Choose another one for the edge with --port.\n` +
+        `Port ${worker.port} is already in use. Choose another one for the worker with --worker-port.\n`,
+    );
+  });
+
+  test("a default that is taken gives way to the next free one, which is found again, also when the default is free", async () => {
+    await using data = await folder();
+    // Somebody else's, if it is taken already.
+    const taken = await takePort(8787).catch(() => undefined);
+    const asked = ["--resonate-port", await freePort(), "--worker-port", await freePort()].map(String);
+    const options = { args: [...asked, "--data", data.path], via: "node" as const, ports: false as const };
+    await using first = await launch(options);
+    const output = await first.printed("Ready.");
+    const url = urlIn(output);
+    const port = Number(new URL(url).port);
+    expect(port).toBeGreaterThan(8787);
+    expect(output).toContain(`Port 8787 is taken by something else: the edge is on ${port}.`);
+    expect((await fetch(new URL("/health", url))).status).toBe(200);
+    await end(first);
+    taken?.[Symbol.dispose]();
+
+    await using second = await launch(options);
+    expect(urlIn(await second.printed("Ready."))).toBe(url);
+    const { output: configuration } = await durable(["start", "--data", data.path, "--config", "cursor"]);
+    expect(configuration).toContain(`"url": "${url}"`);
+    await end(second);
+  });
+});
+
+describe.concurrent("a second start on the same state", () => {
+  test("says once that it runs, and where, and exits; when the first was killed it starts", async () => {
+    await using data = await folder();
+    const args = ["--data", data.path];
+    await using first = await launch({ args, via: "node" });
+    await first.printed("Ready.");
+    await using second = await launch({ args, via: "node" });
+    expect(await second.exited).toMatchObject({ exitCode: 1 });
+    expect(second.output()).toBe(`It runs already at ${first.url}, with its state in ${data.path}.\n`);
+
+    first.signal("SIGKILL");
+    await using third = await launch({ args, via: "node" });
+    await third.printed("Ready.");
+    expect((await fetch(new URL("/ready", third.url))).status).toBe(200);
+    await end(third);
+  });
+
+  test("also beside an embedded server that runs by itself", async () => {
+    await using data = await folder();
+    await using resonate = run("infra/commands/main.ts", { args: ["resonate", "--data", data.path, "--port", "0"] });
+    await until("the server to be ready", () => resonate.logs().find(({ msg }) => msg === "ready"));
+    await using launcher = await launch({ args: ["--data", data.path], via: "node" });
+    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
+    expect(launcher.output()).toMatch(/^The state in \S+ is in use by another Resonate server\. .*--data\.\n$/);
+  });
+});
+
+describe.concurrent("what npm keeps for itself", () => {
+  test.each([
+    [["--port", "1"], "npm start -- --port 1"],
+    [["--port=1"], "npm start -- --port 1"],
+    [["--memory", "--sample-weather"], "npm start -- --memory --sample-weather"],
+  ])("npm start %j is answered by what to type", async (args, right) => {
+    const { exitCode, stderr } = await execa("npm", ["start", ...args], { reject: false });
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`Type: ${right}`)]);
+  });
+});
+
+describe.concurrent("a busy machine", () => {
+  test("a part that is slow to come up is waited for, with a word on what is awaited", async () => {
+    await using launcher = await launch({ args: ["--memory"], via: "node" });
+    const { pid } = await until("the worker", () => launcher.member("worker/main.ts").catch(() => undefined));
+    process.kill(pid, "SIGSTOP");
+    const output = await launcher.printed("Waiting for the worker to answer at ");
+    expect(output).toContain(`http://127.0.0.1:${launcher.ports.worker}/health`);
+    process.kill(pid, "SIGCONT");
+    await launcher.printed("Ready.");
+    await end(launcher);
+  });
+
+  test("a Resonate server at RESONATE_URL that takes its time to answer is waited for, too", async () => {
+    await using resonate = await startResonate({ own: true });
+    const port = await freePort();
+    const slow = await openFront("127.0.0.1", port);
+    const env = { RESONATE_URL: `http://127.0.0.1:${port}` };
+    await using launcher = await launch({ args: ["--memory"], via: "node", env });
+    await launcher.printed("Waiting for RESONATE_URL");
+    slow.to(Number(new URL(resonate.url).port));
+    await launcher.printed("Ready.");
+    await end(launcher);
+    slow.close();
+  });
+});
+
+describe.sequential("a stack that runs", () => {
+  test("is what the doctor looks at without arguments; and without one it says how to start it", async () => {
+    await using data = await folder();
+    await using launcher = await launch({ args: ["--data", data.path], via: "node" });
+    await launcher.printed("Ready.");
+    const healthy = await durable(["doctor", "--data", data.path]);
+    expect(healthy.exitCode, healthy.output).toBe(0);
+    expect(healthy.output).toMatch(new RegExp(`^ok +edge +answers at ${new URL(launcher.url).origin}$`, "m"));
+    for (const check of ["one-second timer", "Resonate", "worker"]) {
+      expect(healthy.output).toMatch(new RegExp(`^ok +${check} `, "m"));
+    }
+    await end(launcher);
+    const gone = await durable(["doctor", "--data", data.path]);
+    expect(gone.exitCode).toBe(1);
+    expect(gone.output).toMatch(/^FAILED +stack +no stack answers at http:\S+\n +→ Start it: npm start\. /);
+    expect(gone.output).toContain("npm run doctor -- --url URL");
+  });
+
+  test("has a banner that fits a screen, and the rest by --config CLIENT", async () => {
+    await using data = await folder();
+    await using launcher = await launch({ args: ["--data", data.path], via: "node" });
+    const output = await launcher.printed("Ready.");
+    const { url } = launcher;
+    expect(output.trim().split("\n").length).toBeLessThan(24);
+    expect(output).toContain(`Claude Code     claude mcp add --transport http durable-mcp-edge ${url}`);
+    const config = async (client: string) => {
+      expect(output).toContain(`npm start -- --config ${client} --data ${data.path}`);
+      const { exitCode, output: text } = await durable(["start", "--config", client, "--data", data.path]);
+      expect(exitCode).toBe(0);
+      return JSON.parse(text.slice(text.indexOf("{")));
+    };
+    expect(await config("cursor")).toEqual({ mcpServers: { "durable-mcp-edge": { url } } });
+    expect(await config("vscode")).toEqual({ servers: { "durable-mcp-edge": { type: "http", url } } });
+    const { mcpServers } = await config("claude-desktop");
+    const client = new Client({ name: "desktop", version: "1" });
+    const command = {
+      ...mcpServers["durable-mcp-edge"],
+      cwd: "/",
+      env: { HOME: data.path },
+      stderr: "ignore" as const,
+    };
+    await client.connect(new StdioClientTransport(command));
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("await_result");
+    await client.close();
+    const unknown = await durable(["start", "--config", "emacs"]);
+    expect([unknown.exitCode, unknown.output]).toEqual([2, expect.stringContaining("claude-code, claude-desktop")]);
+    await end(launcher);
+  });
+
+  test("opens state of a version that kept neither ports nor lock there, and goes on with it", async () => {
+    await using data = await folder();
+    const id = "timer_old";
+    {
+      await using old = await startResonate({ own: true, args: ["--data", data.path] });
+      const fires_at = new Date(Date.now() + 1_000).toISOString();
+      await old.start({ id, func: "timer", args: { timer_name: "old", fires_at } });
+    }
+    await using launcher = await launch({ args: ["--data", data.path], via: "node" });
+    await launcher.printed("complete timer_old");
+    await end(launcher);
+  });
+});

@@ -1,0 +1,12 @@
+import { createEdge } from "../../../functions/edge.ts";
+import { tools } from "./tools.ts";
+
+export { Listener } from "../../../functions/edge.ts";
+
+export default createEdge({
+  name: "brewery",
+  title: "Brauerei",
+  version: "3.1.4",
+  instructions: "Brew responsibly.",
+  tools,
+});

@@ -1,0 +1,98 @@
+/** What the public modules export, and what their sources say of it. */
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+/** The public modules, by the name that a reader imports. */
+export const MODULES: Readonly<Record<string, string>> = {
+  "durable-mcp-edge": "core/index.ts",
+  "durable-mcp-edge/edge": "functions/edge.ts",
+  "durable-mcp-edge/worker": "worker/index.ts",
+  "durable-mcp-edge/testing": "infra/testing/index.ts",
+};
+
+export interface Exported {
+  module: string;
+  name: string;
+  isType: boolean;
+  /** Of the source that declares it. */
+  file: string;
+  /** The comment before its declaration, without its stars; empty when there is none. */
+  doc: string;
+}
+
+/** An example of a documented declaration or member. */
+export interface Example {
+  module: string;
+  /** Whose it is: `startStack`, `Context.step`. */
+  of: string;
+  code: string;
+}
+
+/** A comment with what it is before: a declaration of a module, or a member of one. */
+const DOCUMENTED =
+  /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(?:export (?:async |abstract )?(const|function|class|interface|type) (\w+)|(?:readonly )?(\w+)\??[(<:])?/g;
+
+/** Everything that a module exports, itself or from another. */
+export async function exportsOf(module: string): Promise<Exported[]> {
+  const path = MODULES[module] ?? "";
+  const source = await readFile(path, "utf8");
+  const found: Exported[] = [];
+  for (const [, isTypes, list = "", from = ""] of source.matchAll(/export (type )?\{([^}]*)\} from "([^"]+)"/g)) {
+    const file = join(dirname(path), from);
+    for (const entry of list.split(",").map((text) => text.trim())) {
+      if (entry === "") continue;
+      const name = entry.replace(/^type /, "");
+      const isType = isTypes !== undefined || entry.startsWith("type ");
+      found.push({ module, name, isType, file, doc: await docOf(file, name) });
+    }
+  }
+  for (const [, what, name = ""] of source.matchAll(
+    /^export (?:async )?(const|function|class|interface|type) (\w+)/gm,
+  )) {
+    const isType = what === "interface" || what === "type";
+    found.push({ module, name, isType, file: path, doc: await docOf(path, name) });
+  }
+  return found;
+}
+
+/** The examples in what a module exports, of its members too. */
+export async function examplesOf(module: string): Promise<Example[]> {
+  const examples: Example[] = [];
+  for (const { name, file, doc } of await exportsOf(module)) {
+    examples.push(...examplesIn(doc).map((code) => ({ module, of: name, code })));
+    for (const { name: member, doc } of await membersOf(file, name)) {
+      examples.push(...examplesIn(doc).map((code) => ({ module, of: `${name}.${member}`, code })));
+    }
+  }
+  return examples;
+}
+
+const examplesIn = (doc: string): string[] =>
+  doc
+    .split(/^@example ?/m)
+    .slice(1)
+    .map((text) => text.replace(/^@\w+[\s\S]*/m, "").trim());
+
+async function docOf(file: string, name: string): Promise<string> {
+  const source = await readFile(file, "utf8");
+  for (const [, comment = "", , declared] of source.matchAll(DOCUMENTED)) if (declared === name) return plain(comment);
+  return "";
+}
+
+/** The documented members of an interface or a class. */
+async function membersOf(file: string, name: string): Promise<{ name: string; doc: string }[]> {
+  const source = await readFile(file, "utf8");
+  const start = new RegExp(`^export (?:interface|class) ${name}\\b.*\\{$`, "m").exec(source);
+  if (!start) return [];
+  const body = source.slice(start.index, source.indexOf("\n}", start.index)).slice(start[0].length);
+  return [...body.matchAll(DOCUMENTED)].flatMap(([, comment = "", , , member]) =>
+    member === undefined ? [] : [{ name: member, doc: plain(comment) }],
+  );
+}
+
+const plain = (comment: string) =>
+  comment
+    .split("\n")
+    .map((line) => line.replace(/^\s*\* ?/, ""))
+    .join("\n")
+    .trim();

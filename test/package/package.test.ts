@@ -1,0 +1,223 @@
+/** What the package gives to somebody who has only that: a project, made and installed outside of this checkout. */
+import { readdir, readFile, readlink, realpath, stat, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { validate } from "dockerfile-utils";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startChild } from "../../infra/launcher/child.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { until, watch } from "../../infra/testing/process.ts";
+import { startUpstream } from "../../infra/testing/upstream.ts";
+import { descendants, gone } from "../launcher/launcher.ts";
+import { currentClient } from "../support/clients.ts";
+import { type Scaffold, scaffold } from "./scaffold.ts";
+
+let project: Scaffold;
+beforeAll(async () => {
+  project = await scaffold("my-server");
+}, 300_000);
+afterAll(() => project?.[Symbol.asyncDispose]());
+
+const text = (path: string) => readFile(join(project.root, path), "utf8");
+const lines = async (path: string) => (await text(path)).trimEnd().split("\n").length;
+
+/** All files below a folder of the project, without what npm put there. */
+async function files(folder = "."): Promise<string[]> {
+  const entries = await readdir(join(project.root, folder), { withFileTypes: true });
+  const found = await Promise.all(
+    entries
+      .filter(({ name }) => !["node_modules", "vendor", ".build"].includes(name))
+      .map((entry) => (entry.isDirectory() ? files(join(folder, entry.name)) : [join(folder, entry.name)])),
+  );
+  return found.flat().sort();
+}
+
+describe("the package", () => {
+  test("is JavaScript with types, and has no tool of this repository in it", async () => {
+    const listed = await project.run(
+      "tar",
+      "-tzf",
+      join("vendor", (await readdir(join(project.root, "vendor")))[0] ?? ""),
+    );
+    const names = listed.trim().split("\n");
+    expect(names.filter((name) => /weather|\/timer|\/test\/|container/i.test(name))).toEqual([]);
+    const sources = names.filter((name) => /(?<!\.d)\.ts$|\.test\./.test(name));
+    expect(sources.filter((name) => !name.startsWith("package/dist/infra/commands/template/"))).toEqual([]);
+    for (const name of names.filter((name) => name.endsWith(".js"))) {
+      expect(names).toContain(name.replace(/\.js$/, ".d.ts"));
+      expect(names).toContain(`${name}.map`);
+    }
+  });
+
+  test("lies in the project whole: nothing of it is linked to elsewhere", async () => {
+    const root = await realpath(project.root);
+    const installed = join(root, "node_modules/durable-mcp-edge");
+    expect(await realpath(installed)).toBe(installed);
+    for (const entry of await readdir(join(root, "node_modules"), { recursive: true, withFileTypes: true })) {
+      if (!entry.isSymbolicLink()) continue;
+      const target = resolve(entry.parentPath, await readlink(join(entry.parentPath, entry.name)));
+      expect(target.startsWith(`${root}/`), `${entry.name} → ${target}`).toBe(true);
+    }
+    const checkout = process.cwd();
+    for (const name of await readdir(installed, { recursive: true })) {
+      if (!/\.(js|ts|json|map)$/.test(name) || (await stat(join(installed, name))).isDirectory()) continue;
+      expect(await readFile(join(installed, name), "utf8"), name).not.toContain(checkout);
+    }
+  });
+});
+
+describe("the project", () => {
+  test("is small: a tool of thirty lines, and little around it", async () => {
+    expect(await files()).toEqual([
+      ...[".dockerignore", ".gitignore", ".npmrc", "Dockerfile", "README.md", "edge.ts", "package-lock.json"],
+      ...["package.json", "tools/index.ts", "tools/runs.ts", "tools/wait-for-site/wait-for-site.run.ts"],
+      ...["tools/wait-for-site/wait-for-site.test.ts", "tools/wait-for-site/wait-for-site.ts", "tsconfig.build.json"],
+      ...["tsconfig.json", "worker.ts", "wrangler.toml"],
+    ]);
+    const tool = ["wait-for-site.ts", "wait-for-site.run.ts"].map((name) => `tools/wait-for-site/${name}`);
+    const own = (await files()).filter((name) => !/README|lock|\.ignore$/.test(name));
+    const count = async (names: string[]) => (await Promise.all(names.map(lines))).reduce((sum, n) => sum + n, 0);
+    expect(await count(tool)).toBeLessThanOrEqual(30);
+    expect(await count(own.filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts")))).toBeLessThanOrEqual(
+      60,
+    );
+    expect(await count(own)).toBeLessThanOrEqual(230);
+  });
+
+  test("has a Dockerfile without lint, and names no other Node than it installs", async () => {
+    const dockerfile = await text("Dockerfile");
+    expect(validate(dockerfile)).toEqual([]);
+    const { optionalDependencies } = JSON.parse(await text("package.json"));
+    const images = Object.values(optionalDependencies).map((version) => `${version}-slim`);
+    expect(new Set(dockerfile.match(/(?<=^FROM node:)\S+/gm))).toEqual(new Set(images));
+  });
+
+  test("installs in production what runs there, and nothing of what bundles, compiles or tests", async () => {
+    const { packages } = JSON.parse(await text("package-lock.json")) as {
+      packages: Record<string, { dev?: boolean; optional?: boolean }>;
+    };
+    const isInstalled = (name: string) => name !== "" && !packages[name]?.dev && !packages[name]?.optional;
+    const names = Object.keys(packages).filter(isInstalled);
+    expect(names).toContain("node_modules/durable-mcp-edge");
+    const needless = /wrangler|workerd|esbuild|typescript|vite|miniflare|node_modules\/node$/;
+    expect(names.filter((name) => needless.test(name))).toEqual([]);
+    expect(names.length).toBeLessThan(100);
+  });
+
+  test("is typed: what does not fit a definition does not compile", async () => {
+    const wrong = `import { implement } from "durable-mcp-edge";
+import { waitForSite } from "./wait-for-site/wait-for-site.ts";
+export const a = implement(waitForSite, async (ctx, { url }) => ({ url, status: await ctx.step("x", () => url) }));
+`;
+    await writeFile(join(project.root, "tools/wrong.ts"), wrong);
+    await expect(project.run("npx", "tsc")).rejects.toThrow(
+      /tools\/wrong\.ts\(3,.*\n?.*'string' is not assignable to type 'number'/s,
+    );
+    await writeFile(join(project.root, "tools/wrong.ts"), "export {};\n");
+  });
+
+  test("takes a further tool, refuses it twice, and passes its own tests", async () => {
+    const added = await project.run("npx", "durable-mcp-edge", "new", "--tool", "daily-report");
+    expect(added).toContain("tools/daily-report/daily-report.run.ts");
+    expect(await text("tools/index.ts")).toContain("[waitForSite, dailyReport];");
+    expect(await text("tools/runs.ts")).toContain("[waitForSiteRun, dailyReportRun];");
+    const again = project.run("npx", "durable-mcp-edge", "new", "--tool", "daily-report");
+    await expect(again).rejects.toThrow("\ntools/daily-report is there already.");
+    expect(await project.run("npm", "test")).toMatch(/Tests .*2 passed/);
+  }, 120_000);
+
+  test("bundles for Cloudflare, and compiles its worker", async () => {
+    expect(await project.run("npm", "run", "deploy", "--", "--dry-run")).toContain("Total Upload");
+    await project.run("npm", "run", "build");
+    expect((await files("dist")).filter((name) => name.includes("test"))).toEqual([]);
+  }, 60_000);
+});
+
+/** Kills a process, if it is not gone with another already. */
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+describe("the server", () => {
+  beforeAll(async () => {
+    const run = "tools/wait-for-site/wait-for-site.run.ts";
+    await writeFile(join(project.root, run), (await text(run)).replace("30 * SECOND", "3 * SECOND"));
+    await project.run("npm", "run", "build");
+  });
+
+  /** `npm start`, until it says that it is ready. */
+  async function start(ports: string[]) {
+    // A short lease: how long the jobs of a worker that was killed wait for another.
+    const env = { ...project.env, LEASE_SECONDS: "2" };
+    project.typed.add("npm start");
+    const program = watch(startChild("npm", ["start", "--", ...ports], { env, grace: 10_000, cwd: project.root }));
+    await until("the server to be ready", () => /^Ready/m.test(program.output()), 60_000).catch((error) => {
+      throw new Error(`${error.message}:\n${program.output()}`);
+    });
+    return program;
+  }
+
+  test("is killed in the middle of a call, all of it, and its job is collected after the next start", async () => {
+    const [edge, resonate, worker] = [await freePort(), await freePort(), await freePort()];
+    const ports = ["--port", edge, "--resonate-port", resonate, "--worker-port", worker].map(String);
+    const url = `http://127.0.0.1:${edge}/mcp`;
+    await using site = await startUpstream();
+    site.answers({ fault: "silence" });
+    {
+      await using program = await start(ports);
+      const client = await currentClient.connect(url);
+      expect((await client.listTools()).map(({ name }) => name)).toEqual([
+        ...[
+          "wait_for_site",
+          "daily_report",
+          "probe_status",
+          "await_result",
+          "answer_question",
+          "cancel_job",
+          "list_jobs",
+        ],
+      ]);
+      // The answer to this call never comes; the client would wait for it.
+      void client.callTool("wait_for_site", { url: site.url }).catch(() => {});
+      await site.asked(1);
+      const family = await descendants(program.pid);
+      // Every program that runs is the project's own, the shell and npm aside.
+      const root = await realpath(project.root);
+      const foreign = family.filter(({ command }) => !command.includes(root) && !/^(npm|sh|node .*npm)/.test(command));
+      expect(foreign).toEqual([]);
+      expect(family.length).toBeGreaterThan(5);
+      for (const { pid } of family) kill(pid);
+      await gone(family);
+      await client.close();
+    }
+    site.answers({ status: 204 });
+    // This time with the worker as it runs in production.
+    const manifest = JSON.parse(await text("package.json"));
+    const production = { ...manifest, "durable-mcp-edge": { worker: "dist/worker.js" } };
+    await writeFile(join(project.root, "package.json"), JSON.stringify(production));
+    await using program = await start(ports);
+    expect((await descendants(program.pid)).some(({ command }) => command.includes("dist/worker.js"))).toBe(true);
+    await using client = await currentClient.connect(url);
+    const { content: listed } = await client.callTool("list_jobs", {});
+    const [{ job_name }] = listed.jobs;
+    const { content } = await client.callTool("await_result", { job_names: [job_name] });
+    expect(content).toEqual({ results: { [job_name]: { url: site.url, status: 204 } }, errors: {}, running: [] });
+    expect(site.requests.length).toBe(2);
+    process.kill(-program.pid, "SIGINT"); // as Ctrl-C does: to the whole group
+    await program.exited;
+  }, 120_000);
+});
+
+test("the tutorial tells its reader to type nothing that was not typed here", async () => {
+  const tutorial = await readFile("docs/tutorial.md", "utf8");
+  const blocks = [...tutorial.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = ""]) => block.trim());
+  const commands = blocks.flatMap((block) => block.split("\n").map((line) => line.replace(/ *#.*/, "")));
+  const spoken = [...tutorial.matchAll(/`(npm [^`]*)`/g)].map(([, command = ""]) => command);
+  // What was there before, and what goes on for as long as it is let (test/launcher/dev.test.ts), or reaches Cloudflare.
+  const others = ["npm ci", "cd ../my-server", "npm run dev", "npm run deploy"];
+  expect([...commands, ...spoken].filter((command) => ![...project.typed, ...others].includes(command))).toEqual([]);
+  expect(commands.length).toBeGreaterThan(5);
+});

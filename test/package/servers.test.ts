@@ -1,0 +1,128 @@
+/** Servers of other tools than this repository's: nothing of the engine is about weather. */
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startStack, type TestStack } from "../../infra/testing/index.ts";
+import { run } from "../../infra/testing/process.ts";
+import { currentClient, type McpClient } from "../support/clients.ts";
+
+const HOUR = 3_600_000;
+const BUILT_IN = ["probe_status", "await_result", "answer_question", "cancel_job", "list_jobs"];
+
+describe("a server of timers alone", () => {
+  let stack: TestStack;
+  beforeAll(async () => {
+    stack = await startStack({ edge: "test/package/timer/edge.ts", worker: "test/package/timer/worker.ts" });
+  }, 60_000);
+  afterAll(() => stack?.[Symbol.asyncDispose]());
+
+  test("speaks of what it has, and of nothing else", async () => {
+    await using client = await currentClient.connect(stack.url);
+    const tools = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(["set_timer", "get_timer_status", "timer", ...BUILT_IN]);
+    expect(client.serverInfo).toEqual({ name: "egg-timer", title: "egg-timer", version: "2.0.0" });
+    expect(client.instructions).toContain("set_timer");
+    expect(JSON.stringify([tools, client.instructions])).not.toMatch(/weather|gathering/i);
+  });
+
+  test("passes the doctor", async () => {
+    const health = stack.workers[0]?.process.healthUrl ?? "";
+    const args = ["doctor", "--url", new URL(stack.url).origin, "--worker-url", health, "--json"];
+    const doctor = run("infra/commands/main.ts", { args, env: { RESONATE_URL: "", RESONATE_TOKEN: "" } });
+    const { exitCode } = await doctor.exited;
+    const { healthy, findings } = JSON.parse(doctor.output());
+    expect([exitCode, healthy], doctor.output()).toEqual([0, true]);
+    expect(findings).toContainEqual(expect.objectContaining({ check: "one-second timer", status: "ok" }));
+  });
+
+  test.for(["2025-11-25", "2026-07-28"])(
+    "passes the conformance suite of revision %s, but for what calls the suite's own tools",
+    { timeout: 60_000 },
+    async (revision) => {
+      const folder = await mkdtemp(join(tmpdir(), "conformance-"));
+      try {
+        // Exact both ways: a failure that is not listed fails the run, and so does a listed check that passes.
+        const notApplicable = await readFile("test/conformance/not-applicable.yml", "utf8");
+        const lacking = await readFile("test/package/timer/without-fixtures.yml", "utf8");
+        const expected = join(folder, "expected.yml");
+        await writeFile(expected, notApplicable + lacking.replace(/^(#.*\n|server:\n)*/, ""));
+        const args = ["--suite", "all", "--spec-version", revision, "--expected-failures", expected, "-o", folder];
+        const options = { preferLocal: true, reject: false } as const;
+        const { exitCode, stdout } = await execa("conformance", ["server", "--url", stack.url, ...args], options);
+        expect(exitCode, stdout.slice(stdout.indexOf("=== SUMMARY ==="))).toBe(0);
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  );
+});
+
+describe("a server whose tools are named and typed unlike anything here", () => {
+  let stack: TestStack;
+  let client: McpClient;
+  beforeAll(async () => {
+    stack = await startStack({ edge: "test/package/brewery/edge.ts", worker: "test/package/brewery/worker.ts" });
+    client = await currentClient.connect(stack.url);
+  }, 60_000);
+  afterAll(async () => {
+    await client?.close();
+    await stack?.[Symbol.asyncDispose]();
+  });
+
+  test("lists them as they are written", async () => {
+    const tools = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(["STRENGTH", "Brew.Ale-2", "order.ale", ...BUILT_IN]);
+    expect(tools[1]).toMatchObject({
+      title: "Brauen",
+      inputSchema: {
+        required: ["style", "malts"],
+        properties: { style: { enum: ["pils", "stout"] }, malts: { minItems: 1 }, "dry hopped": { type: "boolean" } },
+      },
+      outputSchema: { properties: { result: { required: ["litres", "steps", "remark"] } } },
+    });
+    expect(client.instructions).toMatch(/^Brew responsibly\.\n/);
+    expect(client.instructions).toContain("order.ale return");
+  });
+
+  test("computes, refuses in words, and runs a job through a crash", async () => {
+    expect((await client.callTool("STRENGTH", { plato: [12, 2.5] })).content).toEqual({ percent: 5 });
+    const refused = await client.callTool("Brew.Ale-2", { style: "ale", malts: [] });
+    expect([refused.isError, refused.text]).toEqual([true, expect.stringMatching(/style.*pils.*malts/s)]);
+
+    const malts = [
+      { name: "Pale", kilograms: 4 },
+      { name: "Munich: ~2", kilograms: 0.5 },
+    ];
+    const brewing = client.callTool("Brew.Ale-2", { style: "pils", malts, "dry hopped": true });
+    const batch = await stack.started("Sud.pils ");
+    await stack.clock.advance(HOUR);
+    await stack.workers[0]?.kill();
+    await stack.workers[0]?.start();
+    await stack.clock.advance(23 * HOUR);
+    expect((await brewing).content).toMatchObject({
+      job_name: batch,
+      status: "complete",
+      result: {
+        litres: 22.5,
+        steps: [
+          ["Pale", 64],
+          ["Munich: ~2", 60.5],
+        ],
+        remark: "hoppy",
+      },
+    });
+  });
+
+  test("has several tools on one job", async () => {
+    const ordered = async () => (await client.callTool("order.ale", { malt: "Roast" })).content;
+    const { batch, first } = await ordered();
+    expect(first).toBe(true);
+    await stack.clock.advance(25 * HOUR);
+    expect(await ordered()).toEqual({ batch, first: false });
+    const malts = [{ name: "Roast", kilograms: 5 }];
+    const { content } = await client.callTool("Brew.Ale-2", { style: "stout", malts });
+    expect(content).toMatchObject({ job_name: batch, status: "complete", result: { litres: 25, remark: null } });
+  });
+});

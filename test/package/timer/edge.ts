@@ -1,0 +1,7 @@
+/** A server that has timers and nothing else. */
+import { createEdge } from "../../../functions/edge.ts";
+import { getTimerStatus, setTimer, timerTool } from "../../../tools/timer/timer.ts";
+
+export { Listener } from "../../../functions/edge.ts";
+
+export default createEdge({ name: "egg-timer", version: "2.0.0", tools: [setTimer, getTimerStatus, timerTool] });

@@ -1,0 +1,5 @@
+import type { Job } from "../../core/jobs/job.ts";
+import { tools } from "../../tools/index.ts";
+
+/** The jobs that the product's tools start. */
+export const JOBS: readonly Job[] = [...new Set(tools.flatMap(({ job }) => job ?? []))];

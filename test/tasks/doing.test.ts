@@ -1,0 +1,55 @@
+/** What a job does shows while it does it, to whoever looks in whatever way. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { bearerBindings, callerAt, listed, type TestCaller } from "../auth/support.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+let stack: Stack;
+let ada: TestCaller;
+beforeAll(async () => {
+  stack = await startStack({ bindings: bearerBindings({ ada: "token-of-ada" }) });
+  ada = callerAt(stack.url, "token-of-ada");
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+/** What each way to look says of a job, once they all say something that is meant. */
+async function shown(job: string, taskId: string, meant: RegExp) {
+  return until(
+    `all to say ${meant}`,
+    async () => {
+      const { statuses } = await ada.call("probe_status", { job_names: [job] });
+      const list = await listed(ada, { limit: 100 });
+      const said = [
+        statuses[0].doing,
+        (await ada.tasks.get(taskId)).statusMessage,
+        ...(list ? [list.jobs.find(({ job_name }: { job_name: string }) => job_name === job)?.doing] : []),
+      ];
+      return said.every((text) => meant.test(text ?? "")) || undefined;
+    },
+    60_000,
+  );
+}
+
+test("the attempt, what the last one met with and when the next is due", async () => {
+  stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2012-01" });
+  const place = { latitude: 47.6, longitude: -122.3 };
+  const { taskId } = await ada.tasks.call("weather_data", { ...place, year: 2012, month: 1 });
+  const retrying = /^request: attempt [2-9], Open-Meteo answered 503.*, next in \d+ s$/;
+  await shown("weather_data_47.6_-122.3_2012_1", taskId, retrying);
+  await ada.tasks.cancel(taskId);
+  const { statuses } = await ada.call("probe_status", { job_names: ["weather_data_47.6_-122.3_2012_1"] });
+  expect(statuses[0]).not.toHaveProperty("doing");
+});
+
+test("how many of its months a range has, and the question that it asks before", async () => {
+  stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2014-03" });
+  const range = { latitude: 47.5, longitude: -122.3, from: "2012-03", to: "2014-03" };
+  const { taskId } = await ada.tasks.call("weather_range", range);
+  const job = "weather_range_47.5_-122.3_2012-03_2014-03";
+  await shown(job, taskId, /^(waiting for an answer: )?Gathering 2012-03 to 2014-03 takes 25 requests/);
+  await ada.tasks.call("weather_range", { ...range, confirm: true });
+  await shown(job, taskId, /^24 of 25 months$/);
+  // The worker says it in its log, for the terminal.
+  const all = stack.workers[0]?.process.logs().filter(({ msg }) => msg === "job goes on") ?? [];
+  expect(all.map(({ doing }) => doing)).toContain("24 of 25 months");
+});

@@ -1,0 +1,36 @@
+/** What becomes of jobs, their tasks and their names when they are kept for a stated time only. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { currentClient } from "../support/clients.ts";
+import { rpc } from "../support/rpc.ts";
+import { startStack } from "../support/stack.ts";
+import { tasksAt } from "./support.ts";
+
+test("a job is removed after that; its name can be started anew, which its task does not become", async () => {
+  const data = await mkdtemp(join(tmpdir(), "retention-"));
+  process.env.RETENTION_DAYS = String(3 / 86_400);
+  try {
+    await using stack = await startStack({ own: { data } });
+    await using client = await currentClient.connect(stack.url);
+    const task = await tasksAt(stack.url).call("timer", { timer_name: "kept", seconds: 1 });
+    const get = async () =>
+      (await rpc(stack.url, "tasks/get", { taskId: task.taskId })) as { error?: { code: number } };
+    await until("the timer to have fired", async () => {
+      const { content } = await client.callTool("get_timer_status", { timer_name: "kept" });
+      return content.status === "complete";
+    });
+    expect((await get()).error).toBeUndefined();
+    await until("it to be removed", async () => (await get()).error?.code === -32602, 20_000);
+    const { content } = await client.callTool("set_timer", { timer_name: "kept", seconds: 3_600 });
+    expect(content.status).toBe("running");
+    expect((await get()).error?.code).toBe(-32602);
+    await rpc(stack.url, "tasks/cancel", { taskId: task.taskId });
+    expect((await client.callTool("get_timer_status", { timer_name: "kept" })).content.status).toBe("running");
+  } finally {
+    delete process.env.RETENTION_DAYS;
+    await rm(data, { recursive: true, force: true });
+  }
+}, 60_000);

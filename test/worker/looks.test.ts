@@ -1,0 +1,51 @@
+/** A loop of many looks costs no more with each of them, on the embedded server and on the real one. */
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+
+const PASSES = 14;
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+/** What each pass over a job cost, by the lease that it began with. */
+function passes({ calls }: Gate, id: string) {
+  const own = calls.filter((call) => call.id?.startsWith(id) && call.kind !== "promise.create");
+  const starts = own.flatMap(({ kind }, i) => (kind === "task.acquire" ? [i] : []));
+  return starts.map((start, i) => {
+    const pass = own.slice(start, starts[i + 1]);
+    return { requests: pass.length, bytes: pass.reduce((sum, { bytes }) => sum + bytes, 0) };
+  });
+}
+
+test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (func) => {
+  await using gate = await startGate(resonate.url);
+  const { group, namespace, env } = ownGroup();
+  await using _worker = await startWorker(
+    { ...resonate.env, ...env, RESONATE_URL: gate.url },
+    { script: "test/worker/looping-worker.ts" },
+  );
+  const id = `${namespace}${func}_x`;
+  const file = join(tmpdir(), id.replaceAll("/", "-"));
+  await resonate.start({ id, func, args: { pause: 100, file }, group });
+  // A busy machine looks several times in one pass: how many looks there are is up to it.
+  await until("so many passes", () => passes(gate, id).length >= PASSES, 100_000);
+  await writeFile(file, "");
+  const { state, value } = await resonate.settled(id, 100_000);
+  expect([state, value.data]).toEqual(["resolved", true]);
+  await rm(file);
+  const cost = passes(gate, id);
+  const [early, late] = [cost.slice(2, 5), cost.slice(-4, -1)];
+  const most = (of: "requests" | "bytes", some: typeof cost) => Math.max(...some.map((pass) => pass[of]));
+  expect(most("requests", late)).toBeLessThanOrEqual(most("requests", early) + 1);
+  expect(most("requests", late)).toBeLessThanOrEqual(7);
+  expect(most("bytes", late)).toBeLessThanOrEqual(1.2 * most("bytes", early));
+});

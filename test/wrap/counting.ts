@@ -1,0 +1,123 @@
+/**
+ * A server that counts: every call that reaches it is a line of the file `CALLS`, before anything else happens. Over stdio,
+ * or over HTTP at `PORT`, in sessions whose streams can be picked up.
+ */
+import { randomUUID } from "node:crypto";
+import { appendFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import * as z from "zod";
+
+const { CALLS = "", PORT, STREAMS } = process.env;
+
+const note = (what: string) => appendFileSync(CALLS, `${what}\n`);
+const text = (text: string) => ({ content: [{ type: "text" as const, text }] });
+const elapsed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function counting(): McpServer {
+  const server = new McpServer({ name: "counting", version: "1.0.0" }, { capabilities: { logging: {} } });
+  const inputSchema = { id: z.string(), ms: z.number().default(0) };
+  const after = async ({ id, ms }: { id: string; ms: number }, tool: string) => {
+    note(`${tool} ${id}`);
+    await elapsed(ms);
+    return text(`${tool} ${id} is done`);
+  };
+  server.registerTool("write", { description: "Writes.", inputSchema }, (args) => after(args, "write"));
+  const read = { description: "Reads.", inputSchema, annotations: { readOnlyHint: true } };
+  server.registerTool("read", read, (args) => after(args, "read"));
+  server.registerTool("crash", { inputSchema }, ({ id }) => {
+    note(`crash ${id}`);
+    process.exit(1);
+  });
+  server.registerTool("fails", { inputSchema, annotations: { idempotentHint: true } }, ({ id }) => {
+    note(`fails ${id}`);
+    return { isError: true, ...text(`no ${id} today`) };
+  });
+  server.registerTool("large", { inputSchema: { size: z.number() } }, ({ size }) => text("x".repeat(size)));
+  server.registerTool("samples", { inputSchema }, async ({ id }, { sendRequest }) => {
+    note(`samples ${id}`);
+    const params = { messages: [], maxTokens: 1 };
+    const asked = await sendRequest({ method: "sampling/createMessage", params }, z.any()).then(
+      () => "answered",
+      (error: Error) => error.message,
+    );
+    return text(asked);
+  });
+  server.registerTool("asks", { description: "Asks, then writes.", inputSchema }, async ({ id }, { sendRequest }) => {
+    note(`asks ${id}`);
+    const params = {
+      message: `Write ${id}?`,
+      requestedSchema: {
+        type: "object" as const,
+        properties: { sure: { type: "boolean" as const } },
+        required: ["sure"],
+      },
+    };
+    const answer = await sendRequest({ method: "elicitation/create", params }, z.any(), { timeout: 600_000 });
+    note(`answered ${id}`);
+    return text(JSON.stringify(answer));
+  });
+  server.registerTool("steps", { inputSchema }, async ({ id, ms }, { _meta, sendNotification, signal }) => {
+    note(`steps ${id}`);
+    signal.addEventListener("abort", () => note(`cancelled ${id}`));
+    for (let progress = 1; progress <= 10 && !signal.aborted; progress++) {
+      await elapsed(ms / 10);
+      const progressToken = _meta?.progressToken ?? "";
+      const params = { progressToken, progress, total: 10, message: `step ${progress}` };
+      await sendNotification({ method: "notifications/progress", params });
+    }
+    return text(`steps ${id} are done`);
+  });
+  server.registerTool("grow", { inputSchema: {} }, () => {
+    server.registerTool("late", { description: "Came late.", inputSchema: {} }, () => text("late"));
+    return text("grown");
+  });
+  return server;
+}
+
+/** Keeps every message of every stream. */
+class Events implements EventStore {
+  readonly #events: { id: string; stream: string; message: unknown }[] = [];
+
+  async storeEvent(stream: string, message: unknown) {
+    const id = `${stream}_${this.#events.length}`;
+    this.#events.push({ id, stream, message });
+    return id;
+  }
+
+  async getStreamIdForEventId(id: string) {
+    return this.#events.find((event) => event.id === id)?.stream;
+  }
+
+  async replayEventsAfter(last: string, { send }: { send(id: string, message: never): Promise<void> }) {
+    const from = this.#events.findIndex(({ id }) => id === last);
+    const stream = this.#events[from]?.stream ?? "";
+    for (const event of this.#events.slice(from + 1)) {
+      if (event.stream === stream && Object.keys(event.message as object).length > 0)
+        await send(event.id, event.message as never);
+    }
+    return stream;
+  }
+}
+
+if (PORT === undefined) {
+  await counting().connect(new StdioServerTransport());
+} else {
+  const sessions = new Map<string, StreamableHTTPServerTransport>();
+  createServer(async (request, response) => {
+    const id = request.headers["mcp-session-id"];
+    let transport = sessions.get(String(id));
+    if (!transport && id === undefined) {
+      transport = new StreamableHTTPServerTransport({
+        sessionIdGenerator: () => randomUUID(),
+        ...(STREAMS && { eventStore: new Events() }),
+        onsessioninitialized: (session) => void sessions.set(session, transport as StreamableHTTPServerTransport),
+      });
+      await counting().connect(transport as never);
+    }
+    if (transport) await transport.handleRequest(request, response);
+    else response.writeHead(404).end();
+  }).listen(Number(PORT), "127.0.0.1", () => console.log("listening"));
+}

@@ -1,0 +1,84 @@
+/** In front of the protocol's own example server: every tool answers through the wrap as it does without. */
+import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../../infra/testing/port.ts";
+import { run, until } from "../../infra/testing/process.ts";
+import type { TestStack } from "../../infra/testing/stack.ts";
+import type { WrapOptions } from "../../wrap/index.ts";
+import { connect, wrapped } from "./support.ts";
+
+const EVERYTHING = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+
+/** Every tool whose answer is always the same, with arguments. */
+const CALLS: readonly [tool: string, args: Record<string, unknown>][] = [
+  ["echo", { message: "hello" }],
+  ["echo", { message: 7 }],
+  ["echo", {}],
+  ["get-sum", { a: 2, b: 40 }],
+  ["get-annotated-message", { messageType: "error", includeImage: true }],
+  ["get-tiny-image", {}],
+  ["get-structured-content", { location: "Chicago" }],
+  ["get-resource-links", { count: 3 }],
+  ["get-resource-reference", { resourceType: "Text", resourceId: 1 }],
+  ["trigger-long-running-operation", { duration: 1, steps: 2 }],
+];
+
+describe.each([
+  ["stdio", async (): Promise<WrapOptions> => ({ name: "everything", command: process.execPath, args: [EVERYTHING] })],
+  [
+    "http",
+    async (): Promise<WrapOptions> => {
+      const port = await freePort();
+      const server = run(EVERYTHING, { args: ["streamableHttp"], env: { PORT: String(port) } });
+      closing.push(async () => server[Symbol.asyncDispose]());
+      await until("the server", () => server.output().includes("listening"));
+      return { name: "everything", url: `http://127.0.0.1:${port}/mcp`, allowPrivate: true };
+    },
+  ],
+] as const)("over %s", (_transport, options) => {
+  let stack: TestStack;
+  let direct: Client;
+  let through: Client;
+  beforeAll(async () => {
+    stack = await wrapped(await options());
+    through = await connect(stack.url);
+    direct = new Client({ name: "test", version: "1.0.0" }, { capabilities: { elicitation: { form: {} } } });
+    await direct.connect(new StdioClientTransport({ command: process.execPath, args: [EVERYTHING], stderr: "ignore" }));
+  });
+  afterAll(async () => {
+    await Promise.all([direct?.close(), through?.close(), stack?.[Symbol.asyncDispose]()]);
+  });
+
+  test("lists the server's tools as they are", async () => {
+    const there = (await direct.listTools()).tools;
+    const here = (await through.listTools()).tools;
+    for (const tool of there) {
+      const { inputSchema, outputSchema, execution: _, ...rest } = tool;
+      const found = here.find(({ name }) => name === tool.name);
+      expect(found, tool.name).toMatchObject(rest);
+      expect(found?.inputSchema).toMatchObject(inputSchema);
+      const { anyOf = [] } = (found?.outputSchema ?? {}) as { anyOf?: unknown[] };
+      if (outputSchema) expect(anyOf[0]).toMatchObject({ properties: outputSchema.properties });
+    }
+  });
+
+  test.each(CALLS)("%s %j", async (name, args) => {
+    const there = await direct.callTool({ name, arguments: args });
+    const here = await through.callTool({ name, arguments: args });
+    const { _meta, ...rest } = here as Record<string, unknown>;
+    expect(rest).toEqual(there);
+  });
+
+  test("the program gets nothing of the worker's environment but what it needs", async () => {
+    const { content } = await through.callTool({ name: "get-env", arguments: {} });
+    const [first] = content as { text: string }[];
+    if (_transport === "stdio") expect(first?.text).not.toContain("RESONATE");
+  });
+});
+
+const closing: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const close of closing) await close();
+});

@@ -1,0 +1,202 @@
+/** What reaches a wrapped server, and how often, whatever is killed: the server counts. */
+import { mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../../infra/testing/port.ts";
+import { type Program, run, until } from "../../infra/testing/process.ts";
+import type { TestStack } from "../../infra/testing/stack.ts";
+import { accept, tasksAt } from "../tasks/support.ts";
+import { connect, type Structured, structuredOf, wrapped } from "./support.ts";
+
+const COUNTING = "test/wrap/counting.ts";
+
+let folder: string;
+let file: string;
+let stack: TestStack;
+/** The lines that the server wrote for a call. */
+const seen = async (id: string) =>
+  (await readFile(file, "utf8").catch(() => "")).split("\n").filter((line) => line.endsWith(` ${id}`));
+
+const reached = (id: string, times = 1) =>
+  until(
+    `${times} calls ${id}`,
+    async () => (await seen(id)).filter((line) => !/^(answered|cancelled)/.test(line)).length >= times,
+  );
+
+async function call(tool: string, args: object): Promise<Structured> {
+  const client = await connect(stack.url);
+  try {
+    return structuredOf(await client.callTool({ name: tool, arguments: { ...args } }));
+  } finally {
+    await client.close();
+  }
+}
+
+const ended = async (name: string) => {
+  const { statuses } = await until(
+    "the job to end",
+    async () => {
+      const found = await stack.call("probe_status", { job_names: [name] });
+      return found.statuses[0].status === "running" ? undefined : found;
+    },
+    60_000,
+  );
+  return statuses[0];
+};
+
+describe("over http", () => {
+  let server: Program;
+  const launch = async (port: number) => {
+    server = run(COUNTING, { env: { PORT: String(port), CALLS: file } });
+    await until("the server", () => server.output().includes("listening"));
+  };
+  let port: number;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "counting-"));
+    file = join(folder, "calls");
+    port = await freePort();
+    await launch(port);
+    const url = `http://127.0.0.1:${port}/mcp`;
+    stack = await wrapped({ name: "counting", url, allowPrivate: true, after: 300 });
+  });
+  afterAll(async () => {
+    await stack?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+  test("what may not be repeated is not, when the worker dies in the middle: the job says that it was sent", async () => {
+    const { job_name } = await call("write", { id: "w1", ms: 1_500, job_name: "w1" });
+    await reached("w1");
+    await stack.workers[0]?.kill();
+    await stack.workers[0]?.start();
+    const job = await ended(job_name);
+    expect(job).toMatchObject({
+      status: "failed",
+      error: expect.stringContaining("whether it had its effect is unknown"),
+    });
+    expect(job.error).toMatch(/sent to counting at 20\d\d-/);
+    // Nor by a repeat of the call, which is the same call.
+    const again = await call("write", { id: "w1", ms: 1_500, job_name: "w1" });
+    expect(again).toMatchObject({ isError: true, status: "failed" });
+    expect(await seen("w1")).toHaveLength(1);
+  });
+
+  test("what says that it only reads is sent again", async () => {
+    const { job_name } = await call("read", { id: "r1", ms: 2_000 });
+    await reached("r1");
+    await stack.workers[0]?.kill();
+    await stack.workers[0]?.start();
+    expect(await ended(job_name)).toMatchObject({
+      status: "complete",
+      result: { content: [{ type: "text", text: "read r1 is done" }] },
+    });
+    expect(await seen("r1")).toHaveLength(2);
+  });
+
+  test("a call outlives the edge and the Resonate server, and is sent once", async () => {
+    const { job_name } = await call("write", { id: "w2", ms: 4_000 });
+    await reached("w2");
+    await Promise.all([stack.edge.kill(), stack.resonate.kill()]);
+    await Promise.all([stack.edge.start(), stack.resonate.start()]);
+    expect(await ended(job_name)).toMatchObject({ status: "complete" });
+    expect(await seen("w2")).toHaveLength(1);
+  });
+
+  test("a Resonate server that is away longer than the lease: the call that goes on is found again, and not repeated", async () => {
+    const { job_name } = await call("write", { id: "w3", ms: 12_000 });
+    await reached("w3");
+    await stack.resonate.kill();
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    await stack.resonate.start();
+    expect(await ended(job_name)).toMatchObject({ status: "complete" });
+    expect(await seen("w3")).toHaveLength(1);
+  });
+
+  test("the server dies in the middle: a write is not repeated, a read is, once it is back", async () => {
+    const write = await call("write", { id: "w4", ms: 2_000 });
+    const read = await call("read", { id: "r4", ms: 2_000 });
+    await Promise.all([reached("w4"), reached("r4")]);
+    await server[Symbol.asyncDispose]();
+    await launch(port);
+    expect(await ended(write.job_name)).toMatchObject({ status: "failed" });
+    expect(await ended(read.job_name)).toMatchObject({ status: "complete" });
+    expect(await seen("w4")).toHaveLength(1);
+    // Back again, it serves those that come after.
+    const after = await call("write", { id: "w5" });
+    expect(after.content).toEqual([{ type: "text", text: "write w5 is done" }]);
+  });
+
+  test("a server that is away is waited for: nothing was sent meanwhile", async () => {
+    await server[Symbol.asyncDispose]();
+    const { job_name } = await call("write", { id: "w6" });
+    await launch(port);
+    expect(await ended(job_name)).toMatchObject({ status: "complete" });
+    expect(await seen("w6")).toHaveLength(1);
+  });
+
+  test("a repeat of a call with the same name, or key, is the same job", async () => {
+    const first = await call("write", { id: "n1", job_name: "mine" });
+    const second = await call("write", { id: "n1", job_name: "mine" });
+    expect(second.content).toEqual(first.content);
+    expect(await seen("n1")).toHaveLength(1);
+    const other = await call("write", { id: "n2", job_name: "mine" });
+    expect(other).toMatchObject({ isError: true, text: expect.stringContaining("other arguments") });
+    const client = await connect(stack.url, "2025");
+    const params = { name: "write", arguments: { id: "k1" }, _meta: { idempotencyKey: "a key" } };
+    for (let i = 0; i < 2; i++) await client.callTool(params);
+    await client.close();
+    expect(await seen("k1")).toHaveLength(1);
+    await call("write", { id: "n1" });
+    expect(await seen("n1")).toHaveLength(2);
+  });
+
+  test("a failing tool answers as it does, and is asked again when it is called again", async () => {
+    for (let i = 0; i < 2; i++) {
+      expect(await call("fails", { id: "f1", job_name: "f" })).toMatchObject({ isError: true, text: "no f1 today" });
+    }
+    expect(await seen("f1")).toHaveLength(2);
+  });
+
+  test("progress becomes the job's, and a cancelled job cancels the call", async () => {
+    const { job_name } = await call("steps", { id: "p1", ms: 30_000 });
+    await until(
+      "progress",
+      async () => {
+        const { statuses } = await stack.call("probe_status", { job_names: [job_name] });
+        return /step \d/.test(statuses[0].doing ?? "");
+      },
+      30_000,
+    );
+    await stack.call("cancel_job", { job_names: [job_name] });
+    await until("the server to hear of it", async () => (await seen("p1")).includes("cancelled p1"));
+  });
+
+  test("sampling is refused in words, and a large answer says how large it is", async () => {
+    expect((await call("samples", { id: "s1" })).text).toMatch(/sampling/);
+    const large = await call("large", { size: 2_000_000 });
+    expect(large.text).toMatch(/answered with 2\d{6} bytes; up to 900000 are kept/);
+  });
+
+  test("a question becomes a durable one, and its answer reaches the call that asked", async () => {
+    const tasks = tasksAt(stack.url);
+    const { taskId } = await tasks.call("asks", { id: "q1" });
+    const { inputRequests } = await tasks.reaches(taskId, "input_required");
+    const [[key, asked] = ["", {}]] = Object.entries(inputRequests);
+    expect(asked).toMatchObject({ params: { message: "Write q1?", requestedSchema: { required: ["sure"] } } });
+    await tasks.update(taskId, { [key]: accept({ sure: true }) });
+    const { result } = await tasks.reaches(taskId, "completed");
+    expect(result.content[0].text).toContain('"sure":true');
+  });
+
+  test("where the server's revision holds a question by its connection, a crash of the worker ends it, in words", async () => {
+    const tasks = tasksAt(stack.url);
+    const { taskId } = await tasks.call("asks", { id: "q2" });
+    await tasks.reaches(taskId, "input_required");
+    await stack.workers[0]?.kill();
+    await stack.workers[0]?.start();
+    const { result } = await tasks.reaches(taskId, "completed", 30_000);
+    expect(result).toMatchObject({ isError: true });
+    expect(result.structuredContent.error).toContain("is unknown");
+    expect(await seen("q2")).toEqual(["asks q2"]);
+  });
+});

@@ -1,0 +1,55 @@
+/** Wrapped servers in tests: a project as `wrap` makes it, run as a stack. */
+import { mkdir } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import type { Log } from "../../core/index.ts";
+import { startStack, type TestStack, type TestStackOptions } from "../../infra/testing/stack.ts";
+import { writeProject } from "../../infra/wrap/project.ts";
+import type { WrapOptions } from "../../wrap/index.ts";
+import { WrappedServer } from "../../wrap/worker/index.ts";
+
+export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+let count = 0;
+
+/** Starts a stack in front of a server. */
+export async function wrapped(
+  options: WrapOptions,
+  more: TestStackOptions = {},
+): Promise<TestStack & { root: string }> {
+  const root = join(".build", `wrap-test-${process.pid}-${++count}`);
+  await mkdir(root, { recursive: true });
+  const server = new WrappedServer(options, process.env);
+  const snapshot = await server.look(SILENT);
+  await server.close();
+  await writeProject(root, options, snapshot);
+  const started = await startStack({
+    edge: relative(".", join(root, "edge.ts")),
+    worker: join(root, "worker.ts"),
+    ...more,
+  });
+  return Object.assign(started, { root });
+}
+
+/** A client of the 2026 revision, or of the 2025 ones. */
+export async function connect(url: string, era: "2026" | "2025" = "2026", capabilities = {}): Promise<Client> {
+  const mode = era === "2026" ? "auto" : "legacy";
+  const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode }, capabilities });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  return client;
+}
+
+/** A tool's answer, as a test looks into it. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+export type Structured = Record<string, any>;
+
+/** The parts of an answer beside one another: its structured content, its text, and whether it is an error. */
+export function structuredOf(result: {
+  content?: unknown;
+  structuredContent?: unknown;
+  isError?: unknown;
+}): Structured {
+  const content = (result.content ?? []) as { text?: string }[];
+  const text = content.map((part) => part.text ?? "").join("\n");
+  return { ...(result.structuredContent as object | undefined), content, text, isError: result.isError === true };
+}
