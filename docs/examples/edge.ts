@@ -1,0 +1,13 @@
+import { createEdge } from "../../functions/edge.ts";
+import { invoice } from "./invoice.ts";
+import { release } from "./release.ts";
+import { titles } from "./titles.ts";
+
+export { Listener } from "../../functions/edge.ts";
+
+export default createEdge({
+  name: "examples",
+  title: "The examples of the documentation",
+  version: "1.0.0",
+  tools: [release, titles, invoice],
+});

@@ -1,0 +1,6 @@
+import { runWorker } from "../../worker/index.ts";
+import { invoiceRun } from "./invoice.run.ts";
+import { releaseRun } from "./release.run.ts";
+import { titlesRun } from "./titles.run.ts";
+
+await runWorker({ tools: [releaseRun, titlesRun, invoiceRun] });
