@@ -9,11 +9,11 @@ import { type Auth, createAuth } from "./auth/auth.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { addressOf } from "./http/address.ts";
 import { checkHost, checkOrigin } from "./http/guard.ts";
-import { Log } from "./http/log.ts";
-import { Counts, createRateLimit, type RateLimit, refusal } from "./http/rate-limit.ts";
+import { EdgeLog } from "./http/log.ts";
+import { Counts, createRateLimit, type RateLimit, tooManyRequests } from "./http/rate-limit.ts";
 import { RequestLine } from "./http/request-line.ts";
 import { SharedValue } from "./http/shared-value.ts";
-import { bounded, isStream, LONGEST_STREAM, type StreamPlace, Streams } from "./http/streams.ts";
+import { boundedStream, isStream, LONGEST_STREAM, type StreamPlace, Streams } from "./http/streams.ts";
 import { createFeed } from "./listener/feed.ts";
 import { type Admit, createMcp, type Mcp } from "./mcp/handler.ts";
 import type { Identity } from "./mcp/identity.ts";
@@ -36,7 +36,7 @@ interface Edge {
   refused: Counts;
   /** Whether the Resonate server is ready: undefined, or why it is not. */
   ready: SharedValue<string | undefined>;
-  log: Log;
+  log: EdgeLog;
   /** The host names requests may name and come from, or undefined for any. */
   hosts: string[] | undefined;
   /** The origins whose pages may call the server, besides those of the host that a request is addressed to; `*` for all. */
@@ -131,7 +131,7 @@ export function createApp(deployment: Deployment): App {
     const address = addressOf(request);
     const guesses = address !== undefined && auth.presentsToken(request);
     if (guesses && refused.of(address) >= MAX_REFUSED) {
-      return refusal(`${MAX_REFUSED} refused tokens`, 1, refused.secondsLeft);
+      return tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, refused.secondsLeft);
     }
     const authenticated = await auth.authenticate(request);
     if (authenticated instanceof Response) {
@@ -160,7 +160,7 @@ export function createApp(deployment: Deployment): App {
       place?.release();
       throw error;
     });
-    if (isStream(response)) return bounded(response, place ?? streams.enter(key), until);
+    if (isStream(response)) return boundedStream(response, place ?? streams.enter(key), until);
     place?.release();
     return response;
   });
@@ -169,11 +169,11 @@ export function createApp(deployment: Deployment): App {
 
   app.onError((error, c) => {
     if (error instanceof ConfigError) {
-      new Log("error").error("misconfigured", { reason: error.message });
+      new EdgeLog("error").error("misconfigured", { reason: error.message });
       return c.json({ error: error.message }, 500);
     }
     // Undefined where making the edge has failed.
-    const log = (c.var as { edge?: Edge }).edge?.log ?? new Log("error");
+    const log = (c.var as { edge?: Edge }).edge?.log ?? new EdgeLog("error");
     log.error("request failed", { error: log.describe(error) });
     return c.json({ error: "Something went wrong inside the server. Repeating the same request is safe." }, 500);
   });
@@ -182,7 +182,7 @@ export function createApp(deployment: Deployment): App {
 }
 
 function createParts({ jobs, tools, identity }: Deployment, config: Config): Edge {
-  const log = new Log(config.LOG_LEVEL);
+  const log = new EdgeLog(config.LOG_LEVEL);
   const feed = config.LISTENER && createFeed(config.LISTENER);
   const store = new RemoteStore({ ...placeOf(config), feed }, jobs, { quota: config.MAX_JOBS });
   const handles = config.TASK_KEY ? new TaskHandles(config.TASK_KEY, config.RESONATE_NAMESPACE) : undefined;

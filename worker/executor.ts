@@ -5,7 +5,7 @@ import { earlierQuestions } from "../core/durable/earlier.ts";
 import { History, type Recorded } from "../core/durable/events.ts";
 import type { Implementation } from "../core/durable/implement.ts";
 import { type Send, TaskLease } from "../core/durable/lease.ts";
-import { LeaseLost, type Outcome, Pass, type Surroundings } from "../core/durable/replay.ts";
+import { LeaseLost, Pass, type PassEnd, type Surroundings } from "../core/durable/replay.ts";
 import { SETTLED } from "../core/durable/surroundings.ts";
 import { toStored } from "../core/durable/values.ts";
 import { AFTER } from "../core/jobs/after.ts";
@@ -14,7 +14,7 @@ import { type Job, REQUEST_TAG, VERSION_TAG } from "../core/jobs/job.ts";
 import { startJob } from "../core/jobs/start.ts";
 import type { ResonateClient } from "../core/resonate/client.ts";
 import { decodeValue, EARLIER, ownerOf, STARTER } from "../core/resonate/codec.ts";
-import type { Acquired, Kind, PromiseRecord } from "../core/resonate/protocol.ts";
+import type { Acquired, OperationKind, PromiseRecord } from "../core/resonate/protocol.ts";
 import { QuotaExceeded, type RemoteStore } from "../core/resonate/remote-store.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { Histories, type Remembered } from "./histories.ts";
@@ -148,7 +148,7 @@ export class Executor {
     const { client, store, news, lease: patience } = this.#options;
     const send: Send = async (request, data, origin) => {
       try {
-        return await client.send(request as Kind, data as never, { origin, patience });
+        return await client.send(request as OperationKind, data as never, { origin, patience });
       } catch (error) {
         throw new LeaseLost(reasonOf(error), { cause: error });
       }
@@ -216,7 +216,7 @@ export class Executor {
   }
 
   async #conclude(
-    outcome: Outcome,
+    outcome: PassEnd,
     run: {
       acquired: Task;
       lease: TaskLease;
@@ -324,7 +324,8 @@ export class Executor {
     const id = promise.tags["resonate:parent"] ?? "";
     this.#heartbeat.start(task);
     try {
-      const send: Send = (kind, data, origin) => client.send(kind as Kind, data as never, { origin, patience });
+      const send: Send = (kind, data, origin) =>
+        client.send(kind as OperationKind, data as never, { origin, patience });
       const lease = new TaskLease({ task, promise }, send);
       const history = new History();
       await history.load(id, (each) => lease.get(each));

@@ -1,5 +1,5 @@
 import type { ResonateClient } from "../core/resonate/client.ts";
-import type { Lease } from "../core/resonate/protocol.ts";
+import type { LeaseRef } from "../core/resonate/protocol.ts";
 
 /** How many tasks are named in one request at most: a server takes 2 MB. */
 const MOST = 1_000;
@@ -9,7 +9,7 @@ export class Heartbeat {
   readonly #client: ResonateClient;
   readonly #pid: string;
   readonly #interval: number;
-  readonly #tasks = new Map<string, Lease>();
+  readonly #tasks = new Map<string, LeaseRef>();
   #timer: NodeJS.Timeout | undefined;
   /** A newer server refuses a request about the tasks of more than one job. */
   #isPerJob = false;
@@ -26,12 +26,12 @@ export class Heartbeat {
     return this.#isPerJob;
   }
 
-  start({ id, version }: Lease): void {
+  start({ id, version }: LeaseRef): void {
     this.#tasks.set(id, { id, version });
     this.#timer ??= setInterval(() => void this.#beat(), this.#interval);
   }
 
-  stop({ id, version }: Lease): void {
+  stop({ id, version }: LeaseRef): void {
     if (this.#tasks.get(id)?.version === version) this.#tasks.delete(id);
     if (this.#tasks.size === 0) this.stopAll();
   }
@@ -53,7 +53,7 @@ export class Heartbeat {
   }
 
   /** The status of the answer; undefined without one: the next beat comes before the lease has lapsed. */
-  async #send(tasks: Lease[]): Promise<number | undefined> {
+  async #send(tasks: LeaseRef[]): Promise<number | undefined> {
     const origin = tasks[0]?.id;
     const options = { ...(origin !== undefined && { origin }), signal: AbortSignal.timeout(this.#interval) };
     try {

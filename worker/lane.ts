@@ -1,5 +1,5 @@
 import PQueue from "p-queue";
-import type { Lease } from "../core/resonate/protocol.ts";
+import type { LeaseRef } from "../core/resonate/protocol.ts";
 import { Places } from "./places.ts";
 
 /** How many tasks of a kind are claimed at the same time. */
@@ -8,7 +8,7 @@ const CLAIMS = 32;
 /** What a lane does with the tasks that are dispatched to it. Nothing of it may reject. */
 export interface Handling<Claimed> {
   /** Takes the lease on a task; undefined when another worker has it, or its job has ended. */
-  claim(dispatch: Lease): Promise<Claimed | undefined>;
+  claim(dispatch: LeaseRef): Promise<Claimed | undefined>;
   /** Runs a task that was claimed, when it is its turn. */
   run(claimed: Claimed): Promise<void>;
   /** The caller a claimed task belongs to; empty where callers are not told apart. */
@@ -34,7 +34,7 @@ export class Lane<Claimed> {
   readonly #places: Places;
   readonly #claims = new PQueue({ concurrency: CLAIMS });
   /** Dispatches that are not claimed yet, by caller and by task: one that is made again replaces the one before. */
-  readonly #unclaimed = new Map<string, Map<string, Lease>>();
+  readonly #unclaimed = new Map<string, Map<string, LeaseRef>>();
   #waiting = 0;
   #claimed = 0;
   #isClosed = false;
@@ -45,10 +45,10 @@ export class Lane<Claimed> {
     this.#places = new Places(places);
   }
 
-  add(dispatch: Lease): void {
+  add(dispatch: LeaseRef): void {
     if (this.#isClosed) return;
     const key = this.#handling.keyOf(dispatch.id);
-    const theirs = this.#unclaimed.get(key) ?? new Map<string, Lease>();
+    const theirs = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
     this.#unclaimed.set(key, theirs);
     if (!theirs.has(dispatch.id)) this.#wait(1);
     theirs.set(dispatch.id, dispatch);
@@ -79,7 +79,7 @@ export class Lane<Claimed> {
   }
 
   /** The next dispatch to claim: of each caller in turn. */
-  #next(): Lease | undefined {
+  #next(): LeaseRef | undefined {
     for (const [key, theirs] of this.#unclaimed) {
       this.#unclaimed.delete(key);
       const [dispatch] = theirs.values();

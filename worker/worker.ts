@@ -6,7 +6,7 @@ import { splitKey } from "../core/jobs/caller.ts";
 import { splitGeneration } from "../core/jobs/job.ts";
 import { ResonateClient } from "../core/resonate/client.ts";
 import { ownerOf } from "../core/resonate/codec.ts";
-import type { Lease as Dispatch, PromiseRecord, TaskRecord } from "../core/resonate/protocol.ts";
+import type { LeaseRef as Dispatch, PromiseRecord, TaskRecord } from "../core/resonate/protocol.ts";
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import { checkSupport } from "../core/resonate/support.ts";
 import type { WorkerConfig } from "./config.ts";

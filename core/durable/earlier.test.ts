@@ -5,7 +5,7 @@ import type { Answer, Context, Question } from "./context.ts";
 import { earlierQuestions } from "./earlier.ts";
 import { History } from "./events.ts";
 import { TaskLease } from "./lease.ts";
-import { type Outcome, Pass } from "./replay.ts";
+import { Pass, type PassEnd } from "./replay.ts";
 
 const question = (message: string): Question => ({
   message,
@@ -28,7 +28,7 @@ async function did(n: number, param: unknown): Promise<void> {
 }
 
 /** One pass over the job by a worker that knows nothing of it. */
-async function pass(fn: (ctx: Context) => Promise<unknown>): Promise<Outcome> {
+async function pass(fn: (ctx: Context) => Promise<unknown>): Promise<PassEnd> {
   const acquired = await sim.acquire("job");
   if (!acquired) throw new Error("it sleeps");
   const lease = new TaskLease(acquired, sim.send);

@@ -8,7 +8,7 @@ import { type Lease, LeaseLost, type When } from "./surroundings.ts";
 export type Send = (kind: string, data: object, origin: string) => Promise<{ status: number; data: unknown }>;
 
 /** A task this worker has a lease on, with its promise. */
-export interface Acquired {
+export interface HeldTask {
   task: Pick<TaskRecord, "id" | "version">;
   promise: PromiseRecord;
 }
@@ -46,7 +46,7 @@ export class TaskLease implements Lease {
   onNews: (promise?: PromiseRecord) => void = () => {};
 
   /** `watch` gives a promise, and calls back when there is news of it; where no news can come it just reads. */
-  constructor({ task, promise }: Acquired, send: Send, watch?: Watch, { now } = machineClock) {
+  constructor({ task, promise }: HeldTask, send: Send, watch?: Watch, { now } = machineClock) {
     this.id = task.id;
     this.#version = task.version;
     this.#deadline = promise.timeoutAt;

@@ -48,7 +48,7 @@ export interface Op {
 }
 
 /** Whether a call of that kind could have left such a record. */
-export function fits(kind: Kind, event: Event): boolean {
+export function fitsRecord(kind: Kind, event: Event): boolean {
   if (event.kind === "begin") return event.of === kind;
   return event.kind === "retry" ? kind === "step" || kind === "start" : event.kind === kind;
 }

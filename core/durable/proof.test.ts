@@ -8,7 +8,7 @@ import { type Death, type Ended, type Plan, trial, type World } from "../../infr
 import { HOUR } from "./context.ts";
 import { program } from "./proof/arbitrary.ts";
 import { answerTo, callsInOrder, jobOf, modelInOrder, stored } from "./proof/model.ts";
-import { breaksAlone, breaksRules, isTimed, mix, namesAreSure, type Program, run } from "./proof/program.ts";
+import { breaksAlone, breaksRules, isTimed, mix, namesAreSure, runTree, type Tree } from "./proof/program.ts";
 import { Traced } from "./proof/traced.ts";
 import { fromStored } from "./values.ts";
 
@@ -35,7 +35,7 @@ function randomOf(seed: number): () => number {
 }
 
 /** Timing 0 is steady: everything takes as long as it says, and requests no time. Others are made of `seed`. */
-async function runOf(tree: Program, seed: number, timing: number, deaths: Death[], isWarm: boolean): Promise<Run> {
+async function runOf(tree: Tree, seed: number, timing: number, deaths: Death[], isWarm: boolean): Promise<Run> {
   const random = randomOf(mix(seed, timing));
   const isSteady = timing === 0;
   vi.spyOn(Math, "random").mockImplementation(random);
@@ -59,7 +59,7 @@ async function runOf(tree: Program, seed: number, timing: number, deaths: Death[
       const speed = () => (isSteady ? 1 : [0.1, 0.5, 1, 3][Math.floor(random() * 4)]) as number;
       const machine = { pause: (ms: number) => clock.pause(ms), now: clock.now, speed };
       // Run again within a pass, to be verified, it says nothing new.
-      return async (ctx) => run(tree, new Traced(ctx as never, runs++ === 0 ? mine : []), machine);
+      return async (ctx) => runTree(tree, new Traced(ctx as never, runs++ === 0 ? mine : []), machine);
     },
     {},
     world,
@@ -72,7 +72,7 @@ async function runOf(tree: Program, seed: number, timing: number, deaths: Death[
 const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "RuleBroken";
 
 /** Compares what came of a run with what the model makes of the same order of outcomes. */
-async function compare(tree: Program, run: Run): Promise<void> {
+async function compare(tree: Tree, run: Run): Promise<void> {
   const model = await modelInOrder(tree, run.order);
   const { end } = model;
   const about = `${run.plan}\n${JSON.stringify(run.records)}\n${run.order.join(" ")}`;
@@ -97,7 +97,7 @@ async function compare(tree: Program, run: Run): Promise<void> {
   }
 }
 
-async function prove(tree: Program, seed: number): Promise<void> {
+async function prove(tree: Tree, seed: number): Promise<void> {
   const random = randomOf(seed);
   const { root } = tree;
   const runs: Run[] = [];

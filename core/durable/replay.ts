@@ -11,15 +11,15 @@ import type { PromiseRecord } from "../resonate/protocol.ts";
 import { type Clock, machineClock, whenDrained } from "./clock.ts";
 import { type Context, type Log, type Metrics, RuleBroken, SECOND } from "./context.ts";
 import { type Event, eventId, type History, maxUnderWay, type Recorded } from "./events.ts";
-import { fits, type Op, settleOutside, settleRace } from "./op.ts";
+import { fitsRecord, type Op, settleOutside, settleRace } from "./op.ts";
 import { LOOK_AGAIN, Outside } from "./outside.ts";
 import { AWAITED, DIFFERS, type End, endsDiffer, WAITS } from "./rules.ts";
 import { Scope } from "./scope.ts";
 import { type State, stateOf } from "./state.ts";
-import { type Lease, LeaseLost, type Outcome, type Runnable, type Surroundings, type When } from "./surroundings.ts";
+import { type Lease, LeaseLost, type PassEnd, type Runnable, type Surroundings, type When } from "./surroundings.ts";
 import { fromStored } from "./values.ts";
 
-export { type Lease, LeaseLost, type Outcome, type Runnable, type Surroundings, type When } from "./surroundings.ts";
+export { type Lease, LeaseLost, type PassEnd, type Runnable, type Surroundings, type When } from "./surroundings.ts";
 
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
 const LONGEST_HELD = 5 * SECOND;
@@ -107,7 +107,7 @@ export class Pass {
   }
 
   /** Runs the pass. @throws {LeaseLost} */
-  async run(): Promise<Outcome> {
+  async run(): Promise<PassEnd> {
     const wake = () => this.#wake();
     this.lease.onNews = (promise) => {
       this.#outside.heard(promise);
@@ -240,7 +240,7 @@ export class Pass {
       }
       if (recorded.event.kind === "heard") continue;
       const op = this.#ops.get(recorded.event.op);
-      if (!op || !fits(op.kind, recorded.event)) throw this.#mismatch(recorded.event, op);
+      if (!op || !fitsRecord(op.kind, recorded.event)) throw this.#mismatch(recorded.event, op);
       await this.#apply(op, recorded);
       handed = recorded.n;
       refuse();
@@ -311,7 +311,7 @@ export class Pass {
 
   // --- for the first time -------------------------------------------------------------------------------------------
 
-  async #live(): Promise<Outcome> {
+  async #live(): Promise<PassEnd> {
     for (;;) {
       this.#isAwake = false;
       if (this.#fault) throw this.#fault.error;

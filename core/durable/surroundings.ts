@@ -73,7 +73,7 @@ export interface Surroundings {
 }
 
 /** How a pass ended. */
-export type Outcome =
+export type PassEnd =
   | { kind: "complete"; value: unknown }
   | { kind: "failed"; error: unknown }
   | { kind: "asleep" }

@@ -11,29 +11,29 @@ import * as z from "zod";
 export const entryId = (promiseId: string, n: number): string => `${promiseId}:u${n}`;
 
 /** A form somebody is asked to fill in, as the protocol's `elicitation/create` has it. */
-export const Question = z.object({
+export const QuestionEntry = z.object({
   /** What is asked, for the person who answers. */
   message: z.string(),
   /** JSON Schema of the answer: an object of primitive properties. */
   requestedSchema: z.looseObject({ type: z.literal("object"), properties: z.record(z.string(), z.unknown()) }),
   answeredBy: z.enum(["user", "anyone"]).optional(),
 });
-export type Question = z.infer<typeof Question>;
+export type QuestionEntry = z.infer<typeof QuestionEntry>;
 
 /** What the caller did: filled in the form, refused to, or closed it. */
-export const Answer = z.discriminatedUnion("action", [
+export const AnswerEntry = z.discriminatedUnion("action", [
   z.object({ action: z.literal("accept"), content: z.record(z.string(), z.unknown()) }),
   z.object({ action: z.literal("decline") }),
   z.object({ action: z.literal("cancel") }),
 ]);
-export type Answer = z.infer<typeof Answer>;
+export type AnswerEntry = z.infer<typeof AnswerEntry>;
 
 /** Times are milliseconds since the epoch. */
 export const Entry = z.object({
   /** How far the job is, for people, in its own words. */
   message: z.string().optional(),
   /** What was asked and not known to be answered, by a key that names no other question of this job. */
-  questions: z.record(z.string(), z.object({ promiseId: z.string(), question: Question })),
+  questions: z.record(z.string(), z.object({ promiseId: z.string(), question: QuestionEntry })),
   progress: z.object({ done: z.number(), total: z.number().optional() }).optional(),
   /** The step that runs, or waits for its next attempt. */
   step: z

@@ -1,12 +1,12 @@
 /** What a job's promise and its journal say, at one moment: how it is, what it does, and what it asks. */
 import type { DurablePromise, NewestEntry, RemoteStore } from "../resonate/remote-store.ts";
-import { doing, type Question } from "./journal.ts";
+import { doing, type QuestionEntry } from "./journal.ts";
 import { type JobView, mayTell } from "./status.ts";
 
 /** The questions that wait for an answer, by their keys. */
-export type OpenQuestions = Map<string, { promiseId: string; question: Question }>;
+export type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;
 
-export interface Snapshot {
+export interface JobSnapshot {
   promise: DurablePromise;
   journal: NewestEntry;
   questions: OpenQuestions;
@@ -18,12 +18,12 @@ export interface Snapshot {
  * Reads what there is to say of a job besides its promise: its newest journal entry, which may be as it was a second ago
  * where that is asked for, and which questions are open.
  */
-export async function snapshotOf(
+export async function jobSnapshotOf(
   store: RemoteStore,
   promise: DurablePromise,
   signal?: AbortSignal,
   how: "newest" | "recent" = "newest",
-): Promise<Snapshot> {
+): Promise<JobSnapshot> {
   if (!mayTell(promise, Date.now())) return withoutJournal(promise);
   const journal = await store.journals[how](promise.id, signal);
   const asked = Object.entries(journal.entry?.questions ?? {});
@@ -37,18 +37,18 @@ export async function snapshotOf(
 }
 
 /** What there is to say of a job that has only just started, has ended, or never reports. */
-export function withoutJournal(promise: DurablePromise): Snapshot {
+export function withoutJournal(promise: DurablePromise): JobSnapshot {
   const updatedAt = promise.settledAt ?? promise.createdAt;
   return { promise, journal: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
 }
 
 /** What a running job does, in one line for people; undefined when there is nothing to say. */
-export function doingOf({ journal: { entry }, questions }: Snapshot, now: number): string | undefined {
+export function doingOf({ journal: { entry }, questions }: JobSnapshot, now: number): string | undefined {
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
 /** What a running job does, and what it waits to be told, as tools say it. */
-export function tellingOf(snapshot: Snapshot, now: number): Pick<JobView, "doing" | "waiting_for"> {
+export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "waiting_for"> {
   const { promise, questions } = snapshot;
   const text = doingOf(snapshot, now);
   const until = new Date(promise.timeoutAt).toISOString();
@@ -61,7 +61,7 @@ export function tellingOf(snapshot: Snapshot, now: number): Pick<JobView, "doing
 }
 
 /** How a job goes on that waits for answers, in a sentence; undefined for one that waits for none. */
-export function howToAnswer(jobName: string, { questions, promise }: Snapshot): string | undefined {
+export function howToAnswer(jobName: string, { questions, promise }: JobSnapshot): string | undefined {
   if (questions.size === 0) return undefined;
   const asked = [...questions].map(([key, { question }]) => `${key}: ${question.message}`).join("; ");
   const isOpenToAll = [...questions.values()].every(({ question }) => question.answeredBy === "anyone");

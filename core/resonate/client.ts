@@ -2,10 +2,10 @@
 import { createParser } from "eventsource-parser";
 import { backoff, pause, persist } from "./backoff.ts";
 import {
-  type Answer,
   type Found,
-  type Kind,
   type Message,
+  type OperationAnswer,
+  type OperationKind,
   PROTOCOL_VERSION,
   type PromiseRecord,
   parseMessage,
@@ -99,7 +99,7 @@ export interface ClientOptions {
   /** How long one request, or opening a connection, may take, in milliseconds; 10 s. */
   timeout?: number;
   /** Told of each request sent, repeated ones too: the status of its answer, or undefined without one. */
-  onRequest?(kind: Kind, status: number | undefined): void;
+  onRequest?(kind: OperationKind, status: number | undefined): void;
 }
 
 export interface SendOptions {
@@ -157,7 +157,11 @@ export class ResonateClient {
    * @throws {ResonateRefused} at once
    * @throws {ResonateUnavailable}
    */
-  async send<K extends Kind>(kind: K, data: RequestData<K>, options: SendOptions = {}): Promise<Answer<K>> {
+  async send<K extends OperationKind>(
+    kind: K,
+    data: RequestData<K>,
+    options: SendOptions = {},
+  ): Promise<OperationAnswer<K>> {
     const { signal, patience } = options;
     const mayRepeat = (error: unknown) =>
       error instanceof ResonateUnavailable &&
@@ -215,7 +219,11 @@ export class ResonateClient {
   /**
    * One request, its answer as it is: for whoever wants the server's own words. Rejects with fetch's error.
    */
-  post<K extends Kind>(kind: K, data: RequestData<K>, { origin, signal }: SendOptions = {}): Promise<Response> {
+  post<K extends OperationKind>(
+    kind: K,
+    data: RequestData<K>,
+    { origin, signal }: SendOptions = {},
+  ): Promise<Response> {
     const head = {
       corrId: crypto.randomUUID(),
       version: PROTOCOL_VERSION,
@@ -333,7 +341,11 @@ export class ResonateClient {
   }
 
   /** @throws {ResonateUnavailable} */
-  async #attempt<K extends Kind>(kind: K, data: RequestData<K>, options: SendOptions): Promise<Answer<K>> {
+  async #attempt<K extends OperationKind>(
+    kind: K,
+    data: RequestData<K>,
+    options: SendOptions,
+  ): Promise<OperationAnswer<K>> {
     let status: number | undefined;
     try {
       const response = await this.post(kind, data, options).catch((error) => Promise.reject(unreachable(error)));
@@ -341,7 +353,7 @@ export class ResonateClient {
       const envelope = parseEnvelope(text);
       status = envelope?.head.status ?? response.status;
       if (!envelope || !isAnswer(status)) throw refusal(status);
-      return { status, data: envelope.data } as Answer<K>;
+      return { status, data: envelope.data } as OperationAnswer<K>;
     } finally {
       this.#onRequest?.(kind, status);
     }

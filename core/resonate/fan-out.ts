@@ -24,7 +24,7 @@ export function createFanOut(most = MOST): FanOut {
 }
 
 /** The same client, whose requests take turns by `fanOut`. A connection that is opened takes no turn: it stays. */
-export function bounded(client: ResonateClient, fanOut: FanOut): ResonateClient {
+export function takingTurns(client: ResonateClient, fanOut: FanOut): ResonateClient {
   const send = ((...args: Parameters<ResonateClient["send"]>) =>
     fanOut(() => client.send(...args))) as ResonateClient["send"];
   const call: ResonateClient["call"] = (...args) => fanOut(() => client.call(...args));

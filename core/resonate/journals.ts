@@ -1,5 +1,5 @@
 /** Journals and questions of jobs (see `../jobs/journal.ts`), as promises. */
-import { type Answer, Entry, entryId } from "../jobs/journal.ts";
+import { type AnswerEntry, Entry, entryId } from "../jobs/journal.ts";
 import type { Channel, ResonateClient } from "./client.ts";
 import { childOf, decodeValue, encodeValue } from "./codec.ts";
 import type { PromiseRecord } from "./protocol.ts";
@@ -129,7 +129,7 @@ export class Journals {
   }
 
   /** Answers a question; of several answers the first one counts. */
-  async answer(questionId: string, answer: Answer): Promise<void> {
+  async answer(questionId: string, answer: AnswerEntry): Promise<void> {
     await this.#resolve(questionId, answer);
   }
 

@@ -57,7 +57,7 @@ export class ListMemory {
 }
 
 /** How far in each chain one is: the number of the entry to read next, downwards. */
-export type Position = readonly number[];
+export type ChainPosition = readonly number[];
 
 export class Listing {
   readonly #client: ResonateClient;
@@ -109,15 +109,15 @@ export class Listing {
   }
 
   /** Where the list begins: its newest entries. */
-  async newest(signal?: AbortSignal): Promise<Position> {
+  async newest(signal?: AbortSignal): Promise<ChainPosition> {
     return Promise.all(Array.from({ length: CHAINS }, (_, chain) => this.#end(chain, true, signal)));
   }
 
   /** The jobs from a position on, newest first, each with the position after it. */
   async *from(
-    position: Position,
+    position: ChainPosition,
     signal?: AbortSignal,
-  ): AsyncGenerator<{ listed: Listed | undefined; next: Position }> {
+  ): AsyncGenerator<{ listed: Listed | undefined; next: ChainPosition }> {
     const chains = Array.from({ length: CHAINS }, (_, chain) => ({
       chain,
       n: position[chain] ?? 0,

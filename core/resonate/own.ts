@@ -6,7 +6,7 @@
 import type { Job } from "../jobs/job.ts";
 import { type ResonateClient, SearchRefused } from "./client.ts";
 import { childOf, type DurablePromise, decodeValue } from "./codec.ts";
-import type { Listed, Listing, Position } from "./listing.ts";
+import type { ChainPosition, Listed, Listing } from "./listing.ts";
 import type { Names } from "./names.ts";
 import type { PromiseRecord } from "./protocol.ts";
 
@@ -17,10 +17,10 @@ export interface OwnJob extends Listed {
 }
 
 /** Where a list goes on: in the chains of the caller's list, or after a job that was found by a search. */
-export type Cursor = { chains: Position } | { after: Pick<OwnJob, "startedAt" | "name"> };
+export type Cursor = { chains: ChainPosition } | { after: Pick<OwnJob, "startedAt" | "name"> };
 
 /** One step through a caller's jobs: a job, unless there is none of the kind there, and where it goes on. */
-export interface Step {
+export interface OwnStep {
   job: OwnJob | undefined;
   cursor: Cursor;
 }
@@ -69,7 +69,7 @@ export class Own {
   async *started(
     { kind, cursor }: { kind?: string | undefined; cursor?: Cursor | undefined },
     signal?: AbortSignal,
-  ): AsyncGenerator<Step, boolean> {
+  ): AsyncGenerator<OwnStep, boolean> {
     let after = cursor && "after" in cursor ? cursor.after : undefined;
     if (this.#names.isAnyone) return yield* this.#found(kind, after, signal);
     if (!after) {
@@ -112,7 +112,7 @@ export class Own {
     kind: string | undefined,
     after: Pick<OwnJob, "startedAt" | "name"> | undefined,
     signal?: AbortSignal,
-  ): AsyncGenerator<Step, boolean> {
+  ): AsyncGenerator<OwnStep, boolean> {
     const { jobs, complete } = await this.#search(kind, signal);
     for (const job of jobs.sort(newestFirst)) {
       if (after && newestFirst(after, job) >= 0) continue;

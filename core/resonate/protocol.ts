@@ -34,7 +34,7 @@ export interface TaskRecord {
 }
 
 /** Which lease on a task a request is about. */
-export interface Lease {
+export interface LeaseRef {
   id: string;
   version: number;
 }
@@ -100,21 +100,21 @@ interface Operations {
     /** Without a task where the promise was there already. */
     answer: { task?: TaskRecord; promise: PromiseRecord; preload: PromiseRecord[] };
   };
-  "task.acquire": { data: Lease & { pid: string; ttl: number }; answer: Acquired };
-  "task.release": { data: Lease; answer: Nothing };
+  "task.acquire": { data: LeaseRef & { pid: string; ttl: number }; answer: Acquired };
+  "task.release": { data: LeaseRef; answer: Nothing };
   "task.suspend": {
-    data: Lease & { actions: Action<"promise.register_callback", Await>[] };
+    data: LeaseRef & { actions: Action<"promise.register_callback", Await>[] };
     answer: Nothing;
     /** One of the promises has settled: the task goes on. */
     redirect: { preload: PromiseRecord[] };
   };
-  "task.fulfill": { data: Lease & { action: Action<"promise.settle", Settle> }; answer: Promised };
+  "task.fulfill": { data: LeaseRef & { action: Action<"promise.settle", Settle> }; answer: Promised };
   "task.fence": {
-    data: Lease & { action: Action<"promise.create", Create> | Action<"promise.settle", Settle> };
+    data: LeaseRef & { action: Action<"promise.create", Create> | Action<"promise.settle", Settle> };
     /** The action's answer is an envelope of its own. */
     answer: { action: { kind: string; head: { status: number }; data: Promised }; preload: PromiseRecord[] };
   };
-  "task.heartbeat": { data: { pid: string; tasks: Lease[] }; answer: Nothing };
+  "task.heartbeat": { data: { pid: string; tasks: LeaseRef[] }; answer: Nothing };
   "task.halt": { data: { id: string }; answer: Nothing };
   "task.continue": { data: { id: string }; answer: Nothing };
   "task.search": {
@@ -123,17 +123,17 @@ interface Operations {
   };
 }
 
-export type Kind = keyof Operations;
-export type RequestData<K extends Kind> = Operations[K]["data"];
+export type OperationKind = keyof Operations;
+export type RequestData<K extends OperationKind> = Operations[K]["data"];
 
 /** What the server answers: 404 where there is none, 409 for a lease that is lost, 422 for what cannot be done. */
-export type Answer<K extends Kind> =
+export type OperationAnswer<K extends OperationKind> =
   | { status: 200; data: Operations[K]["answer"] }
   | (Operations[K] extends { redirect: infer Data } ? { status: 300; data: Data } : never)
   | { status: 404 | 409 | 422; data: unknown };
 
 /** What the server pushes: the dispatch of a task, or a promise that has settled. */
-export type Message = { kind: "execute"; task: Lease } | { kind: "unblock"; promise: PromiseRecord };
+export type Message = { kind: "execute"; task: LeaseRef } | { kind: "unblock"; promise: PromiseRecord };
 
 /** Reads what was pushed; undefined for what is no message of this protocol. */
 export function parseMessage(text: string): Message | undefined {
@@ -154,7 +154,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 
-function isLease(value: unknown): value is Lease & Record<string, unknown> {
+function isLease(value: unknown): value is LeaseRef & Record<string, unknown> {
   return isObject(value) && typeof value.id === "string" && typeof value.version === "number";
 }
 

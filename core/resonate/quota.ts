@@ -89,7 +89,7 @@ interface View {
 type Client = Pick<ResonateClient, "call">;
 
 /** The places that this isolate or process knows of. Values alone, no promises: requests may share them. */
-export class Places {
+export class Quota {
   readonly #views = new Map<string, View>();
   readonly #seen = new Set<string>();
 

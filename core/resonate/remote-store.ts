@@ -6,18 +6,18 @@ import { type Job, REQUEST_TAG, VERSION_TAG } from "../jobs/job.ts";
 import { Claims, startRecordId } from "./claims.ts";
 import { type Channel, ResonateClient, ResonateUnavailable } from "./client.ts";
 import { childOf, type DurablePromise, EARLIER, encodeValue, KEEP, lineage, PLACE, STARTER } from "./codec.ts";
-import { bounded, createFanOut, type FanOut } from "./fan-out.ts";
+import { createFanOut, type FanOut, takingTurns } from "./fan-out.ts";
 import { Journals, Read } from "./journals.ts";
 import { Listing, ListMemory } from "./listing.ts";
 import { Names, rootOf } from "./names.ts";
 import { type Cursor, Own, ownTags } from "./own.ts";
 import type { PromiseRecord } from "./protocol.ts";
-import { isOver, Places, placesIn, QuotaExceeded, type Taken } from "./quota.ts";
+import { isOver, placesIn, Quota, QuotaExceeded, type Taken } from "./quota.ts";
 
 export { type Channel, ResonateRefused, ResonateUnavailable, SearchRefused } from "./client.ts";
 export type { DurablePromise } from "./codec.ts";
 export type { NewestEntry } from "./journals.ts";
-export { type Cursor, cursorIn, type OwnJob, type Step, textOf } from "./own.ts";
+export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own.ts";
 export { QuotaExceeded } from "./quota.ts";
 
 /** In whose name a job is claimed where nobody is told apart. */
@@ -55,7 +55,7 @@ export interface Feed {
 }
 
 /** Where a deployment's promises are, and who executes them. */
-export interface Place {
+export interface StorePlace {
   /** The Resonate server's base URL. */
   url: string;
   token?: string | undefined;
@@ -73,7 +73,7 @@ export function placeOf(config: {
   RESONATE_TOKEN?: string | undefined;
   RESONATE_GROUP: string;
   RESONATE_NAMESPACE: string;
-}): Place {
+}): StorePlace {
   return {
     url: config.RESONATE_URL,
     token: config.RESONATE_TOKEN,
@@ -84,7 +84,7 @@ export function placeOf(config: {
 
 /** What the requests of an isolate, or a worker's jobs, know in common: values alone. */
 interface Shared {
-  places: Places;
+  places: Quota;
   read: Read;
 }
 
@@ -106,7 +106,7 @@ interface Scope {
 const SOON = 10 * 60_000;
 
 /** What is remembered of callers' lists, by the place that they are at. */
-const MEMORIES = new WeakMap<Place, ListMemory>();
+const MEMORIES = new WeakMap<StorePlace, ListMemory>();
 
 /**
  * Whatever else lives on the Resonate server is not there: an id that no job could have made, a promise that calls
@@ -116,18 +116,18 @@ const MEMORIES = new WeakMap<Place, ListMemory>();
  */
 export class RemoteStore {
   readonly journals: Journals;
-  readonly #place: Place;
+  readonly #place: StorePlace;
   readonly #scope: Scope;
   readonly #names: Names;
   readonly #client: ResonateClient;
   readonly #shared: Shared;
 
   constructor(
-    place: Place,
+    place: StorePlace,
     jobs: readonly Job[],
     { key = "", claimant = "", quota = 0, request = "", onBehalf = false }: Partial<Scope> = {},
     client = new ResonateClient(place),
-    shared: Shared = { places: new Places(), read: new Read() },
+    shared: Shared = { places: new Quota(), read: new Read() },
   ) {
     this.#place = place;
     this.#scope = { key, claimant, quota, request, onBehalf };
@@ -140,7 +140,7 @@ export class RemoteStore {
   /** The same store for one request of a caller, whose calls to the Resonate server take turns by `fanOut`. */
   as({ key }: Caller, request: string, fanOut: FanOut = createFanOut()): RemoteStore {
     const scope = { ...this.#scope, key, claimant: key, request };
-    return new RemoteStore(this.#place, this.#names.jobs, scope, bounded(this.#client, fanOut), this.#shared);
+    return new RemoteStore(this.#place, this.#names.jobs, scope, takingTurns(this.#client, fanOut), this.#shared);
   }
 
   /** The same store for the durable function whose promise is `promiseId`: for the caller that it belongs to, if to one. */

@@ -1,6 +1,6 @@
 /** Tools whose work is a job. */
 import { defineJob, type Job, type JobOptions, type Schema, splitGeneration } from "../jobs/job.ts";
-import { doingOf, howToAnswer, snapshotOf, tellingOf, withoutJournal } from "../jobs/snapshot.ts";
+import { doingOf, howToAnswer, jobSnapshotOf, tellingOf, withoutJournal } from "../jobs/snapshot.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../resonate/awaiting.ts";
@@ -215,7 +215,7 @@ export async function waitFor(
   const asks = new AbortController();
   const look = async () => {
     // What it does is told besides; a server that is slow to say does not fail the call.
-    snapshot = await snapshotOf(store, started, signal).catch(() => snapshot);
+    snapshot = await jobSnapshotOf(store, started, signal).catch(() => snapshot);
     if (snapshot.questions.size > 0) asks.abort();
   };
   const report = () => {

@@ -18,7 +18,7 @@ export type {
 export const REVISION = "2026-07-28";
 
 /** Keys of a request's or an answer's `_meta`. */
-export const PROTOCOL_VERSION: typeof sdk.PROTOCOL_VERSION_META_KEY = "io.modelcontextprotocol/protocolVersion";
+export const PROTOCOL_VERSION_META: typeof sdk.PROTOCOL_VERSION_META_KEY = "io.modelcontextprotocol/protocolVersion";
 export const CLIENT_INFO: typeof sdk.CLIENT_INFO_META_KEY = "io.modelcontextprotocol/clientInfo";
 export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
   "io.modelcontextprotocol/clientCapabilities";

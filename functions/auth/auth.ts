@@ -1,7 +1,7 @@
 /** Who may use the server, as whom, and for what. */
 import { ANYONE, type Caller } from "../../core/jobs/caller.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/protocol.ts";
-import { describeError, type Log } from "../http/log.ts";
+import { describeError, type EdgeLog } from "../http/log.ts";
 import type { Access } from "../http/request.ts";
 import { BearerVerifier } from "./bearer.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig } from "./config.ts";
@@ -30,7 +30,7 @@ export interface Auth {
 }
 
 /** Where the deployment is reached, as its operator says. */
-export interface Place {
+export interface PublicAddress {
   /** Its origin. */
   PUBLIC_URL?: string | undefined;
   /** The names that a request may be addressed to. */
@@ -39,7 +39,7 @@ export interface Place {
   BLOCKED_CALLERS?: readonly string[] | undefined;
 }
 
-export function createAuth(config: AuthConfig, place: Place, log: Log): Auth {
+export function createAuth(config: AuthConfig, place: PublicAddress, log: EdgeLog): Auth {
   switch (config.AUTH_MODE) {
     case "none":
       return {
@@ -63,7 +63,7 @@ export function createAuth(config: AuthConfig, place: Place, log: Log): Auth {
 }
 
 /** A resource server as the MCP authorization specification has it. */
-function createResourceServer(config: OAuthConfig, place: Place, log: Log): Auth {
+function createResourceServer(config: OAuthConfig, place: PublicAddress, log: EdgeLog): Auth {
   const verifier = new OAuthVerifier(config);
   const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: always } = config;
   const forAccess: Record<Access, string | undefined> = {
@@ -111,8 +111,8 @@ async function authenticate(
   request: Request,
   verify: (token: string) => Promise<Verified>,
   demands: Demands,
-  { BLOCKED_CALLERS: blocked = [] }: Place,
-  log: Log,
+  { BLOCKED_CALLERS: blocked = [] }: PublicAddress,
+  log: EdgeLog,
 ): Promise<Authenticated | Response> {
   try {
     const { caller, subject, scopes, expires } = await verify(tokenIn(request));
@@ -152,7 +152,7 @@ function tokenIn({ headers }: Request): string {
  * token for another server of the same issuer would be taken when it comes with that server's name. Without either a
  * name or a URL that is configured the audience is, and what this says is for the client that asks only.
  */
-function resourceOf(request: Request, { PUBLIC_URL, ALLOWED_HOSTS }: Place): URL {
+function resourceOf(request: Request, { PUBLIC_URL, ALLOWED_HOSTS }: PublicAddress): URL {
   if (PUBLIC_URL !== undefined) return new URL("/mcp", PUBLIC_URL);
   const reached = new URL("/mcp", request.url);
   if (ALLOWED_HOSTS === undefined || isLoopback(reached)) return reached;

@@ -5,7 +5,7 @@ const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as
 export const LogLevel = z.enum(LEVELS);
 export type LogLevel = z.infer<typeof LogLevel>;
 
-export class Log {
+export class EdgeLog {
   readonly #least: number;
 
   /** Writes what is of `level` or more serious. */

@@ -29,13 +29,15 @@ export function createRateLimit({
   if (limiter) {
     return async (key, { weight, of }) => {
       const outcomes = await Promise.all(Array.from({ length: weight }, () => limiter.limit({ key })));
-      return outcomes.every(({ success }) => success) ? undefined : refusal("as many as this server allows", of);
+      return outcomes.every(({ success }) => success)
+        ? undefined
+        : tooManyRequests("as many as this server allows", of);
     };
   }
   if (most === 0) return undefined;
   const counts = new Counts();
   return async (key, { weight, of }) =>
-    counts.add(key, weight, most) ? undefined : refusal(String(most), of, counts.secondsLeft);
+    counts.add(key, weight, most) ? undefined : tooManyRequests(String(most), of, counts.secondsLeft);
 }
 
 /** What has been counted by key since the period began. Values only, and forgotten with the period. */
@@ -67,7 +69,7 @@ export class Counts {
 }
 
 /** The answer to one request too many. */
-export function refusal(most: string, weight: number, seconds = PERIOD): Response {
+export function tooManyRequests(most: string, weight: number, seconds = PERIOD): Response {
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.` : "";
   const error_description = `Too many requests: a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;
   const headers = { "retry-after": String(seconds) };

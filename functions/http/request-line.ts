@@ -1,4 +1,4 @@
-import type { Log } from "./log.ts";
+import type { EdgeLog } from "./log.ts";
 import { printable } from "./printable.ts";
 
 /** The one line that is logged about a request, once it has been answered and, for a tool, the tool is done. */
@@ -12,12 +12,12 @@ export class RequestLine {
   /** How many messages the request holds, each with a line of its own; undefined for one that is no batch. */
   batch?: number;
   readonly requestId: string;
-  readonly #log: Log;
+  readonly #log: EdgeLog;
   readonly #began = Date.now();
   #status: number | undefined;
   #isHeld = false;
 
-  constructor(log: Log, requestId: string) {
+  constructor(log: EdgeLog, requestId: string) {
     this.#log = log;
     this.requestId = requestId;
   }

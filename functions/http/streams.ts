@@ -65,7 +65,7 @@ export const isStream = (response: Response): boolean =>
   response.body !== null && response.headers.get("content-type")?.startsWith("text/event-stream") === true;
 
 /** A stream that ends at `until`, in milliseconds since the epoch, if not before; it has `place` until then. */
-export function bounded(response: Response, place: StreamPlace, until: number): Response {
+export function boundedStream(response: Response, place: StreamPlace, until: number): Response {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const renewing = setInterval(() => place.renew(), KEEP_ALIVE);
   let isUp = false;

@@ -23,13 +23,13 @@ import {
   type ToolContext,
   ToolError,
 } from "../../core/tools/tool.ts";
-import type { Log } from "../http/log.ts";
+import type { EdgeLog } from "../http/log.ts";
 import { printable } from "../http/printable.ts";
 import type { Access, RequestScope } from "../http/request.ts";
 import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
 /** What there is to know of a `tools/call` request besides the tool's name and arguments, whichever way it came in. */
-export interface CallContext
+export interface CallRequest
   extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress"> {
   scope: RequestScope;
   /** Whether the request declared that its client understands tasks, and that it shows forms to its user. */
@@ -38,7 +38,7 @@ export interface CallContext
 }
 
 /** What a deployment decides about calls. */
-export interface CallPolicy {
+export interface CallRules {
   /** How long a call waits for its job where its caller asked for no progress, in milliseconds. */
   patience: number;
   /** Whether an argument may say that the user agreed. */
@@ -51,10 +51,10 @@ export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnTy
 export class Calls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<string, Tool>;
-  readonly #log: Log;
-  readonly #policy: CallPolicy;
+  readonly #log: EdgeLog;
+  readonly #policy: CallRules;
 
-  constructor(tools: readonly Tool[], tasks: TaskService | undefined, log: Log, policy: CallPolicy) {
+  constructor(tools: readonly Tool[], tasks: TaskService | undefined, log: EdgeLog, policy: CallRules) {
     this.#tasks = tasks;
     this.#log = log;
     this.#policy = policy;
@@ -96,7 +96,7 @@ export class Calls {
    *
    * @throws {ProtocolError} for a tool that does not exist, or that needs what the client did not declare
    */
-  async call(name: string, args: Record<string, unknown>, context: CallContext): Promise<CallResult> {
+  async call(name: string, args: Record<string, unknown>, context: CallRequest): Promise<CallResult> {
     try {
       return await this.#call(name, args, context);
     } finally {
@@ -104,7 +104,7 @@ export class Calls {
     }
   }
 
-  async #call(name: string, args: Record<string, unknown>, context: CallContext): Promise<CallResult> {
+  async #call(name: string, args: Record<string, unknown>, context: CallRequest): Promise<CallResult> {
     const tool = this.#tools.get(name);
     if (!tool) {
       const known = [...this.#tools.keys()].join(", ");

@@ -8,7 +8,7 @@ import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/request.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
-import type { CallContext, Calls } from "./calls.ts";
+import type { CallRequest, Calls } from "./calls.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import type { PlainRequest } from "./plain.ts";
 
@@ -61,7 +61,7 @@ export class Direct {
   }
 
   /** The answer to a call that waits, as an event stream that begins at once. */
-  #stream(request: PlainRequest, name: string, args: Record<string, unknown>, context: CallContext): Response {
+  #stream(request: PlainRequest, name: string, args: Record<string, unknown>, context: CallRequest): Response {
     // The answer begins before the tool is done.
     context.scope.line.hold();
     const { progressToken } = request;

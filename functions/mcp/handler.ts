@@ -1,17 +1,17 @@
 import { CLIENT_CAPABILITIES } from "../../core/tools/protocol.ts";
 import type { Tool } from "../../core/tools/tool.ts";
-import type { Log } from "../http/log.ts";
+import type { EdgeLog } from "../http/log.ts";
 import type { Access, RequestScope } from "../http/request.ts";
 import type { RequestLine } from "../http/request-line.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
-import { subscribe } from "../tasks/subscribe.ts";
+import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { TASKS } from "../tasks/task.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, readBody } from "./body.ts";
-import { type CallPolicy, Calls } from "./calls.ts";
+import { type CallRules, Calls } from "./calls.ts";
 import { Direct } from "./direct.ts";
 import type { Identity } from "./identity.ts";
-import { asMessage, asPlain, type Message, named } from "./plain.ts";
+import { asMessage, asPlain, named, type PlainMessage } from "./plain.ts";
 import type { createSdk } from "./sdk.ts";
 import { weightOf } from "./weight.ts";
 
@@ -36,8 +36,8 @@ export interface McpOptions {
   identity: Identity;
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
-  log: Log;
-  policy: CallPolicy;
+  log: EdgeLog;
+  policy: CallRules;
 }
 
 /** What the methods besides `tools/call` do with jobs. */
@@ -62,22 +62,22 @@ export function createMcp({ tools, identity, handles, log, policy }: McpOptions)
   };
 
   /** The tool that a message calls, if there is one. */
-  const toolOf = ({ method, params }: Message) =>
+  const toolOf = ({ method, params }: PlainMessage) =>
     method === "tools/call" && typeof params.name === "string" && calls.has(params.name) ? params.name : undefined;
 
-  const accessOf = (message: Message): Access | undefined => {
+  const accessOf = (message: PlainMessage): Access | undefined => {
     const tool = toolOf(message);
     return tool === undefined ? ACCESS.get(message.method) : calls.accessOf(tool);
   };
 
-  const note = (line: RequestLine, message: Message): string | undefined => {
+  const note = (line: RequestLine, message: PlainMessage): string | undefined => {
     const tool = toolOf(message);
     line.method = message.method;
     if (tool !== undefined) line.tool = tool;
     return tool;
   };
 
-  const streams = (message: Message): boolean =>
+  const streams = (message: PlainMessage): boolean =>
     message.method === "subscriptions/listen" || calls.waits(toolOf(message) ?? "", saysTasks(message));
 
   /** Answers one message, which may be anything that is JSON. */
@@ -89,7 +89,7 @@ export function createMcp({ tools, identity, handles, log, policy }: McpOptions)
     const { line } = scope;
     const tool = note(line, message);
     if (tasks && message.method === "subscriptions/listen") {
-      return subscribe(tasks, identity.info, scope, { request, message }, sdk);
+      return subscribeToTasks(tasks, identity.info, scope, { request, message }, sdk);
     }
     const plain = asPlain(request.headers, message);
     if (tool === undefined) return (plain && (await direct.answer(plain, scope, request.signal))) ?? sdk();
@@ -153,7 +153,7 @@ function releasing(response: Response, onEnd: () => void): Response {
 }
 
 /** Whether a request that is not plain says that its client understands tasks. */
-function saysTasks({ params }: Message): boolean {
+function saysTasks({ params }: PlainMessage): boolean {
   const meta = params._meta as { [CLIENT_CAPABILITIES]?: { extensions?: Record<string, unknown> } } | undefined;
   return meta?.[CLIENT_CAPABILITIES]?.extensions?.[TASKS] !== undefined;
 }

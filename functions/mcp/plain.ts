@@ -4,20 +4,20 @@
  * request. So what is accepted here must be accepted by the SDK too, and means the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, REVISION } from "../../core/tools/protocol.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/protocol.ts";
 import { showsForms, TASKS } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */
 const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
 
 /** A JSON-RPC request, of whatever kind. */
-const Message = z.strictObject({
+const PlainMessage = z.strictObject({
   jsonrpc: z.literal("2.0"),
   id: z.union([z.string(), z.int()]),
   method: z.string(),
   params: z.record(z.string(), z.unknown()).default({}),
 });
-export type Message = z.infer<typeof Message>;
+export type PlainMessage = z.infer<typeof PlainMessage>;
 
 const progressToken = z.union([z.string(), z.int()]).optional();
 const nothing = z.strictObject({}).optional();
@@ -31,7 +31,7 @@ const ClientCapabilities = z.strictObject({
 });
 
 const ModernMeta = z.strictObject({
-  [PROTOCOL_VERSION]: z.literal(REVISION),
+  [PROTOCOL_VERSION_META]: z.literal(REVISION),
   [CLIENT_INFO]: ClientInfo.optional(),
   [CLIENT_CAPABILITIES]: ClientCapabilities,
   progressToken,
@@ -58,7 +58,7 @@ const NAMED_BY: ReadonlyMap<string, string> = new Map([
 const mayLackName = (method: string): boolean => /^tasks\/(get|update|cancel)$/.test(method);
 
 /** The request with the `Mcp-Name` header that it lacks and may lack, read off its message; for the SDK, which refuses it. */
-export function named(request: Request, { method, params }: Message): Request {
+export function named(request: Request, { method, params }: PlainMessage): Request {
   const { headers, url, signal } = request;
   const { taskId } = params;
   if (!mayLackName(method) || typeof taskId !== "string" || headers.has("mcp-name")) return request;
@@ -84,7 +84,7 @@ const PARAMS: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** A plain request. */
 export interface PlainRequest {
-  message: Message;
+  message: PlainMessage;
   era: "modern" | "legacy";
   progressToken?: string | number | undefined;
   /** Whether the request declared that its client understands tasks, and that it shows forms to its user. */
@@ -95,12 +95,12 @@ export interface PlainRequest {
 }
 
 /** The body as a JSON-RPC request, or undefined. */
-export function asMessage(body: unknown): Message | undefined {
-  return Message.safeParse(body).data;
+export function asMessage(body: unknown): PlainMessage | undefined {
+  return PlainMessage.safeParse(body).data;
 }
 
 /** The request as a plain one, or undefined: then it is the SDK's. */
-export function asPlain(headers: Headers, message: Message): PlainRequest | undefined {
+export function asPlain(headers: Headers, message: PlainMessage): PlainRequest | undefined {
   const { method, params } = message;
   const { _meta, ...rest } = params;
   const known = PARAMS.get(method);
@@ -110,7 +110,7 @@ export function asPlain(headers: Headers, message: Message): PlainRequest | unde
     : asLegacy(headers, message, _meta);
 }
 
-function asModern(headers: Headers, message: Message, _meta: unknown): PlainRequest | undefined {
+function asModern(headers: Headers, message: PlainMessage, _meta: unknown): PlainRequest | undefined {
   const { method, params } = message;
   if (headers.get("mcp-method") !== method) return undefined;
   const namedBy = NAMED_BY.get(method);
@@ -134,7 +134,7 @@ function asModern(headers: Headers, message: Message, _meta: unknown): PlainRequ
 /** What a client of 2025 can do of what tasks need. */
 const OF_NEITHER = { declaresTasks: false, showsForms: false } as const;
 
-function asLegacy(headers: Headers, message: Message, _meta: unknown): PlainRequest | undefined {
+function asLegacy(headers: Headers, message: PlainMessage, _meta: unknown): PlainRequest | undefined {
   // A request that names no revision, as before the handshake, is taken for one of an early revision.
   const version = headers.get("mcp-protocol-version");
   if (version !== null && !LegacyRevision.safeParse(version).success) return undefined;

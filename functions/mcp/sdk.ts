@@ -7,7 +7,7 @@ import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/met
 import { TasksServer } from "../tasks/server.ts";
 import type { TaskService } from "../tasks/service.ts";
 import { showsForms } from "../tasks/task.ts";
-import type { CallContext, Calls } from "./calls.ts";
+import type { CallRequest, Calls } from "./calls.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 
 export {
@@ -70,7 +70,7 @@ export function createSdk({ calls, tasks, identity, maxBody }: SdkOptions): (req
   };
 }
 
-function callContextOf(context: ServerContext): CallContext {
+function callContextOf(context: ServerContext): CallRequest {
   const { signal, _meta, inputResponses = {}, notify } = context.mcpReq;
   const { progressToken, idempotencyKey } = { ..._meta } as {
     progressToken?: string | number;

@@ -1,6 +1,6 @@
 /** Whether an answer fits the question that it is given to. */
 import { fromJsonSchema } from "@modelcontextprotocol/server";
-import { Answer, type Question } from "../../core/jobs/journal.ts";
+import { AnswerEntry, type QuestionEntry } from "../../core/jobs/journal.ts";
 
 /** The longest answer to a question that is taken, in characters of JSON. */
 const MAX_ANSWER = 10_000;
@@ -9,10 +9,10 @@ const FORM = 'an object with action "accept" and content, or action "decline" or
 
 /** The answer, or what is wrong with it, without a full stop. */
 export async function checkAnswer(
-  { requestedSchema }: Question,
+  { requestedSchema }: QuestionEntry,
   response: unknown,
-): Promise<{ answer: Answer } | { reason: string }> {
-  const answer = Answer.safeParse(response);
+): Promise<{ answer: AnswerEntry } | { reason: string }> {
+  const answer = AnswerEntry.safeParse(response);
   if (!answer.success) return { reason: FORM };
   const length = JSON.stringify(answer.data).length;
   if (length > MAX_ANSWER) return { reason: `it has ${length} characters as JSON; up to ${MAX_ANSWER} are accepted` };

@@ -1,8 +1,8 @@
 /** The methods of the Tasks extension, as the SDK serves them. */
 import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Answer } from "../../core/jobs/journal.ts";
-import { snapshotOf } from "../../core/jobs/snapshot.ts";
+import type { AnswerEntry } from "../../core/jobs/journal.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
 import { scopeOf } from "../http/request.ts";
 import { checkAnswer } from "./answer.ts";
@@ -86,8 +86,8 @@ async function updateTask(
 ) {
   const promise = await promiseOf(service, taskId, request);
   const { store } = request;
-  const { questions } = await snapshotOf(store, promise, request.signal);
-  const answers: { promiseId: string; answer: Answer }[] = [];
+  const { questions } = await jobSnapshotOf(store, promise, request.signal);
+  const answers: { promiseId: string; answer: AnswerEntry }[] = [];
   for (const [key, { promiseId, question }] of questions) {
     if (Object.hasOwn(responses, key)) {
       const fitted = await checkAnswer(question, responses[key]);

@@ -1,5 +1,5 @@
 import type { Caller } from "../../core/jobs/caller.ts";
-import { snapshotOf, withoutJournal } from "../../core/jobs/snapshot.ts";
+import { jobSnapshotOf, withoutJournal } from "../../core/jobs/snapshot.ts";
 import {
   type DurablePromise,
   type RemoteStore,
@@ -7,14 +7,14 @@ import {
   ResonateUnavailable,
 } from "../../core/resonate/remote-store.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
-import type { Log } from "../http/log.ts";
+import type { EdgeLog } from "../http/log.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
 
 /** What task methods work with. */
 export interface TaskService {
   handles: TaskHandles;
-  log: Log;
+  log: EdgeLog;
 }
 
 /** Who asks, with the jobs as this caller sees them, and until when. */
@@ -37,7 +37,7 @@ export async function getTask(
   request: TaskRequest & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
   const promise = await orUnavailable(service, promiseOf(service, taskId, request));
-  const snapshot = await orUnavailable(service, snapshotOf(request.store, promise, request.signal, "recent"));
+  const snapshot = await orUnavailable(service, jobSnapshotOf(request.store, promise, request.signal, "recent"));
   return { ...detailedTask(String(taskId), snapshot, Date.now(), request.showsForms) };
 }
 

@@ -44,7 +44,7 @@ const Listen = z.object({
  * Serves a `subscriptions/listen` request that names tasks. One that names none is for the SDK, which also says
  * whether the request is well-formed: it knows no `taskIds`, so what it acknowledges is answered here instead.
  */
-export async function subscribe(
+export async function subscribeToTasks(
   service: TaskService,
   serverInfo: object,
   scope: RequestScope,

@@ -1,7 +1,7 @@
 /** A task is a promise: what the Tasks extension says of one is read off the promise, each time. */
 
 import { HOUR } from "../../core/durable/context.ts";
-import { doingOf, howToAnswer, type Snapshot } from "../../core/jobs/snapshot.ts";
+import { doingOf, howToAnswer, type JobSnapshot } from "../../core/jobs/snapshot.ts";
 import type { DurablePromise } from "../../core/resonate/remote-store.ts";
 import { presentJob } from "../../core/tools/present.ts";
 import type { CallToolResult } from "../../core/tools/protocol.ts";
@@ -45,7 +45,7 @@ export function showsForms({ elicitation }: Declared = {}): boolean {
  * The task as `tasks/get` and `notifications/tasks` give it. A question is put to a client that can show it to its user;
  * to any other the task works, and says what it waits for.
  */
-export function detailedTask(taskId: string, snapshot: Snapshot, now: number, showsForms: boolean): DetailedTask {
+export function detailedTask(taskId: string, snapshot: JobSnapshot, now: number, showsForms: boolean): DetailedTask {
   const { promise, questions, updatedAt } = snapshot;
   const base: TaskBase = {
     taskId,
@@ -92,7 +92,7 @@ function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
  * When it is worth asking again, in milliseconds: after half of what remains, for a job that knows when it will be
  * done, and otherwise after half as long again as nothing has changed.
  */
-function pollInterval({ promise, updatedAt }: Snapshot, now: number): number {
+function pollInterval({ promise, updatedAt }: JobSnapshot, now: number): number {
   const expected = promise.job.expectedAt?.(promise.args);
   if (expected !== undefined) return clamp((expected - now) / 2, 500, HOUR);
   return clamp((now - updatedAt) / 2, 500, 30_000);

@@ -1,4 +1,4 @@
-import { type Snapshot, snapshotOf } from "../../core/jobs/snapshot.ts";
+import { type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import type { Channel, RemoteStore } from "../../core/resonate/remote-store.ts";
 import { subscribe } from "../../core/resonate/subscription.ts";
@@ -88,17 +88,17 @@ class Watcher {
     return snapshot.promise.state !== "pending";
   }
 
-  async #read(): Promise<Snapshot | undefined> {
+  async #read(): Promise<JobSnapshot | undefined> {
     const promise = await this.#store.get(this.#task.name, this.#signal);
-    return promise && snapshotOf(this.#store, promise, this.#signal);
+    return promise && jobSnapshotOf(this.#store, promise, this.#signal);
   }
 
   /** Listens before it reads, so that nothing happens unnoticed in between. */
-  async #listenAndRead(channel: Channel): Promise<Snapshot | undefined> {
+  async #listenAndRead(channel: Channel): Promise<JobSnapshot | undefined> {
     for (;;) {
       const promise = await this.#store.listen(this.#task.name, channel, this.#signal);
       if (!promise) return undefined;
-      const snapshot = await snapshotOf(this.#store, promise, this.#signal);
+      const snapshot = await jobSnapshotOf(this.#store, promise, this.#signal);
       if (!mayTell(promise, Date.now())) return snapshot;
       const moved = await Promise.all([
         this.#store.journals.listenToEntry(promise, snapshot.journal.n + 1, channel, this.#signal),

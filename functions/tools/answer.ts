@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { snapshotOf } from "../../core/jobs/snapshot.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jobName } from "../../core/tools/arguments.ts";
 import { defineTool, refusal, ToolError } from "../../core/tools/tool.ts";
 
@@ -26,7 +26,7 @@ export const answerQuestion = defineTool({
     const promise = await store.get(job_name, signal);
     if (!promise)
       throw refused(`job_name: ${JSON.stringify(job_name)} names no job. Accepted: a name as tools returned it.`);
-    const { questions } = await snapshotOf(store, promise, signal);
+    const { questions } = await jobSnapshotOf(store, promise, signal);
     const open = questions.get(key);
     if (!open) {
       const keys = [...questions.keys()].join(", ");

@@ -1,13 +1,13 @@
 import * as z from "zod";
 import type { Job } from "../../core/jobs/job.ts";
-import { snapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
+import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { JobStatus, JobView, viewOf } from "../../core/jobs/status.ts";
 import {
   type Cursor,
   cursorIn,
   type OwnJob,
+  type OwnStep,
   type RemoteStore,
-  type Step,
   textOf,
 } from "../../core/resonate/remote-store.ts";
 import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
@@ -72,7 +72,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
 /** Up to `limit` of a caller's jobs with that status, as many as an answer holds, and where it goes on. */
 async function take(
   store: RemoteStore,
-  steps: AsyncGenerator<Step, boolean>,
+  steps: AsyncGenerator<OwnStep, boolean>,
   limit: number,
   status: JobStatus | undefined,
   signal: AbortSignal,
@@ -81,7 +81,7 @@ async function take(
   let room = MAX_ANSWER - 1_000;
   let last: Cursor | undefined;
   for (let seen = 0; ; ) {
-    const batch: Step[] = [];
+    const batch: OwnStep[] = [];
     while (batch.length < limit - taken.size && seen < MAX_SEEN) {
       const { done, value } = await steps.next();
       if (done) {
@@ -97,7 +97,7 @@ async function take(
     return { jobs: [...taken.values()], next: isAll ? undefined : last, complete: true };
   }
 
-  async function takeFrom(batch: readonly Step[]): Promise<{ isFull: boolean }> {
+  async function takeFrom(batch: readonly OwnStep[]): Promise<{ isFull: boolean }> {
     const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, signal)));
     for (const [i, { cursor }] of batch.entries()) {
       const job = listed[i];
@@ -117,7 +117,7 @@ async function list(store: RemoteStore, { name, job, startedAt, promise }: OwnJo
   const { status, finished_at } = viewOf(name, found);
   const started_at = new Date(startedAt).toISOString();
   const telling =
-    status === "running" && found && tellingOf(await snapshotOf(store, found, signal, "recent"), Date.now());
+    status === "running" && found && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());
   const times = { started_at, ...(finished_at !== undefined && { finished_at }) };
   return { job_name: name, kind: job.kind, status, ...times, ...(telling && inShort(telling)) };
 }

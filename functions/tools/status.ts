@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { snapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
+import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { JobStatus, JobView, Json, ResultSummary, statusOf, viewOf, WaitingFor } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/resonate/awaiting.ts";
@@ -49,7 +49,7 @@ async function look(store: RemoteStore, name: string, signal: AbortSignal): Prom
   const view = viewOf(name, promise);
   if (!promise) return view;
   if (promise.state !== "pending") return { ...view, ...(await newerOf(store, promise, signal)) };
-  return { ...view, ...tellingOf(await snapshotOf(store, promise, signal, "recent"), Date.now()) };
+  return { ...view, ...tellingOf(await jobSnapshotOf(store, promise, signal, "recent"), Date.now()) };
 }
 
 /** That there is a newer attempt than one that ended without a result: its name, and how it is. */
@@ -147,7 +147,7 @@ async function questionsOf(store: RemoteStore, name: string, signal: AbortSignal
   if (signal.aborted) return undefined;
   try {
     const promise = await store.get(name, signal);
-    return promise && tellingOf(await snapshotOf(store, promise, signal), Date.now()).waiting_for;
+    return promise && tellingOf(await jobSnapshotOf(store, promise, signal), Date.now()).waiting_for;
   } catch {
     // What the wait was for is known; a server that is slow now does not take that away.
     return undefined;

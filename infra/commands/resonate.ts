@@ -1,9 +1,9 @@
 /** `resonate`: the embedded Resonate server. */
 import { pathToFileURL } from "node:url";
-import { program } from "../launcher/package.ts";
+import { programPath } from "../launcher/package.ts";
 
 export async function run(args: string[]): Promise<void> {
-  const file = program("resonate/node/main");
+  const file = programPath("resonate/node/main");
   process.argv.splice(1, Infinity, file, ...args); // The program reads its own arguments.
   await import(pathToFileURL(file).href);
 }

@@ -1,5 +1,5 @@
 /** The edge as anybody on the internet sees it. */
-import { type Answer, ask, checkClock, type Finding, failed, field, isLoopback, ok, warning } from "./finding.ts";
+import { ask, checkClock, type Finding, failed, field, type HttpAnswer, isLoopback, ok, warning } from "./finding.ts";
 
 export const AUTH_MODES = ["oauth", "bearer", "none"] as const;
 export type AuthMode = (typeof AUTH_MODES)[number];
@@ -15,7 +15,7 @@ export async function checkEdge(origin: URL): Promise<Finding[]> {
   return reached.status === "failed" ? [reached] : [reached, checkClock("edge's clock", answer)];
 }
 
-function edgeFinding(origin: URL, answer: Answer): Finding {
+function edgeFinding(origin: URL, answer: HttpAnswer): Finding {
   const check = "edge";
   if (answer.status === undefined) {
     return failed(

@@ -23,19 +23,19 @@ export const failed = (check: string, detail: string, fix: string): Finding => (
 });
 
 /** An answer to a request, or why there is none. `text` is cut at 1000 characters. */
-export type Answer =
+export type HttpAnswer =
   | { status: number; headers: Headers; text: string; skew: number | undefined }
   | { status: undefined; reason: string };
 
 const TIMEOUT = 10_000;
 
 /** Makes a request and reads its answer; never rejects. Redirects are not followed. */
-export function ask(url: string | URL, init: RequestInit = {}): Promise<Answer> {
+export function ask(url: string | URL, init: RequestInit = {}): Promise<HttpAnswer> {
   return answerOf(() => fetch(url, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT), ...init }));
 }
 
 /** Makes a request by `request` and reads its answer; never rejects. */
-export async function answerOf(request: () => Promise<Response>): Promise<Answer> {
+export async function answerOf(request: () => Promise<Response>): Promise<HttpAnswer> {
   const asked = Date.now();
   try {
     const response = await request();
@@ -73,7 +73,7 @@ export function field(text: string, name: string): unknown {
 const TOLERANCE = 30_000;
 
 /** Whether the clock behind an answer and this machine's agree. */
-export function checkClock(check: string, answer: Answer): Finding {
+export function checkClock(check: string, answer: HttpAnswer): Finding {
   if (answer.status === undefined || answer.skew === undefined) return skipped(check, "the answer has no date");
   const seconds = Math.round(answer.skew / 1_000);
   if (Math.abs(answer.skew) <= TOLERANCE) return ok(check, "agrees with this machine's");

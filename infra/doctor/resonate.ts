@@ -4,7 +4,17 @@ import { decodeJwt } from "jose";
 import { ResonateClient, ResonateUnavailable } from "../../core/resonate/client.ts";
 import { PROTOCOL_VERSION } from "../../core/resonate/protocol.ts";
 import { checkSupport, SUPPORTED_RELEASE } from "../../core/resonate/support.ts";
-import { type Answer, answerOf, checkClock, type Finding, failed, field, isLoopback, ok, warning } from "./finding.ts";
+import {
+  answerOf,
+  checkClock,
+  type Finding,
+  failed,
+  field,
+  type HttpAnswer,
+  isLoopback,
+  ok,
+  warning,
+} from "./finding.ts";
 
 /** A token that expires within this time is worth a warning, in milliseconds. */
 const SOON = 14 * 24 * 60 * 60 * 1_000;
@@ -39,11 +49,11 @@ export async function checkResonate({ url, token, isSecret = false, namespace }:
 }
 
 /** Asks for a promise that need not exist. The server looks at the version first, then at the token, then for the promise. */
-function get(client: ResonateClient, id: string): Promise<Answer> {
+function get(client: ResonateClient, id: string): Promise<HttpAnswer> {
   return answerOf(() => client.post("promise.get", { id }));
 }
 
-function checkVersion(url: URL, answer: Answer): Finding {
+function checkVersion(url: URL, answer: HttpAnswer): Finding {
   const check = "Resonate";
   if (answer.status === undefined) {
     return failed(
@@ -70,7 +80,7 @@ function checkVersion(url: URL, answer: Answer): Finding {
   return ok(check, `answers at ${url.origin} and speaks protocol ${PROTOCOL_VERSION}`);
 }
 
-function checkProtection(url: URL, answer: Answer, token: string | undefined): Finding {
+function checkProtection(url: URL, answer: HttpAnswer, token: string | undefined): Finding {
   const check = "Resonate's protection";
   if (answer.status === 401) return ok(check, "calls without a token are refused");
   if (isLoopback(url) && token === undefined) return ok(check, "none, on this machine only");
@@ -105,7 +115,7 @@ function checkClaims(token: string, namespace: string): Finding {
   }
 }
 
-function checkToken(answer: Answer): Finding {
+function checkToken(answer: HttpAnswer): Finding {
   const check = "Resonate access";
   if (answer.status === 200 || answer.status === 404) return ok(check, "the token is accepted");
   if (answer.status === 401) {

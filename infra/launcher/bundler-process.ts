@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { BuildAnswer, BuildRequest } from "./bundler.ts";
 import type { Built } from "./dev-bundle.ts";
-import { program } from "./package.ts";
+import { programPath } from "./package.ts";
 import { tether } from "./tether.ts";
 
 /**
@@ -15,7 +15,7 @@ export function startBundler(name: string): <T>(part: BuildRequest["part"]) => P
   const waiting = new Map<number, PromiseWithResolvers<Built<unknown>>>();
 
   const start = (): ChildProcess => {
-    const started = fork(program("launcher/bundler"), [name], {
+    const started = fork(programPath("launcher/bundler"), [name], {
       // Out of reach of a Ctrl-C at the terminal.
       detached: true,
       stdio: ["ignore", "ignore", "inherit", "ipc"],

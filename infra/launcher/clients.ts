@@ -1,4 +1,4 @@
-import { program } from "./package.ts";
+import { programPath } from "./package.ts";
 
 /** The clients that `--config` knows. */
 export const CLIENTS: readonly string[] = ["claude-code", "claude-desktop", "cursor", "vscode"];
@@ -14,7 +14,7 @@ export interface ClientConfiguration {
 /** How each MCP client is told about the server `name` at `url` (the `/mcp` endpoint), ready to paste. */
 export function clientConfiguration(name: string, url: string): ClientConfiguration[] {
   // Claude Desktop speaks stdio only, and a desktop application's PATH often has no Node: both paths are absolute.
-  const proxy = { command: process.execPath, args: [program("commands/main"), "proxy", url] };
+  const proxy = { command: process.execPath, args: [programPath("commands/main"), "proxy", url] };
   return [
     {
       id: "claude-code",

@@ -1,11 +1,11 @@
 import { parseArgs } from "node:util";
 import { CLIENTS } from "./clients.ts";
 import type { LocalService } from "./local.ts";
-import { PARTS, type Service } from "./ports.ts";
+import { PARTS, type PortName } from "./ports.ts";
 
 export interface Options {
   /** Ports on 127.0.0.1 that were asked for. */
-  ports: Partial<Record<Service, number>>;
+  ports: Partial<Record<PortName, number>>;
   /** The services of the project that were turned on. */
   services: readonly LocalService[];
   /** Where the embedded Resonate keeps its state; undefined when it keeps none. */
@@ -89,7 +89,7 @@ export function parseOptions(
 }
 
 /** The option that asks for the port of each part. */
-export const OPTION_OF: Readonly<Record<Service, string>> = {
+export const OPTION_OF: Readonly<Record<PortName, string>> = {
   edge: "port",
   resonate: "resonate-port",
   worker: "worker-port",

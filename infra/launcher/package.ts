@@ -9,7 +9,7 @@ import { dirname, extname, join } from "node:path";
 const INFRA = join(import.meta.dirname, "..");
 
 /** The file of a program of `infra/`, named without extension: `.ts` in a checkout, `.js` as the package ships it. */
-export function program(name: string): string {
+export function programPath(name: string): string {
   return join(INFRA, name + extname(import.meta.filename));
 }
 

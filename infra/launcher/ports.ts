@@ -2,11 +2,11 @@ import getPort, { portNumbers } from "get-port";
 
 export const PARTS = ["edge", "resonate", "worker"] as const;
 /** What listens on a port of its own. */
-export type Service = (typeof PARTS)[number];
-export type Ports = Record<Service, number>;
+export type PortName = (typeof PARTS)[number];
+export type Ports = Record<PortName, number>;
 
 const DEFAULTS: Ports = { edge: 8787, resonate: 8001, worker: 8081 };
-const NAMES: Record<Service, string> = { edge: "the edge", resonate: "Resonate", worker: "the worker" };
+const NAMES: Record<PortName, string> = { edge: "the edge", resonate: "Resonate", worker: "the worker" };
 /** How many ports behind a taken one are tried. */
 const REACH = 200;
 
@@ -16,9 +16,9 @@ export interface PortOptions {
   /** The ports of earlier runs on the same state. */
   remembered: Partial<Ports>;
   /** Parts that need none. */
-  without: readonly Service[];
+  without: readonly PortName[];
   /** The option that asks for each, without its dashes. */
-  optionOf: Readonly<Record<Service, string>>;
+  optionOf: Readonly<Record<PortName, string>>;
   host: string;
 }
 

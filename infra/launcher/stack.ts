@@ -3,7 +3,7 @@ import type { Bundle } from "./bundle.ts";
 import { type Child, startChild } from "./child.ts";
 import { spawnEdge } from "./edge.ts";
 import type { LocalService } from "./local.ts";
-import { program } from "./package.ts";
+import { programPath } from "./package.ts";
 import type { Ports } from "./ports.ts";
 import { sourcePlaces } from "./source-map.ts";
 import type { Service } from "./supervise.ts";
@@ -77,7 +77,7 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
           health: [`${resonateUrl}/ready`],
           start: async () => {
             const args = ["--port", String(ports.resonate), ...state];
-            return script(program("resonate/node/main"), args, { RESONATE_LOCAL_TOKEN: secret });
+            return script(programPath("resonate/node/main"), args, { RESONATE_LOCAL_TOKEN: secret });
           },
         },
     services: services.map(({ service, port }) => ({

@@ -11,7 +11,7 @@ import { choosePorts } from "./ports.ts";
 import { type Project, readProject, typed, workerOf } from "./project.ts";
 import { type Detail, readable, timed } from "./report.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
-import { answers, READY_TIMEOUT, type Service, supervise, waitFor } from "./supervise.ts";
+import { answerAll, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "./supervise.ts";
 import { taskKey } from "./task-key.ts";
 
 /** How long a Resonate server that somebody else runs may be away, in milliseconds. */
@@ -96,7 +96,7 @@ async function run(project: Project, command: Command, options: Options, service
   } else {
     await develop({ project, stack, ports, bindings, data, say, listening, running });
   }
-  await waitFor("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
+  await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;
   console.log(describe(project, command, options, stack, url));
   for (const service of services.filter((service) => !options.services.includes(service))) {
@@ -142,13 +142,13 @@ function listening(label: string) {
 
 /** Waits until a server that somebody else runs, and what it depends on, is ready. */
 async function checkOther(url: string, name: string): Promise<void> {
-  if (await answers([`${url}/ready`], AbortSignal.timeout(OTHERS_TIMEOUT))) return;
+  if (await answerAll([`${url}/ready`], AbortSignal.timeout(OTHERS_TIMEOUT))) return;
   const refused = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(OTHERS_TIMEOUT) }).then(
     () => undefined,
     (error: Error) => (error.cause as NodeJS.ErrnoException | undefined)?.code,
   );
   const isThere = refused === undefined;
-  if (isThere && (await waitFor(`${name}`, [`${url}/ready`], AbortSignal.timeout(READY_TIMEOUT), say))) return;
+  if (isThere && (await waitUntilUp(`${name}`, [`${url}/ready`], AbortSignal.timeout(READY_TIMEOUT), say))) return;
   throw new Error(`${url} (${name}) is not ready: ${refused ?? "it does not say that it is"}.`);
 }
 

@@ -96,7 +96,7 @@ async function live(child: Child, { name, health }: Service, say: (message: stri
   const over = new AbortController();
   const ended = child.exited.finally(() => over.abort());
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(READY_TIMEOUT)]);
-  const wasReady = await waitFor(name, health, signal, say);
+  const wasReady = await waitUntilUp(name, health, signal, say);
   const silent = !wasReady && !over.signal.aborted;
   if (wasReady) onReady();
   if (silent) child.kill("SIGKILL");
@@ -106,7 +106,7 @@ async function live(child: Child, { name, health }: Service, say: (message: stri
 }
 
 /** Waits until every URL answers 2xx, and says now and then that it waits; false when `signal` came first. */
-export async function waitFor(
+export async function waitUntilUp(
   name: string,
   urls: readonly string[],
   signal: AbortSignal,
@@ -119,14 +119,14 @@ export async function waitFor(
   };
   let timer = setTimeout(word, FIRST_WORD);
   try {
-    return await answers(urls, signal);
+    return await answerAll(urls, signal);
   } finally {
     clearTimeout(timer);
   }
 }
 
 /** Waits until every URL answers 2xx; false when `signal` came first. */
-export async function answers(urls: readonly string[], signal: AbortSignal): Promise<boolean> {
+export async function answerAll(urls: readonly string[], signal: AbortSignal): Promise<boolean> {
   while (!signal.aborted) {
     const oks = await Promise.all(urls.map((url) => isOk(url, signal)));
     if (oks.every(Boolean)) return !signal.aborted;

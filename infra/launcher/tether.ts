@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { program } from "./package.ts";
+import { programPath } from "./package.ts";
 
 let watchdog: ChildProcess | undefined;
 const tethered = new Set<number>();
@@ -23,7 +23,7 @@ function tell(line: string): void {
 
 function startWatchdog(): ChildProcess {
   // Detached: a Ctrl-C at the terminal, or a kill of the whole process group, must not end it before its work is done.
-  const child = spawn(process.execPath, [program("launcher/watchdog")], {
+  const child = spawn(process.execPath, [programPath("launcher/watchdog")], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
   });

@@ -8,7 +8,7 @@ const MAX_WAITING = 100;
 /** How many characters slow readers, all together, may leave waiting; past this, messages to them are dropped. */
 const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
 
-export class Connection {
+export class PollConnection {
   readonly group: string;
   readonly id: string;
   /** Messages not yet written. */
@@ -29,27 +29,27 @@ export class Connection {
 }
 
 export class Connections {
-  readonly #groups = new Map<string, Set<Connection>>();
+  readonly #groups = new Map<string, Set<PollConnection>>();
   #count = 0;
   #sends = 0;
   #waitingCharacters = 0;
 
   /** Registers a connection; undefined when there are too many. One with the same id counts for nothing: it is replaced. */
-  open(group: string, id: string): Connection | undefined {
+  open(group: string, id: string): PollConnection | undefined {
     if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
-    const connection = new Connection(group, id);
+    const connection = new PollConnection(group, id);
     this.#count += 1;
     this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection));
     return connection;
   }
 
   /** The connection of a group with this id. */
-  named(group: string, id: string): Connection | undefined {
+  named(group: string, id: string): PollConnection | undefined {
     for (const connection of this.#groups.get(group) ?? []) if (connection.id === id) return connection;
     return undefined;
   }
 
-  close(connection: Connection): void {
+  close(connection: PollConnection): void {
     if (connection.closed) return;
     connection.closed = true;
     this.#count -= 1;
@@ -68,7 +68,7 @@ export class Connections {
    * The connection that `address` leads to: for `uni` the one with its id, for `any` that one if it is there and
    * otherwise each of the group in turn. A busy one only if no other will do.
    */
-  find(address: string): Connection | undefined {
+  find(address: string): PollConnection | undefined {
     const target = parsePollAddress(address);
     if (!target) return undefined;
     const named = this.named(target.group, target.id);
@@ -82,7 +82,7 @@ export class Connections {
   }
 
   /** Leaves `message` to be written to `connection`; false when too much is waiting already. */
-  send(connection: Connection, message: string): boolean {
+  send(connection: PollConnection, message: string): boolean {
     if (this.#waitingCharacters + message.length > MAX_WAITING_CHARACTERS) return false;
     this.#waitingCharacters += message.length;
     this.#sends += 1;
@@ -93,7 +93,7 @@ export class Connections {
   }
 
   /** The messages to write to `connection` next, when there are any; undefined when it is closed. */
-  async next(connection: Connection): Promise<string[] | undefined> {
+  async next(connection: PollConnection): Promise<string[] | undefined> {
     while (!connection.closed) {
       if (connection.waiting.length > 0) {
         const messages = connection.waiting.splice(0);

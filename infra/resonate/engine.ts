@@ -1,7 +1,7 @@
 /** The state machine over the store: requests, time-outs and searches. Runs in the transaction of its caller. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
 import { Slice } from "./slice.ts";
-import { createStateMachine, type Outcome } from "./state-machine.ts";
+import { createStateMachine, type Transition } from "./state-machine.ts";
 import type { Store } from "./store.ts";
 
 type SearchRequest = PromiseSearchReq | TaskSearchReq | ScheduleSearchReq;
@@ -19,7 +19,7 @@ export class Engine {
   }
 
   /** Answers one request as of `now` and stores what it changed. */
-  apply(now: number, request: Request): Outcome {
+  apply(now: number, request: Request): Transition {
     switch (request.kind) {
       case "promise.search":
       case "task.search":
@@ -37,7 +37,7 @@ export class Engine {
    * Handles up to `TICK_SIZE` promises and as many tasks and schedules that are due at `now`.
    * Without changes in the outcome nothing was due.
    */
-  tick(now: number): Outcome {
+  tick(now: number): Transition {
     const promises = this.#duePromises(now);
     // A task whose promise is due must not be dispatched again first, so tasks wait until no promise is due any more.
     const tasks =
@@ -95,7 +95,7 @@ export class Engine {
    * The one operation that the state machine does not have. The ids come from the database, in the order, by the
    * filters and with the cursor of the real server; the records are what the state machine says about each.
    */
-  #search(now: number, request: SearchRequest): Outcome {
+  #search(now: number, request: SearchRequest): Transition {
     const changes = this.#converge(now);
     const { limit = DEFAULT_LIMIT, cursor } = request.data;
     const { table, get, list } = SEARCHES[request.kind];
@@ -126,7 +126,7 @@ export class Engine {
   }
 
   /** Brings everything up to `now`, so that a promise past its deadline is found as what it is. */
-  #converge(now: number): Outcome["changes"] {
+  #converge(now: number): Transition["changes"] {
     const changes = [];
     for (let tick = this.tick(now); tick.changes.length > 0; tick = this.tick(now)) changes.push(...tick.changes);
     return changes;

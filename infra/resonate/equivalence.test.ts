@@ -11,7 +11,7 @@ import { expect, test } from "vitest";
 import { history, type Step } from "../../test/resonate/histories.ts";
 import { Engine } from "./engine.ts";
 import { openDatabase } from "./node/database.ts";
-import { type Change, createStateMachine, type Outcome, type StateMachine } from "./state-machine.ts";
+import { type Change, createStateMachine, type StateMachine, type Transition } from "./state-machine.ts";
 import { Store } from "./store.ts";
 
 const head = { corrId: "1", version: "2026-04-01" };
@@ -81,7 +81,7 @@ function tick(memory: StateMachine, now: number): Change[] {
 }
 
 /** As it goes over the wire; a preload has no order. */
-function answer({ response }: Outcome): unknown {
+function answer({ response }: Transition): unknown {
   const { data, ...rest } = sent(response);
   return { ...rest, data: data.preload ? { ...data, preload: sorted(data.preload) } : data };
 }
@@ -92,7 +92,7 @@ function messages(changes: Change[]): unknown {
 }
 
 /** Everything but the messages that the state machine keeps for whoever drives it to take. */
-function snapshot({ response }: Outcome): unknown {
+function snapshot({ response }: Transition): unknown {
   const { messages: _, ...state } = sent(response.data) as Record<string, unknown[]>;
   return Object.fromEntries(Object.entries(state).map(([name, rows]) => [name, sorted(rows)]));
 }

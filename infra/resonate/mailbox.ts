@@ -8,7 +8,7 @@
  * the dispatch that the state machine itself repeats after 30 seconds is then rarely needed.
  */
 import { parsePollAddress } from "./address.ts";
-import type { Connection, Connections } from "./connections.ts";
+import type { Connections, PollConnection } from "./connections.ts";
 import type { Change } from "./state-machine.ts";
 import type { Dispatch } from "./store.ts";
 
@@ -19,7 +19,7 @@ export class Mailbox {
   /** Dispatches that nobody has got, by group. */
   readonly #held = new Map<string, Shelf>();
   /** Dispatches that a connection has got, unclaimed so far. */
-  readonly #sent = new Map<Connection, Shelf>();
+  readonly #sent = new Map<PollConnection, Shelf>();
   readonly #shelfOf = new Map<string, Shelf>();
 
   constructor(connections: Connections) {
@@ -55,7 +55,7 @@ export class Mailbox {
   }
 
   /** Sends to `connection` what its group is waiting for, as much as it can take now. */
-  refill(connection: Connection): void {
+  refill(connection: PollConnection): void {
     for (const dispatch of this.#held.get(connection.group)?.values() ?? []) {
       if (connection.busy || connection.closed) return;
       this.dispatch(dispatch);
@@ -63,7 +63,7 @@ export class Mailbox {
   }
 
   /** Dispatches to others what `connection`, now closed, got and did not claim. */
-  disconnected(connection: Connection): void {
+  disconnected(connection: PollConnection): void {
     const shelf = this.#sent.get(connection);
     this.#sent.delete(connection);
     for (const dispatch of shelf?.values() ?? []) this.dispatch(dispatch);

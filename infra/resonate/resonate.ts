@@ -1,11 +1,11 @@
 /** The embedded Resonate server without its HTTP: requests go in, answers and messages come out once they are on disk. */
 import type { Request } from "@resonatehq/sdk";
 import type { Logger } from "pino";
-import { type Connection, Connections } from "./connections.ts";
+import { Connections, type PollConnection } from "./connections.ts";
 import { Engine } from "./engine.ts";
 import { Mailbox } from "./mailbox.ts";
 import { Retention } from "./retention.ts";
-import type { Change, Outcome } from "./state-machine.ts";
+import type { Change, Transition } from "./state-machine.ts";
 import type { Store } from "./store.ts";
 
 /** How often, in milliseconds, it is checked whether something is due: the most a timer is late while little happens. */
@@ -17,7 +17,7 @@ const LISTENER_INTERVAL = 120_000;
 /** How many requests share one commit at most, so that a flood of them does not hold up the rest. */
 const BATCH_SIZE = 250;
 
-export type Response = Outcome["response"];
+export type Response = Transition["response"];
 
 interface Waiting {
   request: Request;
@@ -72,7 +72,7 @@ export class Resonate {
     for (const [i, { request, resolve }] of batch.entries()) resolve(responses?.[i] ?? failed(request.kind));
   }
 
-  #outcome(request: Request): Outcome {
+  #outcome(request: Request): Transition {
     try {
       return this.#store.attempt(() => this.#engine.apply(Date.now(), request));
     } catch (error) {
@@ -107,7 +107,7 @@ export class Resonate {
    * Opens a connection for messages; undefined when there are too many. It takes the place of the one that its client had
    * under this id before, which may be dead without anybody having said so: what that had got and not claimed goes on.
    */
-  connect(group: string, id: string): Connection | undefined {
+  connect(group: string, id: string): PollConnection | undefined {
     const before = this.#connections.named(group, id);
     const connection = this.#connections.open(group, id);
     if (connection && before) this.disconnect(before);
@@ -115,12 +115,12 @@ export class Resonate {
   }
 
   /** The next messages for `connection`, when there are any; undefined when it is closed. */
-  next(connection: Connection): Promise<string[] | undefined> {
+  next(connection: PollConnection): Promise<string[] | undefined> {
     if (connection.waiting.length === 0) this.#mailbox.refill(connection);
     return this.#connections.next(connection);
   }
 
-  disconnect(connection: Connection): void {
+  disconnect(connection: PollConnection): void {
     this.#connections.close(connection);
     this.#mailbox.disconnected(connection);
   }

@@ -17,7 +17,7 @@ const LONGEST_PAUSE = 3_600_000;
 const SHORTEST_PAUSE = 200;
 
 /** The jobs looked at last, in the order in which they ended. */
-export interface Position {
+export interface SweepPosition {
   settledAt: number;
   id: string;
 }
@@ -28,7 +28,7 @@ export class Retention {
   readonly #keep: number;
   readonly #commit: (work: () => void) => boolean;
   #timer: NodeJS.Timeout | undefined;
-  #at: Position | undefined;
+  #at: SweepPosition | undefined;
 
   /** `keep` is in milliseconds. `commit` runs work in a transaction; false when that failed. */
   constructor(store: Store, keep: number, commit: (work: () => void) => boolean) {
@@ -52,7 +52,7 @@ export class Retention {
   }
 
   #sweep(): void {
-    let next: Position | undefined;
+    let next: SweepPosition | undefined;
     const done = this.#commit(() => {
       next = sweep(this.#store, Date.now(), this.#keep, this.#at);
     });
@@ -65,7 +65,12 @@ export class Retention {
  * Removes those of the next jobs after `at` that ended longer than `keep` milliseconds before `now`. Returns where to go on;
  * undefined when there are no more. Runs in its caller's transaction.
  */
-export function sweep(store: Store, now: number, keep: number, at: Position | undefined): Position | undefined {
+export function sweep(
+  store: Store,
+  now: number,
+  keep: number,
+  at: SweepPosition | undefined,
+): SweepPosition | undefined {
   const jobs = store.ended(at ?? { settledAt: 0, id: "" }, now, BATCH);
   for (const { id } of jobs) {
     const generations = store.generations(id);

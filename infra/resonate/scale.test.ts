@@ -6,7 +6,7 @@ import { promise } from "../../test/contract/server.ts";
 import { Engine } from "./engine.ts";
 import { openDatabase } from "./node/database.ts";
 import { Resonate } from "./resonate.ts";
-import type { DurablePromise } from "./state-machine.ts";
+import type { StoredPromise } from "./state-machine.ts";
 import { Store } from "./store.ts";
 
 const head = { corrId: "1", version: "2026-04-01" };
@@ -34,7 +34,7 @@ function addSettled(store: Store, count: number): void {
   store.transaction(() => {
     for (let n = 0; n < count / 2; n++) {
       const { id, tags, timeoutAt } = promise(`old${n}`, { group: "g" });
-      const settled: DurablePromise = {
+      const settled: StoredPromise = {
         id,
         state: "resolved",
         param: {},

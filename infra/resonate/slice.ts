@@ -6,7 +6,7 @@
  * with each job there is. So it is handed maps that begin empty and read a row when it first asks for it: what it
  * sees is always right, and what a request costs depends on what it touches, with ten promises stored or a million.
  */
-import type { Change, DurablePromise, StateMachine, Timeout } from "./state-machine.ts";
+import type { Change, StateMachine, StoredPromise, Timeout } from "./state-machine.ts";
 import type { Store } from "./store.ts";
 
 class Rows<V> extends Map<string, V> {
@@ -42,16 +42,16 @@ class Rows<V> extends Map<string, V> {
  * it waited for, and to collect the promises of one branch. For the first, this reads what the tasks at hand wait for
  * before the walk begins; for the second, the engine reads the branch beforehand.
  */
-class PromiseRows extends Rows<DurablePromise> {
+class PromiseRows extends Rows<StoredPromise> {
   readonly #awaitedBy: (task: string) => string[];
   readonly #followed = new Set<string>();
 
-  constructor(load: (id: string) => DurablePromise | undefined, awaitedBy: (task: string) => string[]) {
+  constructor(load: (id: string) => StoredPromise | undefined, awaitedBy: (task: string) => string[]) {
     super(load);
     this.#awaitedBy = awaitedBy;
   }
 
-  override *[Symbol.iterator](): MapIterator<[string, DurablePromise]> {
+  override *[Symbol.iterator](): MapIterator<[string, StoredPromise]> {
     for (const id of [...this.keys()]) {
       if (this.#followed.has(id)) continue;
       this.#followed.add(id);
@@ -65,7 +65,7 @@ export class Slice {
   readonly #store: Store;
   readonly #machine: StateMachine;
   /** What the store holds of the promises read so far; the state machine changes those in its maps in place. */
-  readonly #stored = new Map<string, DurablePromise>();
+  readonly #stored = new Map<string, StoredPromise>();
 
   /** Empties `machine` and makes it read from `store`. */
   constructor(store: Store, machine: StateMachine) {
@@ -93,7 +93,7 @@ export class Slice {
     });
   }
 
-  #promise(id: string): DurablePromise | undefined {
+  #promise(id: string): StoredPromise | undefined {
     const row = this.#store.promise(id);
     if (!row) return undefined;
     const { value, timeout } = row;

@@ -12,7 +12,7 @@ import {
   type TaskRecord,
 } from "@resonatehq/sdk";
 
-export type DurablePromise = Omit<PromiseRecord, "settledAt"> & {
+export type StoredPromise = Omit<PromiseRecord, "settledAt"> & {
   settledAt: number | null;
   /** Ids of the tasks that wait for this promise. */
   callbacks: Set<string>;
@@ -38,20 +38,20 @@ export type Change =
   | { kind: "ptimeout.del" | "ttimeout.del" | "stimeout.del"; id: string }
   | { kind: "message.send"; address: string; message: Message };
 
-export interface Outcome {
+export interface Transition {
   response: { kind: string; head: { status: number }; data: unknown };
   changes: Change[];
 }
 
 export interface StateMachine {
-  promises: Map<string, DurablePromise>;
+  promises: Map<string, StoredPromise>;
   tasks: Map<string, Task>;
   schedules: Map<string, Schedule>;
   pTimeouts: Timeout[];
   tTimeouts: Timeout[];
   sTimeouts: Timeout[];
   outgoing: unknown[];
-  apply(now: number, request: Request): Outcome;
+  apply(now: number, request: Request): Transition;
 }
 
 export function createStateMachine(): StateMachine {

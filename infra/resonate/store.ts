@@ -3,7 +3,7 @@
  * grows with the number of jobs and not with how often they are touched.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from "node:sqlite";
-import type { DurablePromise, Schedule, Task } from "./state-machine.ts";
+import type { Schedule, StoredPromise, Task } from "./state-machine.ts";
 
 /** A row and the time-out that the state machine keeps beside it, in milliseconds since the epoch. */
 export interface Timed<V> {
@@ -69,7 +69,7 @@ export class Store {
     }
   }
 
-  promise(id: string): Timed<DurablePromise> | undefined {
+  promise(id: string): Timed<StoredPromise> | undefined {
     const row = this.#one(
       `SELECT *, (SELECT json_group_array(awaiter) FROM callbacks WHERE awaited = id) AS callbacks,
               (SELECT json_group_array(address) FROM listeners WHERE promise = id) AS listeners
@@ -85,7 +85,7 @@ export class Store {
       tags: json(tags),
       callbacks: new Set(json<string[]>(callbacks)),
       listeners: new Set(json<string[]>(listeners)),
-    } as DurablePromise;
+    } as StoredPromise;
     return { value: promise, timeout: optional(timer) };
   }
 
@@ -108,7 +108,7 @@ export class Store {
   }
 
   /** Writes a promise. `stored` is what the store holds of it: of callbacks and listeners only the difference is written. */
-  putPromise({ value: p, timeout }: Timed<DurablePromise>, stored: DurablePromise | undefined): void {
+  putPromise({ value: p, timeout }: Timed<StoredPromise>, stored: StoredPromise | undefined): void {
     this.#run(
       `INSERT INTO promises VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
          state = excluded.state, value = excluded.value, settledAt = excluded.settledAt, timer = excluded.timer`,

@@ -2,7 +2,7 @@
 import type { Log, Metrics } from "../../core/durable/context.ts";
 import { type Event, History } from "../../core/durable/events.ts";
 import { type Send, TaskLease } from "../../core/durable/lease.ts";
-import { type Outcome, Pass, type Runnable, type Surroundings } from "../../core/durable/replay.ts";
+import { Pass, type PassEnd, type Runnable, type Surroundings } from "../../core/durable/replay.ts";
 import { fromStored, toStored } from "../../core/durable/values.ts";
 import { fromBase64 } from "../../core/resonate/base64.ts";
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
@@ -59,7 +59,7 @@ export class Passes {
   }
 
   /** Runs a pass; the time passes while it does. Undefined when there is nothing to do. */
-  async pass(): Promise<Outcome | undefined> {
+  async pass(): Promise<PassEnd | undefined> {
     if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline);
     this.#isCreated = true;
     const acquired = await this.sim.acquire(JOB);
@@ -96,7 +96,7 @@ export class Passes {
   }
 
   /** Lets the time pass until there is something to do again, and runs the next pass. */
-  async next(): Promise<Outcome> {
+  async next(): Promise<PassEnd> {
     for (;;) {
       const outcome = await this.pass();
       if (outcome) return outcome;
@@ -106,7 +106,7 @@ export class Passes {
   }
 
   /** Runs passes until the job ends or is blocked. */
-  async toEnd(): Promise<Outcome> {
+  async toEnd(): Promise<PassEnd> {
     for (;;) {
       const outcome = await this.next();
       if (outcome.kind !== "asleep") return outcome;

@@ -4,7 +4,7 @@
  */
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { type Clock, machineClock } from "../../core/durable/clock.ts";
-import type { Acquired } from "../../core/durable/lease.ts";
+import type { HeldTask } from "../../core/durable/lease.ts";
 import { encodeValue, lineage } from "../../core/resonate/codec.ts";
 import { createStateMachine } from "../resonate/state-machine.ts";
 
@@ -40,12 +40,12 @@ export class Simulation {
   }
 
   /** Takes the lease on a job's task; undefined while there is none to be had. */
-  async acquire(id: string): Promise<Acquired | undefined> {
+  async acquire(id: string): Promise<HeldTask | undefined> {
     this.tick();
     const task = this.#machine.tasks.get(id);
     if (task?.state !== "pending") return undefined;
     const answer = await this.send("task.acquire", { id, version: task.version, pid: "p", ttl: 2 ** 40 });
-    return answer.status === 200 ? (answer.data as Acquired) : undefined;
+    return answer.status === 200 ? (answer.data as HeldTask) : undefined;
   }
 
   /** Ends the lease on a job's task as the death of its worker does. */

@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { ResonateClient } from "../../core/resonate/client.ts";
 import { bundleEdge, readConfiguration } from "../launcher/bundle.ts";
 import { spawnEdge } from "../launcher/edge.ts";
-import { program } from "../launcher/package.ts";
+import { programPath } from "../launcher/package.ts";
 import { configurationOf, readProject, workerOf } from "../launcher/project.ts";
 import { CLOCK_PATH } from "./movable-edge.ts";
 import { disposePart, part, type StackPart } from "./part.ts";
@@ -243,7 +243,7 @@ async function advance(time: Time, server: ResonateClient, ms: number): Promise<
 async function launchResonate(url: string, state: string, time: Time): Promise<Program> {
   const { imports, env } = time.movable("resonate");
   const args = ["--port", new URL(url).port, "--data", state];
-  const server = run(program("resonate/node/main"), { args, env: { ...env, RESONATE_LOCAL_TOKEN: "" }, imports });
+  const server = run(programPath("resonate/node/main"), { args, env: { ...env, RESONATE_LOCAL_TOKEN: "" }, imports });
   await answers(`${url}/ready`, server);
   return server;
 }
@@ -258,7 +258,7 @@ async function setEdge(origin: string, ahead: number): Promise<void> {
 /** An entry that bundles the edge with a time that can be moved, as a path from the project's folder. */
 async function movableEntry(given: string | undefined, root: string): Promise<string> {
   const entry = resolve(root, given ?? (existsSync(join(root, "edge.ts")) ? "edge.ts" : await mainOf(root)));
-  const text = `import { movable } from ${JSON.stringify(program("testing/movable-edge"))};
+  const text = `import { movable } from ${JSON.stringify(programPath("testing/movable-edge"))};
 import edge from ${JSON.stringify(entry)};
 export * from ${JSON.stringify(entry)};
 export default movable(edge);

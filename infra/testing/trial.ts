@@ -2,7 +2,7 @@
 import { type Log, type Metrics, RuleBroken } from "../../core/durable/context.ts";
 import { type Event, eventId, History } from "../../core/durable/events.ts";
 import { type Send, TaskLease } from "../../core/durable/lease.ts";
-import { LeaseLost, type Outcome, Pass, type Runnable, type Surroundings } from "../../core/durable/replay.ts";
+import { LeaseLost, Pass, type PassEnd, type Runnable, type Surroundings } from "../../core/durable/replay.ts";
 import type { State } from "../../core/durable/state.ts";
 import { fromStored, storable, toStored } from "../../core/durable/values.ts";
 import { fromBase64 } from "../../core/resonate/base64.ts";
@@ -54,7 +54,7 @@ export interface World {
 
 /** How a run ended. */
 export interface Ended {
-  outcome: Outcome["kind"];
+  outcome: PassEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
   /** How many requests the server was sent; each is a place to die at. */
@@ -131,7 +131,7 @@ class Trial {
   }
 
   /** How the job has ended, where no worker has lived to tell. */
-  #settled(): Outcome | undefined {
+  #settled(): PassEnd | undefined {
     const promise = this.#sim.get(ID);
     if (!promise || promise.state === "pending") return undefined;
     const { data } = promise.value;
@@ -148,7 +148,7 @@ class Trial {
     return this.#clock.until(Promise.race([work(), worker.died.promise]));
   }
 
-  async #pass(worker: Worker): Promise<Outcome | "left" | "nothing to do"> {
+  async #pass(worker: Worker): Promise<PassEnd | "left" | "nothing to do"> {
     const acquired = await this.#sim.acquire(ID);
     if (!acquired) return "nothing to do";
     await this.#point(worker, "the lease", async () => {});
@@ -172,7 +172,7 @@ class Trial {
     }
   }
 
-  async #conclude(outcome: Outcome, lease: TaskLease, worker: Worker, version: number): Promise<Outcome> {
+  async #conclude(outcome: PassEnd, lease: TaskLease, worker: Worker, version: number): Promise<PassEnd> {
     switch (outcome.kind) {
       case "asleep":
         worker.history.version = version;
@@ -290,7 +290,7 @@ class Trial {
     return this.#sim.get(id);
   }
 
-  #end(passes: number, begun: number, outcome: Outcome): Ended {
+  #end(passes: number, begun: number, outcome: PassEnd): Ended {
     const records: Ended["records"] = [];
     for (let n = 1, missing = 0; missing < 20; n++) {
       const promise = this.#sim.get(eventId(ID, n));

@@ -4,7 +4,7 @@ import { Codec, type Request } from "@resonatehq/sdk";
 import { type Bundle, bundleEdge } from "../../infra/launcher/bundle.ts";
 import { type Edge, spawnEdge } from "../../infra/launcher/edge.ts";
 import { ownGroup } from "../../infra/testing/worker.ts";
-import { answer as weather } from "../../tools/weather/sample-archive/archive.ts";
+import { answerRequest as weather } from "../../tools/weather/sample-archive/archive.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Generator, startGenerator } from "./generator.ts";
 

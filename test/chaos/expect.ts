@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../core/jobs/job.ts";
 import { monthBounds } from "../../tools/weather/calendar.ts";
 import { monthsOf } from "../../tools/weather/range.ts";
-import { answer } from "../../tools/weather/sample-archive/archive.ts";
+import { answerRequest } from "../../tools/weather/sample-archive/archive.ts";
 import type { Stored } from "../support/stored.ts";
 import type { Wanted } from "./journal.ts";
 import { monthName } from "./names.ts";
@@ -67,7 +67,7 @@ function expectedMonth({ latitude, longitude, year, month, timezone = "auto" }: 
   const { first, last } = monthBounds(year, month);
   const query = { latitude, longitude, start_date: first, end_date: last, timezone, daily: DAILY };
   try {
-    return answer(new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])));
+    return answerRequest(new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])));
   } catch (error) {
     return error;
   }

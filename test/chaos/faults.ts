@@ -1,6 +1,6 @@
 /** Makes the planned faults happen to a stack, and mends what they broke. */
 import { setTimeout as delay } from "node:timers/promises";
-import { answers } from "../../infra/launcher/supervise.ts";
+import { answerAll } from "../../infra/launcher/supervise.ts";
 import type { Stack, StackPart } from "../support/stack.ts";
 import type { Journal } from "./journal.ts";
 import type { PlannedFault } from "./plan.ts";
@@ -102,7 +102,7 @@ export class Faults {
       await delay(Math.max(0, from + ms - Date.now()));
       await this.#start(victim);
     }
-    if (!(await answers([health()], AbortSignal.timeout(RECOVERY)))) {
+    if (!(await answerAll([health()], AbortSignal.timeout(RECOVERY)))) {
       this.#journal.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
     }
     disruption.to = Date.now();

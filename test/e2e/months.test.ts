@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { answer } from "../../tools/weather/sample-archive/archive.ts";
+import { answerRequest } from "../../tools/weather/sample-archive/archive.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { SEATTLE } from "../support/months.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -24,7 +24,7 @@ beforeAll(async () => {
     const [start, end] = [query.get("start_date") ?? "", query.get("end_date") ?? ""];
     query.set("start_date", start.replace(/^\d+/, "2012"));
     query.set("end_date", end.replace(/^\d+/, "2012"));
-    const { daily, ...rest } = answer(query);
+    const { daily, ...rest } = answerRequest(query);
     const { time = [], ...series } = daily;
     const days = time.map((day) => String(day).replace(/^2012/, start.slice(0, 4)));
     const known = dayOf(Date.now() - LAG * DAY);

@@ -1,6 +1,6 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { Answer, Entry } from "../../core/jobs/journal.ts";
+import type { AnswerEntry, Entry } from "../../core/jobs/journal.ts";
 import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
 import { until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-const said = (text: string): Answer => ({ action: "accept", content: { text } });
+const said = (text: string): AnswerEntry => ({ action: "accept", content: { text } });
 
 /**
  * The job, a worker that can be killed, and what stands between the worker and the Resonate server. Entries that somebody

@@ -6,7 +6,7 @@ import { DAY, HOUR } from "../../core/index.ts";
  */
 const ARCHIVE_LAG_DAYS = 6;
 
-export interface Place {
+export interface Coordinates {
   /** Degrees east. */
   longitude: number;
   /** An IANA time zone name; absent means the one at the coordinates. */
@@ -19,7 +19,12 @@ export function monthBounds(year: number, month: number): { first: string; last:
 }
 
 /** How much of a month the archive can have at `now` (milliseconds since the epoch), by the days of the place. */
-export function monthAvailability(year: number, month: number, place: Place, now: number): "none" | "part" | "whole" {
+export function monthAvailability(
+  year: number,
+  month: number,
+  place: Coordinates,
+  now: number,
+): "none" | "part" | "whole" {
   const { earliest, latest } = today(place, now);
   if (latest < monthBounds(year, month).first) return "none";
   return isWhole(year, month, earliest) ? "whole" : "part";
@@ -31,7 +36,7 @@ export function isWhole(year: number, month: number, day: string): boolean {
 }
 
 /** The day at the place, `YYYY-MM-DD`: where only the coordinates are known, the days it can be. */
-export function today({ longitude, timezone }: Place, now: number): { earliest: string; latest: string } {
+export function today({ longitude, timezone }: Coordinates, now: number): { earliest: string; latest: string } {
   if (timezone !== undefined) {
     const day = new Intl.DateTimeFormat("en-CA", { timeZone: timezone, dateStyle: "short" }).format(now);
     return { earliest: day, latest: day };

@@ -73,7 +73,7 @@ export interface Resumable {
   revision: string;
 }
 
-export interface Place {
+export interface Session {
   sessionId?: string;
   protocolVersion?: string;
 }
@@ -186,7 +186,7 @@ export class Connection {
     params: Record<string, unknown>,
     exchange: Exchange = {},
     id = requestId(),
-    place?: Place,
+    place?: Session,
   ): Under {
     const meta = { ...this.#envelope(), ...(exchange.onProgress && { progressToken: id }) };
     const given = params._meta as Record<string, unknown> | undefined;
@@ -197,7 +197,7 @@ export class Connection {
   }
 
   /** Answers a request of the server's that came to another process, in the session that it came in. */
-  async respond(place: Place, id: string | number, result: Record<string, unknown>): Promise<void> {
+  async respond(place: Session, id: string | number, result: Record<string, unknown>): Promise<void> {
     const transport = this.#ownTransport(`${id}`, place);
     if (transport !== this.#transport) await transport.start();
     await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
@@ -224,7 +224,7 @@ export class Connection {
     id: string,
     exchange: Exchange,
     send: (transport: Transport, options: Parameters<Transport["send"]>[1]) => Promise<void>,
-    place?: Place,
+    place?: Session,
   ): Under {
     const answer = Promise.withResolvers<Record<string, unknown>>();
     answer.promise.catch(() => {});
@@ -278,7 +278,7 @@ export class Connection {
   }
 
   /** Over HTTP each request has a transport of its own, within one session: what comes over it belongs to that request. */
-  #ownTransport(id: string, place: Place = this.place): Transport {
+  #ownTransport(id: string, place: Session = this.place): Transport {
     if (!("url" in this.#target)) return this.#transport;
     const transport = httpTransport(this.#target, place);
     this.#listen(transport, id);
@@ -286,7 +286,7 @@ export class Connection {
   }
 
   /** The session that requests belong to. */
-  get place(): Place {
+  get place(): Session {
     const { sessionId } = this.#transport;
     return {
       ...(sessionId !== undefined && { sessionId }),
@@ -374,7 +374,7 @@ function transportOf(target: Target): Transport {
 
 function httpTransport(
   { url, headers, fetch }: Extract<Target, { url: URL }>,
-  more: Place = {},
+  more: Session = {},
 ): StreamableHTTPClientTransport {
   return new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers }, ...more });
 }

@@ -1,11 +1,11 @@
 /** Calls under way in this process: what has become of them is told one event after the other. */
 import type { Step } from "../../core/durable/context.ts";
-import type { Asked, Connection, Place, Under } from "./connection.ts";
+import type { Asked, Connection, Session, Under } from "./connection.ts";
 
 type Json = Record<string, unknown>;
 
 /** What becomes of a call: it ends, or something has to happen before it goes on. */
-export type Event =
+export type CallEvent =
   | { kind: "result"; result: Json }
   /** The server's answer is an error of the protocol. */
   | { kind: "error"; code: number; message: string }
@@ -28,7 +28,7 @@ export interface About {
   request: string;
   answers: ReadonlyMap<number, Json>;
   /** The session that it belongs to. */
-  place: Place;
+  place: Session;
   /** Whether it picks up a stream: how that is done is known. */
   isResumed: boolean;
 }
@@ -37,8 +37,8 @@ export interface About {
 export class LiveCall {
   readonly base: number;
   /** The session that it was made in. */
-  readonly place: Place;
-  readonly #events: PromiseWithResolvers<Event>[] = [];
+  readonly place: Session;
+  readonly #events: PromiseWithResolvers<CallEvent>[] = [];
   readonly #asked: (Asked | undefined)[] = [];
   readonly #answers: ReadonlyMap<number, Json>;
   #next: number;
@@ -103,7 +103,7 @@ export class LiveCall {
   }
 
   /** The event with a number. Rejects when the call is lost before. */
-  event(n: number): Promise<Event> {
+  event(n: number): Promise<CallEvent> {
     return this.#at(n).promise;
   }
 
@@ -120,23 +120,23 @@ export class LiveCall {
     this.#under?.cancel(reason);
   }
 
-  #at(n: number): PromiseWithResolvers<Event> {
+  #at(n: number): PromiseWithResolvers<CallEvent> {
     const place = n - this.base;
     let event = this.#events[place];
     if (!event) {
-      event = Promise.withResolvers<Event>();
+      event = Promise.withResolvers<CallEvent>();
       event.promise.catch(() => {});
       this.#events[place] = event;
     }
     return event;
   }
 
-  #emit(event: Event): void {
+  #emit(event: CallEvent): void {
     this.#at(this.#next).resolve(event);
     this.#next += 1;
   }
 
-  #end(event: Event): void {
+  #end(event: CallEvent): void {
     this.#isDone = true;
     this.#emit(event);
   }

@@ -14,7 +14,7 @@ const MAX_RESULT = 900_000;
 const SHOWN = 20_000;
 
 /** The server's answer as the tool's. */
-export function answer(result: Json): Json {
+export function toolAnswer(result: Json): Json {
   const { resultType: _, _meta, ...rest } = result;
   const { [SERVER_INFO]: __, ...meta } = { ...(_meta as Json | undefined) };
   const whole = { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };

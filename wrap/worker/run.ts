@@ -11,10 +11,10 @@ import {
 } from "../../core/durable/context.ts";
 import { SETTLED } from "../../core/durable/surroundings.ts";
 import { type CallArgs, NOT_DONE } from "../job.ts";
-import { type Connection, type Place, type Resumable, requestId } from "./connection.ts";
+import { type Connection, type Resumable, requestId, type Session } from "./connection.ts";
 import { NotSent, Refused, RpcError } from "./errors.ts";
-import { type Event, LiveCall } from "./live.ts";
-import { answer, failure, protocolError, unknownEffect } from "./outcome.ts";
+import { type CallEvent, LiveCall } from "./live.ts";
+import { failure, protocolError, toolAnswer, unknownEffect } from "./outcome.ts";
 import type { WrappedServer } from "./server.ts";
 
 type Json = Record<string, unknown>;
@@ -34,15 +34,15 @@ interface Segment {
   sentAt?: string;
   request:
     | { kind: "call"; inputs?: Json; state?: unknown }
-    | { kind: "task"; taskId: string; place: Place }
+    | { kind: "task"; taskId: string; place: Session }
     | ({ kind: "stream" } & Resumable);
 }
 
 /** What a step has found out: an event of a request, or what its result asks for. */
 type Leg =
-  | Event
+  | CallEvent
   | { kind: "input"; requests: Json; state?: unknown }
-  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Place };
+  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Session };
 
 /** One job: its calls of the context, in their order. */
 export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<Json> {
@@ -129,7 +129,7 @@ class Call {
   }
 
   /** A question: waits for its answer, or for the call to end without. */
-  async #asked(n: number, { id, params }: Extract<Event, { kind: "question" }>): Promise<Leg> {
+  async #asked(n: number, { id, params }: Extract<CallEvent, { kind: "question" }>): Promise<Leg> {
     const question = questionOf(params);
     const { winner, value } = await this.#ctx.race(
       {
@@ -233,7 +233,7 @@ class Call {
         }
         throw error;
       });
-      if (task.status === "completed") return { kind: "result", result: answer(task.result as Json) };
+      if (task.status === "completed") return { kind: "result", result: toolAnswer(task.result as Json) };
       if (task.status === "failed") {
         const { code, message } = task.error as { code: number; message: string };
         return { kind: "error", code, message };
@@ -385,10 +385,10 @@ function asTask(connection: Connection, tool: string): boolean {
   return support === "required" || support === "optional";
 }
 
-function legOf(event: Event, { request }: Segment, place: Place): Leg {
+function legOf(event: CallEvent, { request }: Segment, place: Session): Leg {
   if (event.kind !== "result") return event;
   const { result } = event;
-  const ended: Leg = { kind: "result", result: answer(result) };
+  const ended: Leg = { kind: "result", result: toolAnswer(result) };
   if (request.kind !== "call") return ended;
   if (result.resultType === "input_required") {
     const requests = (result.inputRequests ?? {}) as Json;

@@ -4,9 +4,9 @@
  */
 import { NonRetryableError, type StepOptions } from "../context.ts";
 import { fromStored, isFinal, type StoredError, toStored } from "../values.ts";
-import { type Calls, type Program, run } from "./program.ts";
+import { type ContextCalls, runTree, type Tree } from "./program.ts";
 
-export type Settled = { value: unknown } | { error: StoredError };
+export type TreeEnd = { value: unknown } | { error: StoredError };
 
 interface Open {
   path: string;
@@ -16,20 +16,20 @@ interface Open {
 
 export interface Modelled {
   /** What came of the function; undefined when it has not ended. */
-  end: Settled | undefined;
+  end: TreeEnd | undefined;
   /** What came of each step, by its path. */
-  steps: Map<string, Settled>;
+  steps: Map<string, TreeEnd>;
   /** What cannot be: an outcome for a call that was not made. */
   problem?: string;
 }
 
 /** Answers and jobs are what they are under every model and engine. */
 export const answerTo = (name: string) => ({ action: "accept", content: { to: name } });
-export const jobOf = (name: string): Settled =>
+export const jobOf = (name: string): TreeEnd =>
   name === "bad" ? { error: { name: "JobFailed", message: "it is bad" } } : { value: [name, 1] };
 
 /** Runs a tree with outcomes in the order of `paths`. */
-export async function modelInOrder(program: Program, paths: readonly string[]): Promise<Modelled> {
+export async function modelInOrder(program: Tree, paths: readonly string[]): Promise<Modelled> {
   const model = new Model(program);
   await model.begin();
   for (const path of paths) {
@@ -40,7 +40,7 @@ export async function modelInOrder(program: Program, paths: readonly string[]): 
 }
 
 /** The calls of each name in each context, in the order in which they come when outcomes come in an order of `random`. */
-export async function callsInOrder(program: Program, random: () => number): Promise<Map<string, string[]>> {
+export async function callsInOrder(program: Tree, random: () => number): Promise<Map<string, string[]>> {
   // What a flow has seen tells its calls apart, where flows see nothing of each other.
   const model = new Model({ ...program, shares: false });
   await model.begin();
@@ -52,11 +52,11 @@ export async function callsInOrder(program: Program, random: () => number): Prom
 
 class Model {
   readonly #open = new Map<string, Open>();
-  readonly #program: Program;
+  readonly #program: Tree;
   readonly called = new Map<string, string[]>();
   readonly result: Modelled = { end: undefined, steps: new Map() };
 
-  constructor(program: Program) {
+  constructor(program: Tree) {
     this.#program = program;
   }
 
@@ -65,9 +65,9 @@ class Model {
       pause: async () => {},
       now: () => Number.POSITIVE_INFINITY,
       speed: () => 1,
-      onCall: (calls: Calls, name: string, what: string) => (calls as Scope).noted(name, what),
+      onCall: (calls: ContextCalls, name: string, what: string) => (calls as Scope).noted(name, what),
     };
-    run(this.#program, new Scope(this, ""), machine).then(
+    runTree(this.#program, new Scope(this, ""), machine).then(
       (value) => {
         this.result.end ??= { value: stored(value) };
       },
@@ -92,7 +92,7 @@ class Model {
     return undefined;
   }
 
-  open(path: string, outcome: () => Promise<Settled | { thrown: unknown }>, isReady = () => true): Promise<unknown> {
+  open(path: string, outcome: () => Promise<TreeEnd | { thrown: unknown }>, isReady = () => true): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     promise.catch(() => {});
     const settle = async () => {
@@ -106,7 +106,7 @@ class Model {
   }
 }
 
-class Scope implements Calls {
+class Scope implements ContextCalls {
   readonly #model: Model;
   readonly #prefix: string;
   readonly #names = new Map<string, number>();
@@ -157,7 +157,12 @@ class Scope implements Calls {
     });
   }
 
-  async all(name: string, count: number, concurrency: number, fn: (calls: Calls, i: number) => Promise<unknown>) {
+  async all(
+    name: string,
+    count: number,
+    concurrency: number,
+    fn: (calls: ContextCalls, i: number) => Promise<unknown>,
+  ) {
     const path = this.#path(name);
     const scopes = Array.from({ length: count }, (_, i) => new Scope(this.#model, `${path}/${i}/`));
     const results: unknown[] = [];
@@ -169,7 +174,7 @@ class Scope implements Calls {
     return results;
   }
 
-  race(name: string, branches: Record<string, (calls: Calls) => Promise<unknown>>): Promise<unknown> {
+  race(name: string, branches: Record<string, (calls: ContextCalls) => Promise<unknown>>): Promise<unknown> {
     const path = this.#path(name);
     let won: { winner: string; promise: Promise<unknown> } | undefined;
     for (const [key, branch] of Object.entries(branches)) {
@@ -196,7 +201,7 @@ class Scope implements Calls {
   }
 }
 
-async function attempts(fn: (step: { attempt: number }) => unknown, { retry }: StepOptions): Promise<Settled> {
+async function attempts(fn: (step: { attempt: number }) => unknown, { retry }: StepOptions): Promise<TreeEnd> {
   for (let attempt = 1; ; attempt++) {
     try {
       return { value: stored(await fn({ attempt })) };

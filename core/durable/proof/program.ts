@@ -5,7 +5,7 @@
 import { MINUTE, NonRetryableError, type Retry, SECOND, type StepOptions } from "../context.ts";
 
 /** What a tree uses of a context. */
-export interface Calls {
+export interface ContextCalls {
   step(name: string, fn: (step: { attempt: number }) => unknown, options?: StepOptions): Promise<unknown>;
   sleep(name: string, ms: number): Promise<unknown>;
   ask(name: string): Promise<unknown>;
@@ -16,9 +16,9 @@ export interface Calls {
     name: string,
     count: number,
     concurrency: number,
-    fn: (calls: Calls, i: number) => Promise<unknown>,
+    fn: (calls: ContextCalls, i: number) => Promise<unknown>,
   ): Promise<unknown>;
-  race(name: string, branches: Record<string, (calls: Calls) => Promise<unknown>>): Promise<unknown>;
+  race(name: string, branches: Record<string, (calls: ContextCalls) => Promise<unknown>>): Promise<unknown>;
 }
 
 /** The kinds of values that a step gives; `odd` ones do not survive storing. */
@@ -46,7 +46,7 @@ export type Node = { name: string } & (
   | { do: "odd"; what: "date" | "nan" | "map" | "class" | "cycle" }
 );
 
-export interface Program {
+export interface Tree {
   root: Node;
   /** Whether all flows change one variable, so that the order of outcomes shows. */
   shares: boolean;
@@ -59,7 +59,7 @@ export interface Machine {
   /** How much slower than it says something is. */
   speed(): number;
   /** Told of each call, with what tells it from others of its name. */
-  onCall?(calls: Calls, name: string, what: string): void;
+  onCall?(calls: ContextCalls, name: string, what: string): void;
 }
 
 /** When the job of a run began. */
@@ -69,7 +69,7 @@ interface Flow {
   seen: number;
 }
 
-export function run({ root, shares }: Program, calls: Calls, machine: Machine): Promise<unknown> {
+export function runTree({ root, shares }: Tree, calls: ContextCalls, machine: Machine): Promise<unknown> {
   const flow = { seen: 1 };
   const branch = (from: Flow, i: number): Flow => (shares ? flow : { seen: mix(from.seen, i) });
   return evaluate(root, calls, flow, { machine, branch }).then((value) => ({ value, seen: flow.seen }));
@@ -80,7 +80,7 @@ interface How {
   branch(from: Flow, i: number): Flow;
 }
 
-async function evaluate(node: Node, calls: Calls, flow: Flow, how: How): Promise<unknown> {
+async function evaluate(node: Node, calls: ContextCalls, flow: Flow, how: How): Promise<unknown> {
   const value = await evaluated(node, calls, flow, how);
   flow.seen = mix(flow.seen, JSON.stringify(value) ?? "");
   // What was handed over is the function's own.
@@ -88,7 +88,7 @@ async function evaluate(node: Node, calls: Calls, flow: Flow, how: How): Promise
   return value;
 }
 
-async function evaluated(node: Node, calls: Calls, flow: Flow, how: How): Promise<unknown> {
+async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How): Promise<unknown> {
   const { machine, branch } = how;
   const side = (of: Node, i: number, own = calls) => evaluate(of, own, branch(flow, i), how);
   if (isCall(node)) machine.onCall?.(calls, node.name, `${node.do} ${flow.seen}`);
@@ -142,7 +142,7 @@ async function evaluated(node: Node, calls: Calls, flow: Flow, how: How): Promis
     case "race":
       return calls.race(
         node.name,
-        Object.fromEntries(node.of.map((each, i) => [`b${i}`, (own: Calls) => side(each, i, own)])),
+        Object.fromEntries(node.of.map((each, i) => [`b${i}`, (own: ContextCalls) => side(each, i, own)])),
       );
     case "try":
       try {

@@ -1,10 +1,10 @@
 import type { Context, Question } from "../context.ts";
-import type { Calls } from "./program.ts";
+import type { ContextCalls } from "./program.ts";
 
 const question: Question = { message: "?", requestedSchema: { type: "object", properties: {} } };
 
 /** A context, of which is noted in what order outcomes come. */
-export class Traced implements Calls {
+export class Traced implements ContextCalls {
   readonly #ctx: Context;
   readonly #prefix: string;
   readonly #order: string[];
@@ -16,29 +16,29 @@ export class Traced implements Calls {
     this.#prefix = prefix;
   }
 
-  step: Calls["step"] = (name, fn, options) => this.#noted(name, this.#ctx.step(name, fn, options));
-  sleep: Calls["sleep"] = (name, ms) => this.#noted(name, this.#ctx.sleep(name, ms));
-  ask: Calls["ask"] = (name) => this.#noted(name, this.#ctx.ask(name, question));
-  await: Calls["await"] = (job) => this.#noted(job, this.#ctx.await(job));
+  step: ContextCalls["step"] = (name, fn, options) => this.#noted(name, this.#ctx.step(name, fn, options));
+  sleep: ContextCalls["sleep"] = (name, ms) => this.#noted(name, this.#ctx.sleep(name, ms));
+  ask: ContextCalls["ask"] = (name) => this.#noted(name, this.#ctx.ask(name, question));
+  await: ContextCalls["await"] = (job) => this.#noted(job, this.#ctx.await(job));
 
-  start: Calls["start"] = (job, name) => {
+  start: ContextCalls["start"] = (job, name) => {
     const startable = { kind: job, args: { parse: (value: unknown) => value } };
     return this.#noted(name, this.#ctx.start(startable, {}, { name }));
   };
 
-  until: Calls["until"] = (name, every, lasting, check) => {
+  until: ContextCalls["until"] = (name, every, lasting, check) => {
     const options = { every, ...(lasting !== undefined && { for: lasting }) };
     return this.#noted(name, this.#ctx.until(name, options, check));
   };
 
-  all: Calls["all"] = (name, count, concurrency, fn) => {
+  all: ContextCalls["all"] = (name, count, concurrency, fn) => {
     const path = this.#path(name);
     const items = Array.from({ length: count }, (_, i) => i);
     const each = (ctx: Context, i: number) => fn(this.#within(ctx, path, String(i)), i);
     return this.#ctx.all(items, each, { name, concurrency });
   };
 
-  race: Calls["race"] = (name, branches) => {
+  race: ContextCalls["race"] = (name, branches) => {
     const path = this.#path(name);
     const traced = Object.entries(branches).map(([key, branch]) => [
       key,

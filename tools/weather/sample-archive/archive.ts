@@ -25,7 +25,7 @@ export class BadRequest extends Error {}
  * Answers an Open-Meteo archive query (`latitude`, `longitude`, `start_date`, `end_date`, `daily`, `timezone`) from the
  * bundled data; throws BadRequest where Open-Meteo would answer 400. The same query always gives the same answer.
  */
-export function answer(query: URLSearchParams) {
+export function answerRequest(query: URLSearchParams) {
   checkPlace(query);
   const { start, end } = period(query);
   const names = (query.get("daily") ?? "").split(",").filter((name) => name !== "");

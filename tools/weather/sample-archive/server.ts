@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
-import { answer, BadRequest } from "./archive.ts";
+import { answerRequest, BadRequest } from "./archive.ts";
 import { Control, type Fault, Rule } from "./faults.ts";
 
 export interface SampleArchive extends AsyncDisposable {
@@ -69,7 +69,7 @@ function listen(server: Server, port: number): Promise<number> {
 
 function respond(query: string): Response {
   try {
-    return Response.json(answer(new URLSearchParams(query)));
+    return Response.json(answerRequest(new URLSearchParams(query)));
   } catch (error) {
     if (!(error instanceof BadRequest)) throw error;
     return Response.json({ error: true, reason: error.message }, { status: 400 });
