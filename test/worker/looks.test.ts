@@ -16,14 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-/** What each pass over a job cost, by the lease that it began with. */
+/** What each pass over a job cost that looked once, as all do where the machine has time for them. */
 function passes({ calls }: Gate, id: string) {
   const own = calls.filter((call) => call.id?.startsWith(id) && call.kind !== "promise.create");
   const starts = own.flatMap(({ kind }, i) => (kind === "task.acquire" ? [i] : []));
-  return starts.map((start, i) => {
-    const pass = own.slice(start, starts[i + 1]);
-    return { requests: pass.length, bytes: pass.reduce((sum, { bytes }) => sum + bytes, 0) };
-  });
+  const all = starts.map((start, i) => own.slice(start, starts[i + 1]));
+  const once = all.filter((pass) => pass.filter(({ kind }) => kind === "task.suspend").length === 1);
+  return once.map((pass) => ({ requests: pass.length, bytes: pass.reduce((sum, { bytes }) => sum + bytes, 0) }));
 }
 
 test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (func) => {
@@ -35,8 +34,7 @@ test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (f
   );
   const id = `${namespace}${func}_x`;
   const file = join(tmpdir(), id.replaceAll("/", "-"));
-  await resonate.start({ id, func, args: { pause: 100, file }, group });
-  // A busy machine looks several times in one pass: how many looks there are is up to it.
+  await resonate.start({ id, func, args: { pause: 300, file }, group });
   await until("so many passes", () => passes(gate, id).length >= PASSES, 100_000);
   await writeFile(file, "");
   const { state, value } = await resonate.settled(id, 100_000);
