@@ -90,7 +90,7 @@ async function updateTask(
   const answers: { promiseId: string; answer: AnswerEntry }[] = [];
   for (const [key, { promiseId, question }] of questions) {
     if (Object.hasOwn(responses, key)) {
-      const fitted = await checkAnswer(question, responses[key]);
+      const fitted = checkAnswer(question, responses[key]);
       if ("reason" in fitted) throw invalidAnswer(key, fitted.reason);
       answers.push({ promiseId, answer: fitted.answer });
     }

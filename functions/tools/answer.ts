@@ -2,6 +2,7 @@ import * as z from "zod";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jobName } from "../../core/tools/arguments.ts";
 import { defineTool, refusal, ToolError } from "../../core/tools/tool.ts";
+import { checkAnswer } from "../tasks/answer.ts";
 
 const NAME = "answer_question";
 
@@ -41,9 +42,7 @@ export const answerQuestion = defineTool({
     }
     const content = jsonOf(answer);
     const response = content === null ? { action: "decline" } : { action: "accept", content };
-    // What checks answers is the SDK's, which is loaded by what needs it.
-    const { checkAnswer } = await import("../tasks/answer.ts");
-    const fitted = await checkAnswer(open.question, response);
+    const fitted = checkAnswer(open.question, response);
     if ("reason" in fitted) {
       const schema = JSON.stringify(open.question.requestedSchema);
       throw refused(

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { formOf } from "./form.ts";
+
+const accepts = (property: unknown, value: unknown) =>
+  formOf({ type: "object", properties: { it: property }, required: ["it"] }).safeParse({ it: value }).success;
+
+describe("an answer fits", () => {
+  test.each([
+    [{ type: "string" }, "text"],
+    [{ type: "string", minLength: 2, maxLength: 2 }, "🌧🌧"],
+    [{ type: "string", format: "date" }, "2026-11-22"],
+    [{ type: "string", format: "date-time" }, "2026-11-22T07:00:00+01:00"],
+    [{ type: "string", format: "unheard-of" }, "anything"],
+    [{ type: "string", pattern: "^v\\d" }, "v2"],
+    [{ type: "string", pattern: "(" }, "no pattern"],
+    [{ type: "number", minimum: 0, maximum: 1 }, 0.5],
+    [{ type: "integer" }, -3],
+    [{ type: "boolean" }, false],
+    [{ type: "string", enum: ["a", "b"] }, "b"],
+    [{ type: "string", oneOf: [{ const: "a", title: "A" }] }, "a"],
+    [{ type: "array", items: { type: "string", enum: ["a", "b"] }, minItems: 1 }, ["a", "b"]],
+    [{ type: "array", items: { anyOf: [{ const: "a", title: "A" }] } }, []],
+  ])("%j with %j", (property, value) => expect(accepts(property, value)).toBe(true));
+});
+
+describe("an answer does not fit", () => {
+  test.each([
+    [{ type: "string" }, 1],
+    [{ type: "string", minLength: 2 }, "🌧"],
+    [{ type: "string", maxLength: 1 }, "ab"],
+    [{ type: "string", format: "email" }, "nobody"],
+    [{ type: "string", format: "uri" }, "nowhere"],
+    [{ type: "string", pattern: "^v\\d" }, "2"],
+    [{ type: "number", minimum: 0, maximum: 1 }, 1.5],
+    [{ type: "number", minimum: 0 }, -1],
+    [{ type: "integer" }, 0.5],
+    [{ type: "boolean" }, "true"],
+    [{ type: "string", enum: ["a", "b"] }, "c"],
+    [{ type: "array", items: { type: "string", enum: ["a"] }, minItems: 1 }, []],
+    [{ type: "array", items: { type: "string", enum: ["a"] }, maxItems: 1 }, ["a", "a"]],
+    [{ type: "array", items: { type: "string", enum: ["a"] } }, ["b"]],
+  ])("%j with %j", (property, value) => expect(accepts(property, value)).toBe(false));
+});
+
+test("what is required has to be there, and no more where no more is allowed", () => {
+  const form = formOf({
+    type: "object",
+    properties: { a: { type: "string" } },
+    required: ["a"],
+    additionalProperties: false,
+  });
+  expect(form.safeParse({}).success).toBe(false);
+  expect(form.safeParse({ a: "1", b: 2 }).success).toBe(false);
+  expect(formOf({ type: "object", properties: { a: { type: "string" } } }).safeParse({ b: 2 }).success).toBe(true);
+});
