@@ -6,7 +6,7 @@ process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 export default defineConfig({
   test: {
-    include: ["{core,tools,functions,worker,wrap,infra,docs,test}/**/*.test.ts"],
+    include: ["{core,tools,functions,pages,worker,wrap,infra,docs,test}/**/*.test.ts"],
     // Tests of what `new` makes, where they run.
     exclude: [...configDefaults.exclude, "infra/commands/template/**"],
     globalSetup: ["test/support/setup.ts"],

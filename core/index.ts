@@ -23,6 +23,7 @@ export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Sch
 export { jsonSchema } from "./jobs/json-schema.ts";
 export { JobStatus } from "./jobs/status.ts";
 export { Turns } from "./jobs/turns.ts";
+export type { ChartView, CountdownView, Series, View } from "./jobs/view.ts";
 export {
   type DurableToolOptions,
   durableTool,

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { View } from "./view.ts";
 
 /** Milliseconds. */
 const DAY = 24 * 60 * 60 * 1_000;
@@ -91,6 +92,8 @@ export interface JobOptions<Args, Result = unknown> {
   version?: number;
   /** `container`: the function needs more than a Worker offers (time, memory, Node), and is not run in one. */
   runs?: "anywhere" | "container";
+  /** How its jobs are shown to people. Default: their results as a tree. */
+  view?: View;
 }
 
 /**
@@ -127,6 +130,8 @@ export interface Job<Args = unknown, Result = unknown> {
   restarts(reason: string | undefined, args: Args): boolean;
   /** Whether the result is the whole answer of the tool, as the protocol has it. */
   readonly answers: boolean;
+  /** How its jobs are shown to people. */
+  readonly view?: View;
 }
 
 /**
@@ -178,6 +183,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     freshFor: (result, args) => (typeof freshFor === "function" ? freshFor(result as Result, args as Args) : freshFor),
     restarts: (reason, args) => restarts(reason, args),
     answers,
+    ...(options.view && { view: options.view }),
   };
 }
 

@@ -134,7 +134,7 @@ export interface DurableToolOptions<Args, Result>
   extends ToolOptions<Args>,
     Pick<
       JobOptions<Args, Result>,
-      "id" | "deadline" | "expectedAt" | "shared" | "freshFor" | "keepFor" | "counts" | "version" | "runs"
+      "id" | "deadline" | "expectedAt" | "shared" | "freshFor" | "keepFor" | "counts" | "version" | "runs" | "view"
     > {
   /** What the function returns: advertised, and checked before it is stored. */
   output?: Schema<Result>;
@@ -174,6 +174,7 @@ export function durableTool<Args, Result>(
     ...(counts && { counts }),
     ...(version !== undefined && { version }),
     ...(runs && { runs }),
+    ...(options.view && { view: options.view }),
   });
   return jobTool({ ...options, job });
 }

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execa } from "execa";
+import { buildPages } from "../pages/build.ts";
 import { resolveModule } from "./package.ts";
 import { configurationOf, readProject } from "./project.ts";
 
@@ -24,6 +25,8 @@ export interface Bundle {
   readonly vars: Readonly<Record<string, string>>;
   /** The Durable Objects that the module exports, by the names under which they are bound. */
   readonly objects: Readonly<Record<string, string>>;
+  /** The folder of the pages, absolute, and the name under which it is bound; undefined for an edge without. */
+  readonly assets?: { readonly binding: string; readonly directory: string };
 }
 
 /** What the wrangler configuration says of a bundle. */
@@ -39,6 +42,7 @@ export type Settings = Omit<Bundle, "dir" | "main">;
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
   const cache = join(root, CACHE);
+  await buildPages(root);
   const known = join(cache, `inputs-${hash(entry ?? "")}.json`);
   const inputs: string[] | undefined = await readJson(known);
   const cached = inputs && (await readBundle(join(cache, await bundleName(inputs, config, root))));
@@ -62,7 +66,7 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
 
 /** The wrangler configuration, as far as it is the bundle's. */
 export async function readSettings(config: string): Promise<Settings> {
-  const { compatibility_date, compatibility_flags, vars, durable_objects } = await readConfiguration(config);
+  const { compatibility_date, compatibility_flags, vars, durable_objects, assets } = await readConfiguration(config);
   if (!compatibility_date) throw new Error(`${basename(config)} has no compatibility_date`);
   return {
     compatibilityDate: compatibility_date,
@@ -73,6 +77,10 @@ export async function readSettings(config: string): Promise<Settings> {
         .filter(({ script_name }) => script_name === undefined)
         .map(({ name, class_name }) => [name, class_name]),
     ),
+    ...(assets?.directory !== undefined &&
+      assets.binding !== undefined && {
+        assets: { binding: assets.binding, directory: resolve(dirname(config), assets.directory) },
+      }),
   };
 }
 
@@ -83,6 +91,7 @@ export interface Configuration {
   compatibility_flags: string[];
   vars: Record<string, unknown>;
   durable_objects?: { bindings?: { name: string; class_name: string; script_name?: string }[] };
+  assets?: { directory?: string; binding?: string };
   alias?: Record<string, string>;
   define?: Record<string, string>;
   rules?: unknown[];

@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
+import { buildPages } from "../pages/build.ts";
 import {
   type Bundle,
   bundleEdge,
@@ -77,11 +78,14 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
   return {
     async edge() {
       const current = await configuration();
+      const pages = await buildPages(root).catch((error: Error) => {
+        throw new CompileError(error.message);
+      });
       if (isForWrangler(current)) {
         const bundle = await bundleEdge(undefined, root).catch((error: Error) => {
           throw new CompileError(error.message);
         });
-        return { version: bundle.dir, program: bundle, inputs: [config] };
+        return { version: bundle.dir, program: bundle, inputs: [config, ...pages] };
       }
       const result = await build(edgeOptions(current, root, dir));
       const [map = "", code = ""] = texts(result);
@@ -89,7 +93,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
       const main = `index-${++count}.js`;
       await mkdir(dir, { recursive: true });
       await Promise.all([writeFile(join(dir, main), code), writeFile(join(dir, `${main}.map`), map)]);
-      return { version, program: { ...settings, dir, main }, inputs: [...inputsOf(result, root), config] };
+      return { version, program: { ...settings, dir, main }, inputs: [...inputsOf(result, root), config, ...pages] };
     },
     async worker() {
       const program = workerOf(project);

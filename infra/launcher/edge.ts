@@ -101,7 +101,7 @@ async function listeningPort(process: Child, wanted: number): Promise<number> {
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
 function workerdConfig(bundle: Bundle, bindings: string[]): string {
-  const { main, compatibilityDate, compatibilityFlags, objects } = bundle;
+  const { main, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
   const flags = compatibilityFlags.map(quote).join(", ");
   const fromEnvironment = bindings.map(quote).map((name) => `(name = ${name}, fromEnvironment = ${name})`);
   const classes = [...new Set(Object.values(objects))].map(quote);
@@ -109,11 +109,14 @@ function workerdConfig(bundle: Bundle, bindings: string[]): string {
   const bound = Object.entries(objects).map(
     ([name, className]) => `(name = ${quote(name)}, durableObjectNamespace = ${quote(className)})`,
   );
+  if (assets) bound.push(`(name = ${quote(assets.binding)}, service = "assets")`);
+  const files = assets ? `(name = "assets", disk = ${quote(assets.directory)}),` : "";
   // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
     (name = "edge", worker = .edge),
+    ${files}
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
   ],
   sockets = [(name = "http", http = (), service = "edge")],

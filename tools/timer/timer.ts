@@ -36,6 +36,7 @@ export const timer = defineJob({
   id: ({ timer_name }) => timer_name,
   expectedAt: ({ fires_at }) => Date.parse(fires_at),
   deadline: ({ fires_at }) => Date.parse(fires_at) + GRACE,
+  view: { as: "countdown", until: "fires_at" },
 });
 
 const timerName = z

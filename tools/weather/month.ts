@@ -1,6 +1,6 @@
 /** A month of daily weather at a place: `start_gathering` begins to gather it, `weather_data` waits for it as well. */
 import * as z from "zod";
-import { defineJob, HOUR, JobStatus, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
+import { type ChartView, defineJob, HOUR, JobStatus, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
 import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from "./calendar.ts";
 
 /** The first year the archive covers. */
@@ -43,7 +43,31 @@ export const month = defineJob({
   id: ({ year, month, ...where }) => `${placeId(where)}_${year}_${month}${zoneAndDay(where)}`,
   deadline: HOUR,
   shared: true,
+  view: weatherChart(""),
 });
+
+/** Temperature as a band, rain as bars beneath it; `path` leads to the weather in a result. */
+export function weatherChart(path: string): ChartView {
+  return {
+    as: "chart",
+    x: `${path}daily.time`,
+    series: [
+      {
+        as: "band",
+        label: "Temperature",
+        low: `${path}daily.temperature_2m_min`,
+        high: `${path}daily.temperature_2m_max`,
+        unit: `${path}daily_units.temperature_2m_max`,
+      },
+      {
+        as: "bars",
+        label: "Rain",
+        values: `${path}daily.precipitation_sum`,
+        unit: `${path}daily_units.precipitation_sum`,
+      },
+    ],
+  };
+}
 
 /** The part of a name that says where: `53.50` and `53.5` are one number, and `-0` is `0`. */
 export function placeId({ latitude, longitude }: Pick<Month, "latitude" | "longitude">): string {

@@ -11,6 +11,7 @@ import {
   placeId,
   placeInput,
   rounded,
+  weatherChart,
   zoneAndDay,
 } from "./month.ts";
 
@@ -66,6 +67,7 @@ export const range = defineJob({
   counts: ({ from, to }) => monthIndex(to) - monthIndex(from) + 1,
   // What is missing is tried again when the range is asked for again; whole, it is one for ever.
   freshFor: ({ missing = 0 }) => (missing > 0 ? 0 : undefined),
+  view: weatherChart("months.weather."),
 });
 
 /** The months of a range, in order, each as the job of that month alone has it. */

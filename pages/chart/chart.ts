@@ -1,0 +1,144 @@
+/**
+ * Draws a result as its author's view describes it: the same in pages and in cards. Colours are the custom properties
+ * `--chart-1`, `--chart-2`, `--chart-text` and `--chart-line` of the element, read anew at each drawing: a host's, or the
+ * page's for light and dark.
+ */
+import uPlot from "uplot";
+import type { ChartView } from "../../core/jobs/view.ts";
+import { type Columns, columnsOf } from "./columns.ts";
+
+export interface Chart {
+  /** Draws it anew, after the colours have changed. */
+  redraw(): void;
+  destroy(): void;
+}
+
+/** The height of a chart, in CSS pixels, by its width. */
+const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));
+
+/** How much of the height bars that stand beneath another series take. */
+const BARS = 0.4;
+
+/**
+ * Draws a chart into `element`, which it follows in width, with a legend that tells the values under the pointer.
+ * Undefined where the result is not as the view says.
+ */
+export function drawChart(element: HTMLElement, view: ChartView, result: unknown): Chart | undefined {
+  const columns = columnsOf(view, result);
+  if (!columns) return undefined;
+  const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
+  const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
+  const colour = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim() || "currentColor";
+  const size = () => ({ width: element.clientWidth, height: heightOf(element.clientWidth) });
+  const { series, bands, scales } = parts(view, columns, colour);
+  const left = scales[0] ?? "";
+  const right = scales[1];
+  const axis = { stroke: colour("--chart-text"), ticks: { show: false }, font: "12px system-ui, sans-serif" };
+  const grid = { stroke: colour("--chart-line"), width: 1 };
+  const plot = new uPlot(
+    {
+      ...size(),
+      // A day is that day, wherever it is looked at; a moment is told in the viewer's zone.
+      ...(isByDay && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC") }),
+      scales: Object.fromEntries(scales.map((scale) => [scale, { range: rangeOf(view, columns, scale) }])),
+      axes: [
+        { ...axis, grid: { show: false } },
+        { ...axis, grid, scale: left, label: left, labelSize: 18, size: 44, labelFont: axis.font },
+        ...(right === undefined
+          ? []
+          : [
+              {
+                ...axis,
+                grid: { show: false },
+                scale: right,
+                side: 1,
+                label: right,
+                labelSize: 18,
+                size: 44,
+                labelFont: axis.font,
+              },
+            ]),
+      ],
+      series: [{ label: isByDay ? "Day" : "Time", ...(isByDay && { value: "{YYYY}-{MM}-{DD}" }) }, ...series],
+      bands,
+      cursor: { y: false, drag: { x: true, y: false } },
+    },
+    data as unknown as uPlot.AlignedData,
+    element,
+  );
+  describe(plot, inWords(columns));
+  const observer = new ResizeObserver(() => plot.setSize(size()));
+  observer.observe(element);
+  return {
+    redraw: () => plot.redraw(false, true),
+    destroy() {
+      observer.disconnect();
+      plot.destroy();
+    },
+  };
+}
+
+/** The view's series as uPlot has them; a scale is called as its unit is. */
+function parts(view: ChartView, { columns }: Columns, colour: (name: string) => () => string) {
+  const series: uPlot.Series[] = [];
+  const bands: uPlot.Band[] = [];
+  const scales: string[] = [];
+  for (const [n, drawn] of view.series.entries()) {
+    const stroke = colour(`--chart-${(n % 2) + 1}`);
+    const fill = () => `color-mix(in srgb, ${stroke()} ${drawn.as === "bars" ? 75 : 22}%, transparent)`;
+    const count = drawn.as === "band" ? 2 : 1;
+    const first = series.length;
+    for (const { label, unit = "" } of columns.slice(first, first + count)) {
+      if (!scales.includes(unit)) scales.push(unit);
+      const value = (_plot: uPlot, raw: number | null) => (raw === null ? "–" : `${raw} ${unit}`.trim());
+      const common = { label, scale: unit, value, stroke, points: { show: false } };
+      if (drawn.as !== "bars") series.push({ ...common, width: 1.5 });
+      else
+        series.push({
+          ...common,
+          fill,
+          width: 0,
+          paths: uPlot.paths.bars?.({ size: [0.7, 24] }) as uPlot.Series.PathBuilder,
+        });
+    }
+    if (drawn.as === "band") bands.push({ series: [first + 1, first + 2], fill });
+  }
+  return { series, bands, scales };
+}
+
+/** Bars begin at 0, and leave room for what else there is above them. */
+function rangeOf(view: ChartView, columns: Columns, scale: string): uPlot.Range.Function {
+  const isBars = view.series.filter(({ as }) => as === "bars").length > 0 && unitsOfBars(view, columns).includes(scale);
+  const isAlone = view.series.every(({ as }) => as === "bars");
+  return (_plot, min, max) => {
+    if (!isBars) return uPlot.rangeNum(min ?? 0, max ?? 1, 0.1, true);
+    return [Math.min(0, min ?? 0), Math.max(max ?? 0, 1) / (isAlone ? 0.95 : BARS)];
+  };
+}
+
+function unitsOfBars(view: ChartView, { columns }: Columns): string[] {
+  let n = 0;
+  return view.series.flatMap(({ as }) => {
+    const unit = columns[n]?.unit ?? "";
+    n += as === "band" ? 2 : 1;
+    return as === "bars" ? [unit] : [];
+  });
+}
+
+/** A canvas says nothing to a screen reader: its table does, and this one sentence. */
+function describe(plot: uPlot, words: string): void {
+  const canvas = plot.root.querySelector("canvas");
+  canvas?.setAttribute("role", "img");
+  canvas?.setAttribute("aria-label", words);
+}
+
+/** What the chart shows, in a sentence. */
+export function inWords({ x, columns }: Columns): string {
+  const said = columns.map(({ label, unit = "", values }) => {
+    const known = values.filter((value) => value !== null);
+    if (known.length === 0) return `${label}: no values`;
+    const [low, high] = [known.reduce((a, b) => Math.min(a, b)), known.reduce((a, b) => Math.max(a, b))];
+    return `${label} from ${low} to ${high} ${unit}`.trim();
+  });
+  return `Chart of ${x[0]} to ${x.at(-1)}. ${said.join("; ")}.`;
+}

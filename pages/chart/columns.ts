@@ -1,0 +1,69 @@
+/** What a chart shows of a result, as columns: for the chart itself, the table beneath it, and CSV. */
+import type { ChartView } from "../../core/jobs/view.ts";
+
+/** A column of the table; `values` are as many as there are days or moments. */
+export interface Column {
+  label: string;
+  unit: string | undefined;
+  values: readonly (number | null)[];
+}
+
+export interface Columns {
+  /** Days or moments, as the result has them. */
+  x: readonly string[];
+  /** In the order of the view's series; a band has two, the higher first. */
+  columns: readonly Column[];
+}
+
+/** The columns that a view finds in a result; undefined where the result is not as the view says. */
+export function columnsOf(view: ChartView, result: unknown): Columns | undefined {
+  const x = at(result, view.x.split("."));
+  if (x.length === 0 || !x.every((moment) => typeof moment === "string" && !Number.isNaN(Date.parse(moment)))) {
+    return undefined;
+  }
+  const columns = view.series.flatMap((series) => {
+    const unit = unitOf(result, series.unit);
+    if (series.as !== "band") return [{ label: series.label, unit, path: series.values }];
+    return [
+      { label: `${series.label}, highest`, unit, path: series.high },
+      { label: `${series.label}, lowest`, unit, path: series.low },
+    ];
+  });
+  const found = columns.map(({ label, unit, path }) => ({
+    label,
+    unit,
+    values: at(result, path.split(".")).map(number),
+  }));
+  return found.every(({ values }) => values.length === x.length) ? { x: x as string[], columns: found } : undefined;
+}
+
+/** The columns as CSV, by RFC 4180, with a line of headings. */
+export function csvOf({ x, columns }: Columns): string {
+  const head = ["time", ...columns.map(({ label, unit }) => (unit === undefined ? label : `${label} (${unit})`))];
+  const rows = x.map((moment, i) => [moment, ...columns.map(({ values }) => String(values[i] ?? ""))]);
+  return [head, ...rows].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
+}
+
+/** A field; one that a spreadsheet would take for a formula stands behind an apostrophe. */
+function quoted(field: string): string {
+  const text = /^[=+@\t\r]|^-(?!\d)/.test(field) ? `'${field}` : field;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** What a path leads to; through lists, all that it leads to in their items. */
+function at(value: unknown, [key, ...rest]: readonly string[]): unknown[] {
+  if (Array.isArray(value)) {
+    return key === undefined ? value : value.flatMap((item) => at(item, [key, ...rest]));
+  }
+  if (key === undefined) return value === undefined ? [] : [value];
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return [];
+  return at((value as Record<string, unknown>)[key], rest);
+}
+
+const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
+
+function unitOf(result: unknown, unit: string | undefined): string | undefined {
+  if (unit === undefined) return undefined;
+  const found = at(result, unit.split("."))[0];
+  return typeof found === "string" ? found : unit;
+}
