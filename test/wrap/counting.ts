@@ -5,6 +5,11 @@
 import { randomUUID } from "node:crypto";
 import { appendFileSync } from "node:fs";
 import { createServer } from "node:http";
+import {
+  InMemoryTaskMessageQueue,
+  InMemoryTaskStore,
+  type ToolTaskHandler,
+} from "@modelcontextprotocol/sdk/experimental/tasks";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
@@ -16,8 +21,20 @@ const note = (what: string) => appendFileSync(CALLS, `${what}\n`);
 const text = (text: string) => ({ content: [{ type: "text" as const, text }] });
 const elapsed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+const question = (id: string) => ({
+  message: `Write ${id}?`,
+  requestedSchema: {
+    type: "object" as const,
+    properties: { sure: { type: "boolean" as const } },
+    required: ["sure"],
+  },
+});
+
 function counting(): McpServer {
-  const server = new McpServer({ name: "counting", version: "1.0.0" }, { capabilities: { logging: {} } });
+  const capabilities = { logging: {}, tasks: { cancel: {}, requests: { tools: { call: {} } } } };
+  const taskStore = new Tasks();
+  const taskMessageQueue = new InMemoryTaskMessageQueue();
+  const server = new McpServer({ name: "counting", version: "1.0.0" }, { capabilities, taskStore, taskMessageQueue });
   const inputSchema = { id: z.string(), ms: z.number().default(0) };
   const after = async ({ id, ms }: { id: string; ms: number }, tool: string) => {
     note(`${tool} ${id}`);
@@ -47,18 +64,37 @@ function counting(): McpServer {
   });
   server.registerTool("asks", { description: "Asks, then writes.", inputSchema }, async ({ id }, { sendRequest }) => {
     note(`asks ${id}`);
-    const params = {
-      message: `Write ${id}?`,
-      requestedSchema: {
-        type: "object" as const,
-        properties: { sure: { type: "boolean" as const } },
-        required: ["sure"],
-      },
-    };
+    const params = question(id);
     const answer = await sendRequest({ method: "elicitation/create", params }, z.any(), { timeout: 600_000 });
     note(`answered ${id}`);
     return text(JSON.stringify(answer));
   });
+  const research = { inputSchema, execution: { taskSupport: "required" as const } };
+  const researching: ToolTaskHandler<typeof inputSchema> = {
+    async createTask({ id, ms }, { taskStore, sendRequest }) {
+      note(`research ${id}`);
+      const task = await taskStore.createTask({ ttl: 600_000, pollInterval: 200 });
+      const { taskId } = task;
+      const work = async () => {
+        await elapsed(ms);
+        await taskStore.updateTaskStatus(taskId, "input_required");
+        const answer = sendRequest({ method: "elicitation/create", params: question(id) }, z.any(), {
+          relatedTask: { taskId },
+          timeout: 600_000,
+        } as object);
+        note(`asked ${id}`);
+        const told = await answer;
+        note(`answered ${id}`);
+        await taskStore.updateTaskStatus(taskId, "working");
+        await taskStore.storeTaskResult(taskId, "completed", text(JSON.stringify(told)));
+      };
+      work().catch((error) => note(`${error} ${id}`));
+      return { task };
+    },
+    getTask: (_args, { taskStore, taskId }) => taskStore.getTask(taskId),
+    getTaskResult: async (_args, { taskStore, taskId }) => (await taskStore.getTaskResult(taskId)) as never,
+  };
+  server.experimental.tasks.registerToolTask("research", research, researching);
   server.registerTool("steps", { inputSchema }, async ({ id, ms }, { _meta, sendNotification, signal }) => {
     note(`steps ${id}`);
     signal.addEventListener("abort", () => note(`cancelled ${id}`));
@@ -75,6 +111,17 @@ function counting(): McpServer {
     return text("grown");
   });
   return server;
+}
+
+/** Notes when a task is first looked at: whoever does has written down that it is there. */
+class Tasks extends InMemoryTaskStore {
+  readonly #seen = new Set<string>();
+
+  override getTask(id: string) {
+    if (!this.#seen.has(id)) note(`looked ${id}`);
+    this.#seen.add(id);
+    return super.getTask(id);
+  }
 }
 
 /** Keeps every message of every stream. */

@@ -10,6 +10,7 @@ import {
   type JSONRPCMessage,
   LATEST_PROTOCOL_VERSION,
   PROTOCOL_VERSION_META_KEY,
+  RELATED_TASK_META_KEY,
   SdkHttpError,
   StreamableHTTPClientTransport,
   type Transport,
@@ -56,6 +57,8 @@ export interface Exchange {
   onAsked?(asked: Asked): void;
   /** The stream of the answer can be picked up from here. */
   onEventId?(id: string): void;
+  /** The task of the 2025-11-25 revision whose questions belong to it. */
+  task?: string;
 }
 
 export interface Under {
@@ -63,6 +66,8 @@ export interface Under {
   readonly result: Promise<Record<string, unknown>>;
   /** Tells the server that nobody waits for the answer any more. */
   cancel(reason: string): void;
+  /** Nobody here waits for the answer any more; the server is not told. */
+  leave(): void;
 }
 
 /** How the stream of an answer can be picked up. */
@@ -230,7 +235,7 @@ export class Connection {
     answer.promise.catch(() => {});
     if (!this.#isOpen) {
       answer.reject(new NotSent("the connection to the server was lost"));
-      return { result: answer.promise, cancel: () => {} };
+      return { result: answer.promise, cancel: () => {}, leave: () => {} };
     }
     const abort = new AbortController();
     const transport = this.#ownTransport(id, place);
@@ -262,6 +267,11 @@ export class Connection {
     sending().catch((error) => this.#waiting.get(id)?.reject(classified(error)));
     return {
       result: answer.promise,
+      leave: () => {
+        if (!this.#waiting.has(id)) return;
+        abort.abort();
+        this.#waiting.get(id)?.reject(new Lost("nobody waits for it any more"));
+      },
       cancel: (reason) => {
         if (!this.#waiting.has(id)) return;
         const params = { requestId: id, reason, ...(this.era === "modern" && { _meta: this.#envelope() }) };
@@ -334,6 +344,16 @@ export class Connection {
     return false;
   }
 
+  /** The calls that a question may belong to. */
+  #askers(owner: string | undefined, params: Record<string, unknown>): Waiting[] {
+    const asked = [...this.#waiting.entries()].filter(([, { onAsked }]) => onAsked !== undefined);
+    const task = taskOf(params);
+    const fits = asked.filter(([id, waiting]) =>
+      task === undefined ? owner === undefined || id === owner : waiting.task === task,
+    );
+    return fits.map(([, waiting]) => waiting);
+  }
+
   /** A request of the server's. */
   #asked({ id, method, params = {} }: Incoming, transport: Transport, owner: string | undefined): boolean {
     if (method === "ping") return false;
@@ -349,14 +369,21 @@ export class Connection {
       refuse("durable-mcp-edge passes on questions of the form mode only");
     } else {
       // Over stdio nothing says which call a question belongs to, and it must not reach another call's caller.
-      const waiting = owner === undefined ? [...this.#waiting.values()] : [this.#waiting.get(owner)];
-      const calls = waiting.filter((each) => each?.onAsked !== undefined);
+      const calls = this.#askers(owner, params);
       const [call] = calls;
+      // A stream that is picked up may tell what other calls were asked.
+      if (!call && taskOf(params) !== undefined) return true;
       if (!call?.onAsked || calls.length > 1) refuse("durable-mcp-edge cannot tell which of several calls asks");
       else call.onAsked({ id: id ?? "", params, answer: (result) => say({ result }) });
     }
     return true;
   }
+}
+
+/** The task that a question of a server's belongs to, where that is said. */
+function taskOf({ _meta }: Record<string, unknown>): string | undefined {
+  const related = (_meta as Record<string, { taskId?: unknown }> | undefined)?.[RELATED_TASK_META_KEY]?.taskId;
+  return typeof related === "string" ? related : undefined;
 }
 
 function transportOf(target: Target): Transport {

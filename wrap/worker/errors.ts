@@ -14,11 +14,21 @@ export class Refused extends Error {
     super(message);
     this.status = status;
   }
+
+  /** Whether the same request may be taken later. */
+  get mayGetBetter(): boolean {
+    return [408, 409, 425, 429].includes(this.status);
+  }
 }
 
 /** It was sent, and no answer will come: whether it was done is unknown. */
 export class Lost extends Error {
   override name = "Lost";
+}
+
+/** It was sent, and what has become of it cannot be found out. */
+export class Gone extends Error {
+  override name = "Gone";
 }
 
 /** The server's answer is an error of the protocol. */

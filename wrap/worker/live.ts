@@ -38,6 +38,8 @@ export class LiveCall {
   readonly base: number;
   /** The session that it was made in. */
   readonly place: Session;
+  /** Whether it picks up a stream. */
+  readonly isResumed: boolean;
   readonly #events: PromiseWithResolvers<CallEvent>[] = [];
   readonly #asked: (Asked | undefined)[] = [];
   readonly #answers: ReadonlyMap<number, Json>;
@@ -65,6 +67,7 @@ export class LiveCall {
   ) {
     this.base = base;
     this.place = place;
+    this.isResumed = isResumed;
     this.#next = base;
     this.#answers = answers;
     const { sessionId: session, protocolVersion: revision = connection.revision } = place;
@@ -118,6 +121,16 @@ export class LiveCall {
 
   cancel(reason: string): void {
     this.#under?.cancel(reason);
+  }
+
+  /** Nobody here waits for it any more; the server goes on with it. */
+  leave(): void {
+    this.#under?.leave();
+  }
+
+  /** Whether nothing more will happen. */
+  get isOver(): boolean {
+    return this.#isDone || this.failed !== undefined;
   }
 
   #at(n: number): PromiseWithResolvers<CallEvent> {

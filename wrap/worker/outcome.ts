@@ -50,8 +50,7 @@ export function failure(error: unknown, options: WrapOptions, at: string | undef
   const { name } = options;
   if (error instanceof Refused) {
     const reason = `${NOT_DONE}: ${name} refused the call: ${error.message}`;
-    const mayGetBetter = error.status === 408 || error.status === 409 || error.status === 425 || error.status === 429;
-    return at === undefined && mayGetBetter ? new Error(reason) : new NonRetryableError(reason);
+    return at === undefined && error.mayGetBetter ? new Error(reason) : new NonRetryableError(reason);
   }
   if (error instanceof Lost) {
     return at === undefined ? new Error(`${name}: ${error.message}`) : unknownEffect(options, at, error.message);

@@ -5,47 +5,39 @@ import {
   HOUR,
   MINUTE,
   NonRetryableError,
-  type Question,
   SECOND,
   type Step,
 } from "../../core/durable/context.ts";
 import { SETTLED } from "../../core/durable/surroundings.ts";
 import { type CallArgs, NOT_DONE } from "../job.ts";
-import { type Connection, type Resumable, requestId, type Session } from "./connection.ts";
-import { NotSent, Refused, RpcError } from "./errors.ts";
+import { type Connection, type Resumable, requestId } from "./connection.ts";
+import { Gone, Lost, NotSent, Refused } from "./errors.ts";
 import { type CallEvent, LiveCall } from "./live.ts";
-import { failure, protocolError, toolAnswer, unknownEffect } from "./outcome.ts";
+import { failure, protocolError, unknownEffect } from "./outcome.ts";
+import {
+  asTask,
+  isSessionOver,
+  type JsonObject,
+  type Leg,
+  legOf,
+  questionOf,
+  resumable,
+  type Segment,
+} from "./segment.ts";
 import type { WrappedServer } from "./server.ts";
-
-type Json = Record<string, unknown>;
+import { knownTask, TaskEnded, watchLegacyTask, watchTask } from "./tasks.ts";
 
 /** How long a server that cannot be reached is tried, in milliseconds. */
 const PATIENCE = { for: 5 * MINUTE, longest: 20 * SECOND };
 /** A task at the server is asked for as long as the job lasts. */
 const LASTING = { for: 7 * 24 * HOUR };
-/** How often a task is looked at unless its server says, and the bounds of what it may say; in milliseconds. */
-const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
-
-/** A request whose answer the job waits for, and how it is made again in another process. */
-interface Segment {
-  /** The number of its first event. */
-  base: number;
-  /** When it was written down that it would be sent, for one that is sent at most once. */
-  sentAt?: string;
-  request:
-    | { kind: "call"; inputs?: Json; state?: unknown }
-    | { kind: "task"; taskId: string; place: Session }
-    | ({ kind: "stream" } & Resumable);
-}
-
-/** What a step has found out: an event of a request, or what its result asks for. */
-type Leg =
-  | CallEvent
-  | { kind: "input"; requests: Json; state?: unknown }
-  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Session };
+/** How often a call that may be repeated is made anew when what became of it is lost at the server. */
+const MAX_LOSSES = 3;
+/** How long a stream that was picked up may be silent of the call's end, in milliseconds; then it is picked up again. */
+const PICK_UP_AGAIN = 30 * SECOND;
 
 /** One job: its calls of the context, in their order. */
-export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<Json> {
+export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
   const call = new Call(server, ctx, args);
   try {
     return await call.run();
@@ -59,9 +51,11 @@ class Call {
   readonly #ctx: Context;
   readonly #args: CallArgs;
   /** What was answered to the questions of the 2025 revisions, by the numbers of the events. */
-  readonly #answers = new Map<number, Json>();
-  readonly #gone: AbortSignal;
+  readonly #answers = new Map<number, JsonObject>();
+  readonly #signal: AbortSignal;
   #segment: Segment = { base: 0, request: { kind: "call" } };
+  /** Whether the stream of a task's result is of no use any more. */
+  #isStreamOver = false;
 
   /** Put behind the names of calls: what an earlier attempt at the job has done is not this one's. */
   readonly #attempt: string;
@@ -70,12 +64,13 @@ class Call {
     this.#server = server;
     this.#ctx = ctx;
     this.#args = args;
-    this.#gone = ctx.signal;
+    this.#signal = ctx.signal;
     this.#attempt = /~\d+$/.exec(ctx.jobName)?.[0] ?? "";
   }
 
-  async run(): Promise<Json> {
+  async run(): Promise<JsonObject> {
     let n = 0;
+    let losses = 0;
     let leg = await this.#first(n, { kind: "call" });
     for (;;) {
       switch (leg.kind) {
@@ -85,8 +80,14 @@ class Call {
           return protocolError(leg.code, leg.message);
         case "stream":
           n += 1;
-          this.#segment = { base: n, request: leg };
+          this.#segment = { base: n, request: resumable(this.#segment.request, leg) };
           leg = await this.#next(this.#ctx, n, `call ${n}${this.#attempt}`);
+          break;
+        case "lost":
+          n += 1;
+          losses += 1;
+          if (losses > MAX_LOSSES) throw new NonRetryableError(leg.why);
+          leg = await this.#first(n, { kind: "call" });
           break;
         case "question":
           leg = await this.#asked(n, leg);
@@ -101,9 +102,14 @@ class Call {
         case "task":
           n += 1;
           if (leg.isLegacy) {
-            this.#segment = { base: n, request: { kind: "task", taskId: leg.taskId, place: leg.place } };
+            this.#segment = { base: n, request: leg };
+            this.#isStreamOver = false;
             leg = await this.#next(this.#ctx, n, `task ${n}${this.#attempt}`);
-          } else return this.#task(n, leg.taskId, leg.every);
+          } else {
+            const ended = await this.#task(n, leg.taskId, leg.every);
+            n = ended.n;
+            leg = ended.leg;
+          }
           break;
       }
     }
@@ -139,9 +145,9 @@ class Call {
       { name: `question ${n}${this.#attempt}` },
     );
     if (winner === "call") return value as Leg;
-    this.#answers.set(n, value as Json);
+    this.#answers.set(n, value as JsonObject);
     const { request } = this.#segment;
-    const here = () => this.#server.calls.find(this.#ctx.jobName, n)?.answer(n, value as Json) === true;
+    const here = () => this.#server.calls.find(this.#ctx.jobName, n)?.answer(n, value as JsonObject) === true;
     if (request.kind !== "task") here();
     else {
       // A task asks once. What was asked in another process is answered from here, in the session that it was asked in.
@@ -150,7 +156,7 @@ class Call {
         async ({ log }) => {
           if (here()) return null;
           const connection = await this.#server.connection(this.#ctx.jobName, log);
-          await connection.respond(request.place, id, value as Json);
+          await connection.respond(request.place, id, value as JsonObject);
           return null;
         },
         { retry: PATIENCE },
@@ -160,9 +166,9 @@ class Call {
   }
 
   /** The answers to everything that the server has to know before it goes on. */
-  async #collect(n: number, requests: Json): Promise<Json> {
+  async #collect(n: number, requests: JsonObject): Promise<JsonObject> {
     const asked = Object.entries(requests).map(([key, request]) => {
-      const { method, params = {} } = request as { method?: string; params?: Json };
+      const { method, params = {} } = request as { method?: string; params?: JsonObject };
       if (method !== "elicitation/create" || (params.mode ?? "form") !== "form") {
         throw new NonRetryableError(
           `${this.#server.options.name} asks for ${method}${params.mode === undefined ? "" : ` (${params.mode})`}: durable-mcp-edge passes on questions of the form mode only`,
@@ -177,85 +183,42 @@ class Call {
   }
 
   /** A task of the 2026 revision, which the server goes on with by itself: its id is all that has to be known of it. */
-  async #task(first: number, taskId: string, every: number | undefined): Promise<Json> {
-    const { name } = this.#server.options;
+  async #task(first: number, taskId: string, every: number | undefined): Promise<{ n: number; leg: Leg }> {
     const answered = new Set<string>();
     for (let n = first; ; n++) {
-      const seen = await this.#ctx.step(
-        `task ${n}${this.#attempt}`,
-        (step) => this.#watch(step, taskId, every, answered),
-        {
-          retry: LASTING,
-        },
-      );
-      if (seen.kind === "input") {
-        const inputs = await this.#collect(n, seen.requests);
-        for (const key of Object.keys(inputs)) answered.add(key);
-        await this.#ctx.step(
-          `answer ${n}${this.#attempt}`,
-          async ({ log }) => {
-            const connection = await this.#server.connection(this.#ctx.jobName, log);
-            await connection.request("tasks/update", { taskId, inputResponses: inputs }).result;
-            return null;
-          },
-          { retry: LASTING },
-        );
-      } else if (seen.kind === "result") return seen.result;
-      else if (seen.kind === "error") return protocolError(seen.code, seen.message);
-      else throw new NonRetryableError(`${name} has cancelled the task ${taskId} that the call had become`);
+      const look = (step: Step) =>
+        watchTask(() => this.#connect(step), step, taskId, every, answered).catch((error) => this.#gone(error));
+      const leg = await this.#ctx.step(`task ${n}${this.#attempt}`, look, { retry: LASTING });
+      if (leg.kind !== "input") return { n, leg };
+      const inputs = await this.#collect(n, leg.requests);
+      for (const key of Object.keys(inputs)) answered.add(key);
+      const tell = async (step: Step) => {
+        const connection = await this.#connect(step);
+        await connection.request("tasks/update", { taskId, inputResponses: inputs }).result;
+        return null;
+      };
+      await this.#ctx.step(`answer ${n}${this.#attempt}`, tell, { retry: LASTING });
     }
   }
 
-  /** Looks at a task until it has ended, or asks something that it has not been told. */
-  async #watch(
-    { signal, log, progress }: Step,
-    taskId: string,
-    every = POLL.usual,
-    answered: ReadonlySet<string>,
-  ): Promise<
-    | { kind: "result"; result: Json }
-    | { kind: "error"; code: number; message: string }
-    | { kind: "input"; requests: Json }
-    | { kind: "cancelled" }
-  > {
-    const { jobName } = this.#ctx;
-    const pause = Math.min(Math.max(every, POLL.least), POLL.most);
-    let said: unknown;
-    for (;;) {
-      const connection = await this.#server.connection(jobName, log);
-      if (signal.aborted) {
-        if (signal.reason === SETTLED) await connection.request("tasks/cancel", { taskId }).result.catch(() => {});
-        throw new Error("the job is no longer run here");
-      }
-      const task = await connection.request("tasks/get", { taskId }).result.catch((error) => {
-        if (error instanceof RpcError) {
-          throw new NonRetryableError(`the server knows no task ${taskId} any more: ${error.message}`);
-        }
-        throw error;
-      });
-      if (task.status === "completed") return { kind: "result", result: toolAnswer(task.result as Json) };
-      if (task.status === "failed") {
-        const { code, message } = task.error as { code: number; message: string };
-        return { kind: "error", code, message };
-      }
-      if (task.status === "cancelled") return { kind: "cancelled" };
-      const open = Object.entries((task.inputRequests ?? {}) as Json).filter(([key]) => !answered.has(key));
-      if (task.status === "input_required" && open.length > 0) {
-        return { kind: "input", requests: Object.fromEntries(open) };
-      }
-      if (task.statusMessage !== said && typeof task.statusMessage === "string") {
-        said = task.statusMessage;
-        progress(0, undefined, task.statusMessage);
-      }
-      await elapsed(pause, signal);
-    }
+  #connect({ log }: Step): Promise<Connection> {
+    return this.#server.connection(this.#ctx.jobName, log);
+  }
+
+  /** What has become of the call will not be known: it is made again, where that may be. */
+  #gone(error: unknown): Leg {
+    if (!(error instanceof Gone)) throw error;
+    const why = `${this.#server.options.name}: ${error.message}`;
+    if (!this.#args.once) return { kind: "lost", why };
+    throw new NonRetryableError(`${why}. Whether the call had its effect is unknown; it is not sent again.`);
   }
 
   /** Waits for event `n`; in a process that knows nothing of it the request is made again first, where that may be. */
   #next(ctx: Context, n: number, name: string, untimed = false): Promise<Leg> {
     const { timeout = HOUR } = this.#server.options;
     const segment = this.#segment;
-    const work = (step: Step) => this.#wait(step, n, segment, untimed ? undefined : timeout);
+    const work = (step: Step) =>
+      this.#wait(step, n, segment, untimed ? undefined : timeout).catch((error) => this.#gone(error));
     return ctx.step(name, work, { retry: segment.request.kind === "call" ? PATIENCE : LASTING });
   }
 
@@ -265,10 +228,22 @@ class Call {
     const { sentAt } = segment;
     const live =
       calls.find(jobName, n) ??
-      (await calls.begin(jobName, segment.base, () => this.#begin(step, beginning(segment, n))));
-    live.onProgress = (...told) => step.progress(...told);
+      (await calls.begin(jobName, segment.base, () => this.#begin(step, this.#beginning(segment, n))));
     const abandon = Promise.withResolvers<never>();
     abandon.promise.catch(() => {});
+    // A server may take a stream for picked up, and send what comes after elsewhere; it is all there when asked again.
+    const silent = live.isResumed
+      ? setTimeout(() => abandon.reject(new Error("nothing came of it")), PICK_UP_AGAIN)
+      : undefined;
+    live.onProgress = (...told) => {
+      silent?.refresh();
+      step.progress(...told);
+    };
+    const { request } = segment;
+    const watch = (): Promise<never>[] =>
+      request.kind === "task"
+        ? [watchLegacyTask(() => this.#connect(step), step, request, live, timeout === undefined)]
+        : [];
     const aborted = () => {
       const { reason } = step.signal;
       if (reason === SETTLED || Date.now() >= step.deadline - SECOND) live.cancel("the job was cancelled");
@@ -286,27 +261,53 @@ class Call {
       );
     };
     try {
-      const event = await Promise.race([live.event(n), abandon.promise]);
+      const event = await Promise.race([live.event(n), abandon.promise, ...watch()]);
+      // An error may be how the task has ended, or say that there is none.
+      if (event.kind === "error" && request.kind === "task") await knownTask(() => this.#connect(step), request);
       return legOf(event, segment, live.place);
     } catch (error) {
       if (step.signal.aborted) throw error;
       // The next attempt makes the request anew.
       calls.forget(jobName);
+      live.leave();
+      if (request.kind !== "call") throw this.#lost(error, request);
       const isOver = isSessionOver(error);
       if ((isOver || error instanceof NotSent) && sentAt !== undefined) calls.permit(jobName);
-      if (isOver && segment.request.kind !== "call") {
-        throw new NonRetryableError(
-          `${options.name} no longer knows the session in which the call was made: what has become of it is unknown`,
-        );
-      }
       if (isOver) throw new Error(`${NOT_DONE}: ${options.name} has forgotten the session`);
-      const isSafe = segment.request.kind !== "call";
-      throw this.#explained(failure(error, options, isSafe ? undefined : sentAt));
+      throw this.#explained(failure(error, options, sentAt));
     } finally {
+      clearTimeout(silent);
       step.signal.removeEventListener("abort", aborted);
       clearTimeout(timer);
       live.onProgress = undefined;
     }
+  }
+
+  /** Why nothing is heard any more of a call that was sent: what can be asked for again, or {@link Gone}. */
+  #lost(error: unknown, request: Segment["request"]): unknown {
+    const isRefused = error instanceof Refused && !error.mayGetBetter;
+    // A task tells its result to whoever asks for that, and needs no stream.
+    const hasStream = request.kind === "task" && request.stream !== undefined && !this.#isStreamOver;
+    if (hasStream && (isRefused || error instanceof TaskEnded)) {
+      this.#isStreamOver = true;
+      return new Error((error as Error).message);
+    }
+    if (isRefused) return new Gone(`what has become of the call cannot be asked for any more: ${error.message}`);
+    return error instanceof Lost || error instanceof NotSent
+      ? new Error(`${this.#server.options.name}: ${error.message}`)
+      : error;
+  }
+
+  /** A request for a task's result tells what is new only: what is made for event `n` begins with that. */
+  #beginning(segment: Segment, n: number): Segment {
+    const isNew = segment.request.kind === "task" && this.#streamOf(segment.request) === undefined;
+    return isNew ? { ...segment, base: n } : segment;
+  }
+
+  /** The stream that tells what becomes of a request. */
+  #streamOf(request: Segment["request"]): Resumable | undefined {
+    if (request.kind === "stream") return request;
+    return request.kind === "task" && !this.#isStreamOver ? request.stream : undefined;
   }
 
   /** Makes a request when there is a place for it; resolves when it is under way. */
@@ -319,7 +320,7 @@ class Call {
     const begun = Promise.withResolvers<LiveCall>();
     const begin = async () => {
       try {
-        if (this.#gone.aborted) throw new Error("the job is no longer run here");
+        if (this.#signal.aborted) throw new Error("the job is no longer run here");
         const connection = await this.#server.connection(jobName, step.log);
         if (segment.sentAt !== undefined) calls.takePermit(jobName);
         const live = this.#send(connection, segment);
@@ -336,18 +337,22 @@ class Call {
   }
 
   #send(connection: Connection, { base, request }: Segment): LiveCall {
-    const id = request.kind === "stream" ? request.request : requestId();
+    const stream = this.#streamOf(request);
+    const id = stream?.request ?? requestId();
     const place = request.kind === "task" ? request.place : connection.place;
-    const about = { base, request: id, answers: this.#answers, place, isResumed: request.kind === "stream" };
+    const about = { base, request: id, answers: this.#answers, place, isResumed: stream !== undefined };
     return new LiveCall(connection, about, (exchange) => {
-      if (request.kind === "stream") return connection.resume(request, exchange ?? {});
       if (request.kind === "task") {
         const { taskId, place } = request;
-        const under = connection.request("tasks/result", { taskId }, exchange, id, place);
+        const told = { ...exchange, task: taskId };
+        const under = stream
+          ? connection.resume(stream, told)
+          : connection.request("tasks/result", { taskId }, told, id, place);
         // What is under way there is the task, and not the request for its result.
         const cancel = () => void connection.request("tasks/cancel", { taskId }, {}, requestId(), place);
         return { ...under, cancel };
       }
+      if (request.kind === "stream") return connection.resume(request, exchange ?? {});
       const { tool, arguments: args } = this.#args;
       const { inputs, state } = request;
       const params = {
@@ -369,55 +374,4 @@ class Call {
     if (!(error instanceof NotSent)) return error;
     return new Error(`${NOT_DONE}: ${error.message}`, { cause: error });
   }
-}
-
-/** A task tells what is new only: what is made for event `n` begins with that. */
-const beginning = (segment: Segment, n: number): Segment =>
-  segment.request.kind === "task" ? { ...segment, base: n } : segment;
-
-/** Whether a call is made as a task of the 2025-11-25 revision: its id is found again after a crash. */
-function asTask(connection: Connection, tool: string): boolean {
-  const { tasks } = (connection.client.getServerCapabilities() ?? {}) as {
-    tasks?: { requests?: { tools?: { call?: unknown } } };
-  };
-  if (connection.era !== "legacy" || tasks?.requests?.tools?.call === undefined) return false;
-  const support = connection.tools.find(({ name }) => name === tool)?.execution?.taskSupport;
-  return support === "required" || support === "optional";
-}
-
-function legOf(event: CallEvent, { request }: Segment, place: Session): Leg {
-  if (event.kind !== "result") return event;
-  const { result } = event;
-  const ended: Leg = { kind: "result", result: toolAnswer(result) };
-  if (request.kind !== "call") return ended;
-  if (result.resultType === "input_required") {
-    const requests = (result.inputRequests ?? {}) as Json;
-    return { kind: "input", requests, ...(result.requestState !== undefined && { state: result.requestState }) };
-  }
-  const isLegacy = result.resultType !== "task";
-  const task = (isLegacy ? result.task : result) as { taskId?: unknown; pollIntervalMs?: unknown } | undefined;
-  if (typeof task?.taskId !== "string") return ended;
-  const every = Number(task.pollIntervalMs);
-  return { kind: "task", taskId: task.taskId, isLegacy, place, ...(every > 0 && { every }) };
-}
-
-/** Whether the session is one that the server does not know any more: then it has not looked at the request. */
-const isSessionOver = (error: unknown): boolean =>
-  error instanceof Refused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
-
-function questionOf({ message, requestedSchema }: Json): Question {
-  const schema = requestedSchema as Question["requestedSchema"] | undefined;
-  return { message: String(message ?? ""), requestedSchema: schema ?? { type: "object", properties: {} } };
-}
-
-/** Resolves after a time, or when the signal is aborted. */
-function elapsed(ms: number, signal: AbortSignal): Promise<void> {
-  const over = Promise.withResolvers<void>();
-  const timer = setTimeout(over.resolve, ms);
-  const stop = () => over.resolve();
-  signal.addEventListener("abort", stop, { once: true });
-  return over.promise.finally(() => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", stop);
-  });
 }

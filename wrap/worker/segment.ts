@@ -1,0 +1,91 @@
+/** What a job waits for at a wrapped server, and what comes of it. */
+import type { Question } from "../../core/durable/context.ts";
+import type { Connection, Resumable, Session } from "./connection.ts";
+import { Refused } from "./errors.ts";
+import type { CallEvent } from "./live.ts";
+import { toolAnswer } from "./outcome.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+/** A task of the 2025-11-25 revision, and the session that it was made in. */
+export interface LegacyTask {
+  taskId: string;
+  place: Session;
+  /** How often its server wants it to be looked at, in milliseconds. */
+  every?: number;
+}
+
+/** A request whose answer the job waits for, and how it is made again in another process. */
+export interface Segment {
+  /** The number of its first event. */
+  base: number;
+  /** When it was written down that it would be sent, for one that is sent at most once. */
+  sentAt?: string;
+  request:
+    | { kind: "call"; inputs?: JsonObject; state?: unknown }
+    /** `stream`: how the stream of its result can be picked up, which tells again what was asked over it. */
+    | ({ kind: "task"; stream?: Resumable } & LegacyTask)
+    | ({ kind: "stream" } & Resumable);
+}
+
+/** What a step has found out: an event of a request, or what its result asks for. */
+export type Leg =
+  | CallEvent
+  /** Nothing will be heard of it any more, and it may be made again. */
+  | { kind: "lost"; why: string }
+  | { kind: "input"; requests: JsonObject; state?: unknown }
+  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Session };
+
+/** What a request becomes once its stream can be picked up. */
+export function resumable(request: Segment["request"], stream: Resumable): Segment["request"] {
+  return request.kind === "task" ? { ...request, stream } : { kind: "stream", ...stream };
+}
+
+/** Whether a call is made as a task of the 2025-11-25 revision: its id is found again after a crash. */
+export function asTask(connection: Connection, tool: string): boolean {
+  const { tasks } = (connection.client.getServerCapabilities() ?? {}) as {
+    tasks?: { requests?: { tools?: { call?: unknown } } };
+  };
+  if (connection.era !== "legacy" || tasks?.requests?.tools?.call === undefined) return false;
+  const support = connection.tools.find(({ name }) => name === tool)?.execution?.taskSupport;
+  return support === "required" || support === "optional";
+}
+
+/** What an event of a request is for the job. */
+export function legOf(event: CallEvent, { request }: Segment, place: Session): Leg {
+  if (event.kind !== "result") return event;
+  const { result } = event;
+  const ended: Leg = { kind: "result", result: toolAnswer(result) };
+  if (request.kind !== "call") return ended;
+  if (result.resultType === "input_required") {
+    const requests = (result.inputRequests ?? {}) as JsonObject;
+    return { kind: "input", requests, ...(result.requestState !== undefined && { state: result.requestState }) };
+  }
+  const isLegacy = result.resultType !== "task";
+  const task = (isLegacy ? result.task : result) as JsonObject | undefined;
+  if (typeof task?.taskId !== "string") return ended;
+  const every = Number(isLegacy ? task.pollInterval : task.pollIntervalMs);
+  return { kind: "task", taskId: task.taskId, isLegacy, place, ...(every > 0 && { every }) };
+}
+
+/** Whether the session is one that the server does not know any more: then it has not looked at the request. */
+export const isSessionOver = (error: unknown): boolean =>
+  error instanceof Refused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
+
+/** A question as the engine asks it. */
+export function questionOf({ message, requestedSchema }: JsonObject): Question {
+  const schema = requestedSchema as Question["requestedSchema"] | undefined;
+  return { message: String(message ?? ""), requestedSchema: schema ?? { type: "object", properties: {} } };
+}
+
+/** Resolves after a time, or when the signal is aborted. */
+export function elapsed(ms: number, signal: AbortSignal): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = setTimeout(over.resolve, ms);
+  const stop = () => over.resolve();
+  signal.addEventListener("abort", stop, { once: true });
+  return over.promise.finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  });
+}
