@@ -1,7 +1,12 @@
 /** The tools of a wrapped server as they were when somebody looked: what the edge lists, without asking the server. */
 import { fits, type WrapOptions } from "./options.ts";
 
-/** A tool as its server lists it. */
+/**
+ * A tool as its server lists it.
+ *
+ * @example
+ * const isReader = ({ annotations }: ListedTool) => annotations?.readOnlyHint === true;
+ */
 export interface ListedTool {
   name: string;
   title?: string;
@@ -70,7 +75,12 @@ function bounded(tool: ListedTool): ListedTool {
   return { ...tool, description: `${description.slice(0, MAX_DESCRIPTION)}…` };
 }
 
-/** What a model is told of a server, bounded. */
+/**
+ * What a model is told of a server, bounded: the `instructions` of the edge that stands in front of it.
+ *
+ * @example
+ * const instructionsOf = (snapshot: Snapshot) => instructionsIn(snapshot) ?? "Its reports take minutes.";
+ */
 export const instructionsIn = ({ instructions }: Snapshot): string | undefined =>
   instructions === undefined ? undefined : instructions.slice(0, MAX_INSTRUCTIONS);
 

@@ -1,7 +1,7 @@
 /** `wrap`: a whole server on this machine, in front of one that exists. */
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { WrappedServer } from "../../wrap/worker/index.ts";
+import { WrappedServer } from "../../wrap/worker/server.ts";
 import { DATA } from "../launcher/options.ts";
 import { type Project, readProject, typed } from "../launcher/project.ts";
 import { start } from "../launcher/start.ts";

@@ -1,5 +1,6 @@
 /** The servers that a project wraps: whether they are reached, and what is made of their tools. */
-import { readSnapshot, WrappedServer } from "../../wrap/worker/index.ts";
+import { WrappedServer } from "../../wrap/worker/server.ts";
+import { readSnapshot } from "../../wrap/worker/take.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import { quietLog } from "../wrap/log.ts";
 import { wrappedBy } from "../wrap/registry.ts";

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Known, known } from "../../wrap/worker/index.ts";
+import { type Known, known } from "../../wrap/worker/known.ts";
 import type { Project } from "../launcher/project.ts";
 
 /** Beside `package.json`'s word for it. */

@@ -8,6 +8,8 @@ export const MODULES: Readonly<Record<string, string>> = {
   "durable-mcp-edge/edge": "functions/edge.ts",
   "durable-mcp-edge/worker": "worker/index.ts",
   "durable-mcp-edge/testing": "infra/testing/index.ts",
+  "durable-mcp-edge/wrap": "wrap/index.ts",
+  "durable-mcp-edge/wrap/worker": "wrap/worker/index.ts",
 };
 
 export interface Exported {

@@ -6,7 +6,7 @@ import type { Log } from "../../core/index.ts";
 import { startStack, type TestStack, type TestStackOptions } from "../../infra/testing/stack.ts";
 import { writeProject } from "../../infra/wrap/project.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
-import { WrappedServer } from "../../wrap/worker/index.ts";
+import { WrappedServer } from "../../wrap/worker/server.ts";
 
 export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 

@@ -2,29 +2,13 @@
 import { type Implementation, implement } from "../../core/durable/implement.ts";
 import type { Wrapped } from "../index.ts";
 import type { CallArgs } from "../job.ts";
-import type { WrapOptions } from "../options.ts";
+import { makeKnown } from "./known.ts";
 import { runCall } from "./run.ts";
 import { WrappedServer } from "./server.ts";
 import { writeSnapshot } from "./take.ts";
 
-export { WrappedServer } from "./server.ts";
-export { readSnapshot, writeSnapshot } from "./take.ts";
-
-/** A server that is wrapped in this process, and where its snapshot is. */
-export interface Known {
-  options: WrapOptions;
-  snapshot: URL | undefined;
-}
-
-/** Every copy of this module has them in common. */
-const KNOWN = Symbol.for("durable-mcp-edge.wrapped");
-type Holder = { [KNOWN]?: Known[] };
-
-/** The servers that modules which were loaded so far wrap. */
-export const known = (): readonly Known[] => (globalThis as Holder)[KNOWN] ?? [];
-
 /** The variable that makes a worker write down that a list of tools has changed; the launcher sets it. */
-export const FOLLOW = "WRAP_FOLLOW";
+const FOLLOW = "WRAP_FOLLOW";
 
 /**
  * What {@link runWrapped} is told besides.
@@ -42,11 +26,11 @@ export interface RunOptions {
  * connection; a program is started again when it has ended.
  *
  * @example
- * const runs: readonly Implementation[] = runWrapped(acme);
+ * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
 export function runWrapped({ options, jobs }: Wrapped, { snapshot }: RunOptions = {}): readonly Implementation[] {
   const server = new WrappedServer(options, process.env);
-  (globalThis as Holder)[KNOWN] = [...known(), { options, snapshot }];
+  makeKnown({ options, snapshot });
   if (snapshot !== undefined && process.env[FOLLOW]) server.onTools = (seen) => void writeSnapshot(snapshot, seen);
   const run = (ctx: Parameters<typeof runCall>[1], args: CallArgs) => runCall(server, ctx, args);
   return [implement(jobs.own, run), implement(jobs.shared, run)];
