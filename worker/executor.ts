@@ -91,7 +91,13 @@ export class Executor {
     const attributes = { job, "task.version": acquired.task.version };
     const parent = traceOf(tags["resonate:origin"] ?? id);
     const request = tags[REQUEST_TAG];
-    const log = this.#options.log.child({ job, ...(request !== undefined && { request_id: request }) });
+    const starter = tags[STARTER];
+    const log = this.#options.log.child({
+      job,
+      ...(request !== undefined && { request_id: request }),
+      // The job that started it, where one did.
+      ...(starter !== undefined && splitKey(starter).name !== "" && { started_by: starter }),
+    });
     await inSpan(
       `job ${kind}`,
       { attributes, parent },
@@ -113,7 +119,7 @@ export class Executor {
       log.info({ reason: "what had started it was cancelled" }, "job left");
       return "left";
     }
-    if (task.version === 1) log.info("job started");
+    if (task.version === 1) log.info(expected(found), "job started");
     else log.debug({ version: task.version }, "job continued");
     this.#heartbeat.start(task);
     const stop = new AbortController();
@@ -357,6 +363,11 @@ export class Executor {
         : implementation.versionOf(Number(version));
     return code && { code, args: invocation.args[0], implementation };
   }
+}
+
+/** When a job is expected to end, for the log: only of a kind of work that knows. */
+function expected({ implementation: { job }, args }: { implementation: Implementation; args: unknown }): object {
+  return job.expectedAt ? { expected_at: job.expectedAt(args) } : {};
 }
 
 /** How a pass over a job ended: settled, asleep until something it waits for has happened, or given up here. */

@@ -131,12 +131,7 @@ export class Reporter {
         // One that is there is that of a worker which had the job before, and was not done when its lease lapsed.
         while (!(await this.#journals.write(id, this.#n + 1, entry, { timeoutAt, patience }))) this.#n += 1;
         this.#n += 1;
-        // What failed has a line of its own, and that a step takes its time is not worth one.
-        const text =
-          entry.step?.error === undefined && (!entry.step || entry.message || entry.progress)
-            ? doing(entry, Date.now())
-            : undefined;
-        if (text !== undefined) this.#log.info({ doing: text }, "job goes on");
+        this.#log.info(told(entry), "job goes on");
       } catch (error) {
         // It is for those who look; the job goes on without, unless it asks.
         this.#written = "";
@@ -164,6 +159,14 @@ function since({ steps }: State): number {
 
 function worthTelling(state: State): boolean {
   return hasNews(state) || since(state) + WORTH_TELLING <= Date.now();
+}
+
+/** An entry as the log has it: what the job does in words too, unless that is only a step, whose failures have lines of their own. */
+function told({ questions, step, ...entry }: Entry): object {
+  const isStep = step && (step.error !== undefined || (entry.message === undefined && !entry.progress));
+  const text = isStep ? undefined : doing({ questions, ...(step && { step }), ...entry }, Date.now());
+  const asks = Object.values(questions).map(({ question }) => question.message);
+  return { doing: text, ...entry, ...(step && { step }), ...(asks.length > 0 && { asks }) };
 }
 
 function entryOf({ steps, sleepingUntil, awaiting, questions, progress }: State): Entry {

@@ -12,6 +12,8 @@ export interface Options {
   data: string | undefined;
   /** The client whose configuration is wanted, instead of a run. */
   config: string | undefined;
+  /** Whether every line stays as it was written, on a terminal too. */
+  plain: boolean;
   help: boolean;
 }
 
@@ -27,6 +29,7 @@ export function usage(command: string, what: string, services: readonly LocalSer
     ["--worker-port PORT", "the worker's /health (default HEALTH_PORT, or 8081)"],
     ["--data DIR", `where the embedded Resonate server keeps its state (default ${DATA})`],
     ["--memory", "keep the state in memory only"],
+    ["--plain", "a line for all that happens to a job, instead of one a job that changes in place"],
     ["--config CLIENT", `print how a client is told of the server: ${CLIENTS.join(", ")}`],
     ["--help", "show this text"],
   ] as const;
@@ -63,6 +66,7 @@ export function parseOptions(
       data: { type: "string" },
       memory: { type: "boolean", default: false },
       config: { type: "string" },
+      plain: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -84,6 +88,7 @@ export function parseOptions(
     services: services.filter(({ option }) => (values as Record<string, unknown>)[option.name] === true),
     data: values.memory ? undefined : (values.data ?? DATA),
     config,
+    plain: values.plain,
     help: values.help,
   };
 }
@@ -113,7 +118,9 @@ export function swallowedByNpm(
 ): string | undefined {
   if (env.npm_lifecycle_event === undefined) return undefined;
   const given = (name: string) => env[`npm_config_${name.replaceAll("-", "_")}`];
-  const flags = ["memory", ...services.map(({ option }) => option.name)].filter((name) => given(name) === "true");
+  const flags = ["memory", "plain", ...services.map(({ option }) => option.name)].filter(
+    (name) => given(name) === "true",
+  );
   const named = ["port", "resonate-port", "worker-port", "data", "config"].filter((name) => given(name));
   if (flags.length + named.length === 0) return undefined;
   const alone = named.length === 1 && args.length === 1 ? args[0] : undefined;

@@ -8,18 +8,25 @@ import { stripVTControlCharacters, styleText } from "node:util";
  */
 export type Detail = "news" | "author" | "all";
 
-/** What the launcher prints of one line that a process wrote; undefined when it is not worth a user's attention. */
+/** A line of a log, whatever it says. */
+export type Entry = Record<string, unknown>;
+
+/** What the launcher prints of text that is no line of a log; undefined when it is not worth a user's attention. */
+export function raw(service: string, line: string, stream: "stdout" | "stderr", detail: Detail): string | undefined {
+  const isShown = stream === "stderr" || detail !== "news";
+  return isShown && line.trim() !== "" ? problem(service, line) : undefined;
+}
+
+/**
+ * What the launcher prints of a line of a process's log; undefined when it is not worth a user's attention. `linkTo` gives
+ * the page at which a job's questions are answered.
+ */
 export function readable(
   service: string,
-  line: string,
-  stream: "stdout" | "stderr",
+  entry: Entry,
   detail: Detail = "news",
+  linkTo: (job: string) => string | undefined = () => undefined,
 ): string | undefined {
-  const entry = parse(line);
-  if (!entry) {
-    const isShown = stream === "stderr" || detail !== "news";
-    return isShown && line.trim() !== "" ? problem(service, line) : undefined;
-  }
   const job = plain(entry.job);
   switch (entry.msg) {
     case "job started":
@@ -28,8 +35,12 @@ export function readable(
       const next = entry.retry_in_ms === undefined ? "" : `; next attempt in ${duration(Number(entry.retry_in_ms))}`;
       return `${mark("yellow", next ? "retrying" : "failing")} ${job}: attempt ${plain(entry.attempt)} failed: ${plain(entry.reason)}${next}`;
     }
-    case "job goes on":
-      return `${mark("cyan", "running")} ${job}: ${plain(entry.doing)}`;
+    case "job goes on": {
+      if (entry.doing === undefined) break;
+      const link = entry.asks === undefined ? undefined : linkTo(job);
+      const answer = link === undefined ? "" : `; answer at ${link}`;
+      return `${mark("cyan", "running")} ${job}: ${plain(entry.doing)}${answer}`;
+    }
     case "job blocked":
       return `${mark("yellow", "blocked")} ${job}: ${plain(entry.reason)}`;
     case "job done": {
@@ -77,18 +88,19 @@ export function timed(text: string, at = new Date()): string {
   return `${styleText("dim", at.toTimeString().slice(0, 8))}  ${text}`;
 }
 
-const WIDTH = "complete".length;
+export const WIDTH = "complete".length;
 /** Below the text of a line, which begins behind the time of day and the word that marks it. */
 const INDENT = " ".repeat("00:00:00  ".length + WIDTH + 1);
 
-type Colour = "cyan" | "yellow" | "green" | "red";
+export type Colour = "cyan" | "yellow" | "green" | "red";
 
 /** Coloured only when standard output is a terminal, and not under NO_COLOR. */
-const mark = (colour: Colour, word: string) => styleText(colour, word.padEnd(WIDTH));
+export const mark = (colour: Colour, word: string) => styleText(colour, word.padEnd(WIDTH));
 
 const problem = (service: string, text: string) => `${mark("yellow", service)} ${plain(text)}`;
 
-function parse(line: string): Record<string, unknown> | undefined {
+/** A line as that of a log; undefined when it is none. */
+export function parse(line: string): Entry | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === "object" && value !== null ? { ...value } : undefined;
@@ -99,12 +111,12 @@ function parse(line: string): Record<string, unknown> | undefined {
 
 const message = (error: unknown): unknown => field(error, "message") ?? error;
 
-function field(value: unknown, name: string): unknown {
+export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
 /** One line without control characters: part of the text comes from clients and from upstream. */
-const plain = (value: unknown) =>
+export const plain = (value: unknown) =>
   stripVTControlCharacters(String(value))
     .replace(/\p{Cc}+/gu, " ")
     .trim();
@@ -120,4 +132,21 @@ const UNITS = [
 export function duration(ms: number): string {
   const unit = UNITS.find((unit) => ms >= unit.ms);
   return unit ? `${Number((ms / unit.ms).toFixed(1))} ${unit.name}` : `${Math.round(ms)} ms`;
+}
+
+/** In whole units, two at most, for what is counted while it lasts: `7 s`, `2 min 31 s`, `3 h`, `12 days 3 h`. */
+export function wholeDuration(ms: number): string {
+  let left = Math.max(ms, 0);
+  const counts = UNITS.map(({ name, ms }) => {
+    const count = Math.floor(left / ms);
+    left -= count * ms;
+    return count === 0 ? undefined : `${count} ${count === 1 && name === "days" ? "day" : name}`;
+  });
+  const first = counts.findIndex((count) => count !== undefined);
+  return first < 0
+    ? "0 s"
+    : counts
+        .slice(first, first + 2)
+        .filter(Boolean)
+        .join(" ");
 }

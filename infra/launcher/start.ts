@@ -1,15 +1,17 @@
 /** `start` and `dev`: Resonate, the worker and the edge on this machine, kept running until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
+import { ResonateClient } from "../../core/resonate/client.ts";
 import { banner, clientText } from "./banner.ts";
 import { bundleEdge } from "./bundle.ts";
+import { Console, type Ended } from "./console.ts";
 import { recordOf, takeDirectory, writeRecord } from "./data-directory.ts";
 import { develop } from "./dev.ts";
 import { type LocalService, localServices } from "./local.ts";
 import { DATA, OPTION_OF, type Options, parseOptions, swallowedByNpm, usage } from "./options.ts";
 import { choosePorts } from "./ports.ts";
 import { type Project, readProject, typed, workerOf } from "./project.ts";
-import { type Detail, readable, timed } from "./report.ts";
+import type { Detail } from "./report.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
 import { answerAll, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "./supervise.ts";
 import { taskKey } from "./task-key.ts";
@@ -36,9 +38,10 @@ durable function is served within two seconds. State is kept, and jobs whose cod
 const running: Running[] = [];
 let stoppingSince: number | undefined;
 
-let detail: Detail = "news";
+/** Where everything is said, from the moment that the options are known. */
+let out = new Console();
 
-const say = (text: string) => console.log(timed(text));
+const say = (text: string) => out.say(text);
 
 /** Runs the launcher; returns when everything is up, or has been refused. */
 export async function start(command: Command, args: string[], project = readProject()): Promise<void> {
@@ -52,6 +55,7 @@ export async function start(command: Command, args: string[], project = readProj
   const options = readOptions(project, command, args, services);
   if (options.help) return console.log(help(project, command, services));
   if (options.config !== undefined) return printConfiguration(project, options, options.config);
+  out = new Console({ detail: detailOf(command, process.env), plain: options.plain });
   watchSignals();
   await run(project, command, options, services).catch(fail);
 }
@@ -59,8 +63,6 @@ export async function start(command: Command, args: string[], project = readProj
 async function run(project: Project, command: Command, options: Options, services: readonly LocalService[]) {
   const { data } = options;
   const { env } = process;
-  if (/^(debug|trace)$/.test(env.LOG_LEVEL ?? "")) detail = "all";
-  else if (command === "dev") detail = "author";
   const worker = workerOf(project);
   if (data !== undefined) takeDirectory(data);
   const { ports, said } = await choosePorts({
@@ -71,7 +73,7 @@ async function run(project: Project, command: Command, options: Options, service
     host: HOST,
   });
   for (const line of said) say(line);
-  console.log("Starting Resonate, the worker and the edge ...");
+  out.print("Starting Resonate, the worker and the edge ...");
   const on = await Promise.all(
     options.services.map(async (service) => ({ service, port: await getPort({ host: HOST }) })),
   );
@@ -98,7 +100,8 @@ async function run(project: Project, command: Command, options: Options, service
   }
   await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;
-  console.log(describe(project, command, options, stack, url));
+  out.print(describe(project, command, options, stack, url));
+  out.follow(hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE));
   for (const service of services.filter((service) => !options.services.includes(service))) {
     const lines = (await service.check?.(env)) ?? [];
     if (!stoppingSince) for (const line of lines) say(line);
@@ -131,13 +134,28 @@ function keep(service: Service, label: string): Promise<void> {
   return supervised.ready;
 }
 
+/** Asks the Resonate server whether a job has ended: one that is cancelled while it sleeps has no worker to say it. */
+function hasEnded(url: string, token: string | undefined, namespace = ""): Ended {
+  const client = new ResonateClient({ url, token });
+  return async (job) => {
+    const id = `${namespace}${job}`;
+    const answer = await client.send("promise.get", { id }, { origin: id });
+    if (answer.status !== 200 || answer.data.promise.state === "pending") return undefined;
+    const { state } = answer.data.promise;
+    if (state === "rejected_canceled") return { word: "cancelled" };
+    return state === "rejected_timedout" ? { word: "timed out" } : {};
+  };
+}
+
 /** Shows what is worth it of the lines that a process writes. */
 export type Listening = typeof listening;
 function listening(label: string) {
-  return (line: string, stream: "stdout" | "stderr") => {
-    const text = readable(label, line, stream, detail);
-    if (text) say(text);
-  };
+  return (line: string, stream: "stdout" | "stderr") => out.hear(label, line, stream);
+}
+
+function detailOf(command: Command, { LOG_LEVEL = "" }: NodeJS.ProcessEnv): Detail {
+  if (/^(debug|trace)$/.test(LOG_LEVEL)) return "all";
+  return command === "dev" ? "author" : "news";
 }
 
 /** Waits until a server that somebody else runs, and what it depends on, is ready. */
@@ -155,12 +173,14 @@ async function checkOther(url: string, name: string): Promise<void> {
 async function stop(exitCode: number): Promise<void> {
   if (stoppingSince) return;
   stoppingSince = Date.now();
+  out.close();
   for (const each of running) await each.stop();
   process.exit(exitCode);
 }
 
 function fail(error: unknown): void {
   if (stoppingSince) return;
+  out.close();
   console.error(error instanceof Error ? error.message : error);
   void stop(1);
 }

@@ -27,7 +27,7 @@ export interface Process {
 interface LaunchOptions {
   args?: string[];
   /** Over the environment of the tests, without a Resonate server of theirs. */
-  env?: Record<string, string>;
+  env?: Record<string, string | undefined>;
   /** `npm start`, or the command by itself. */
   via?: "npm" | "node";
   command?: "start" | "dev";
@@ -35,17 +35,21 @@ interface LaunchOptions {
   ports?: Partial<Launcher["ports"]> | false;
   /** The folder of the project, if not this one. */
   cwd?: string;
+  /** Runs it at a terminal of this size. */
+  terminal?: { columns: number; rows: number };
 }
 
 export async function launch(launching: LaunchOptions = {}) {
-  const { args = [], env = {}, via = "npm", command = "start", ports: given = {}, cwd } = launching;
+  const { args = [], env = {}, via = "npm", command = "start", ports: given = {}, cwd, terminal } = launching;
   const ports = { edge: await freePort(), resonate: await freePort(), worker: await freePort(), ...given };
   const asked = ["--port", ports.edge, "--resonate-port", ports.resonate, "--worker-port", ports.worker].map(String);
   const options = given === false ? [] : asked;
   const script = command === "start" ? ["start"] : ["run", command];
-  const [file, first] =
+  const [file, words] =
     via === "npm" ? ["npm", [...script, "--"]] : [process.execPath, [resolve("infra/commands/main.ts"), command]];
-  const child = startChild(file, [...first, ...options, ...args], {
+  const line = [file, ...words, ...options, ...args];
+  const [run = "", ...others] = terminal ? atTerminal(line, terminal) : line;
+  const child = startChild(run, others, {
     env: { ...process.env, RESONATE_URL: "", RESONATE_TOKEN: "", ...env },
     grace: 60_000,
     cwd,
@@ -73,6 +77,12 @@ export async function launch(launching: LaunchOptions = {}) {
     interrupt: () => void process.kill(-program.pid, "SIGINT"),
   };
   return launcher;
+}
+
+/** What runs a command at a terminal of its own, whose output it passes on. */
+function atTerminal(line: readonly string[], { columns, rows }: { columns: number; rows: number }): string[] {
+  const command = line.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+  return ["script", "-qefc", `stty cols ${columns} rows ${rows}; exec ${command}`, "/dev/null"];
 }
 
 /** Waits until none of the processes is left. */

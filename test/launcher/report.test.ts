@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { duration, readable, timed } from "../../infra/launcher/report.ts";
+import { duration, raw, readable, timed, wholeDuration } from "../../infra/launcher/report.ts";
 
-const line = (entry: object) => readable("worker", JSON.stringify({ level: "info", ...entry }), "stdout");
+const line = (entry: object) => readable("worker", { level: "info", ...entry });
 
 describe("a line of the worker's log", () => {
   test.each([
@@ -17,6 +17,7 @@ describe("a line of the worker's log", () => {
       "failed   w (1 min): out of range",
     ],
     [{ msg: "job goes on", job: "w", doing: "7 of 36 months" }, "running  w: 7 of 36 months"],
+    [{ msg: "job goes on", job: "w", step: { name: "charge", attempt: 1 } }, undefined],
     [
       { msg: "job goes on", job: "w", doing: "waiting for an answer: Go on?" },
       "running  w: waiting for an answer: Go on?",
@@ -62,25 +63,24 @@ describe("an error with its stack", () => {
 });
 
 describe("what the author's code writes itself", () => {
-  const author = (service: string, text: string) => readable(service, text, "stdout", "author");
+  const author = (service: string, entry: object) => readable(service, { ...entry }, "author");
 
   test("shows under dev, and not otherwise", () => {
-    const logged = JSON.stringify({ level: "info", job: "order_1", msg: "charged" });
-    expect(author("worker", logged)).toBe("worker   order_1: charged");
-    expect(author("worker", "printed")).toBe("worker   printed");
+    expect(author("worker", { level: "info", job: "order_1", msg: "charged" })).toBe("worker   order_1: charged");
+    expect(raw("worker", "printed", "stdout", "author")).toBe("worker   printed");
     expect(line({ job: "order_1", msg: "charged" })).toBeUndefined();
   });
 
   test("leaves out what the engine writes", () => {
-    expect(author("edge", JSON.stringify({ level: "info", msg: "request", job: "order_1" }))).toBeUndefined();
-    expect(author("worker", JSON.stringify({ level: "debug", msg: "job continued", job: "order_1" }))).toBeUndefined();
+    expect(author("edge", { level: "info", msg: "request", job: "order_1" })).toBeUndefined();
+    expect(author("worker", { level: "debug", msg: "job continued", job: "order_1" })).toBeUndefined();
   });
 });
 
 test("text that is no log line shows from stderr alone", () => {
-  expect(readable("edge", "Uncaught exception", "stderr")).toBe("edge     Uncaught exception");
-  expect(readable("edge", "listening", "stdout")).toBeUndefined();
-  expect(readable("edge", "", "stderr")).toBeUndefined();
+  expect(raw("edge", "Uncaught exception", "stderr", "news")).toBe("edge     Uncaught exception");
+  expect(raw("edge", "listening", "stdout", "news")).toBeUndefined();
+  expect(raw("edge", "", "stderr", "news")).toBeUndefined();
 });
 
 test("lines carry the time of day", () => {
@@ -95,3 +95,12 @@ test.each([
   [7_200_000, "2 h"],
   [31_536_000_000, "365 days"],
 ])("%d ms read %s", (ms, text) => expect(duration(ms)).toBe(text));
+
+test.each([
+  [0, "0 s"],
+  [7_900, "7 s"],
+  [151_000, "2 min 31 s"],
+  [10_800_000, "3 h"],
+  [10_807_000, "3 h"],
+  [97_200_000, "1 day 3 h"],
+])("%d ms, counted, read %s", (ms, text) => expect(wholeDuration(ms)).toBe(text));
