@@ -234,6 +234,8 @@ export class Executor {
   ): Promise<Ending> {
     const { acquired, lease, remembered, reporter, kind, log } = run;
     const { task, promise } = acquired;
+    // What was on its way to be told is told no more.
+    if (outcome.kind === "complete" || outcome.kind === "failed") reporter.close();
     switch (outcome.kind) {
       case "complete":
         await lease.fulfill("resolved", outcome.value);

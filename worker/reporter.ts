@@ -131,7 +131,7 @@ export class Reporter {
         // One that is there is that of a worker which had the job before, and was not done when its lease lapsed.
         while (!(await this.#journals.write(id, this.#n + 1, entry, { timeoutAt, patience }))) this.#n += 1;
         this.#n += 1;
-        this.#log.info(told(entry), "job goes on");
+        if (!this.#isClosed) this.#log.info(told(entry), "job goes on");
       } catch (error) {
         // It is for those who look; the job goes on without, unless it asks.
         this.#written = "";
