@@ -24,8 +24,8 @@ const MAX_OWN_CLAIMS = 2;
 const NOBODY = "";
 
 /**
- * The record of what the caller with this key did about the job whose promise is `job`: pending for as long as he wants
- * it, and then resolved. Whoever created the job has none before he gives it up.
+ * The record that the caller with this key started the job whose promise is `job`. Whoever created it has one once he has
+ * given it up, which is resolved then.
  */
 export const startRecordId = (job: string, key: string): string => `${job}:r${key}`;
 
@@ -62,28 +62,30 @@ export class Claims {
   }
 
   /**
-   * Gives the job up for a caller who started it. True when nobody wants it any more, nor ever will: it is to be
-   * cancelled.
+   * Gives the job up for whoever started it. True when nobody wants it any more, nor ever will: it is to be cancelled.
+   * His own comes before he looks at the others': of two who give up at once, the second to have done so finds that the
+   * first has. A claim that somebody wants ends the look.
    */
   async giveUp(key: string, starter: string | undefined): Promise<boolean> {
-    const own = startRecordId(this.#job, key);
-    if (key === starter) await this.#wire.call(childOf(this.#job, own, this.#timeoutAt));
-    await this.#settle(own);
-    // What was given up stays so, and is not looked at again.
     const wanted: number[] = [];
     let next = 1;
-    for (; next <= MAX_CLAIMS; next++) {
+    // Whoever created it has made no claim before he has given it up once.
+    let mayHaveClaimed = key !== starter || !(await this.#startGivenUp(key));
+    for (; mayHaveClaimed && next <= MAX_CLAIMS; next++) {
       const claim = await this.#get(next);
       if (!claim) break;
       if (claim.claimant === NOBODY) return true;
       if (!claim.pending) continue;
-      if (claim.claimant === key) await this.#settle(claim.id);
-      else wanted.push(next);
+      if (claim.claimant !== key) wanted.push(next);
+      else {
+        await this.#settle(claim.id);
+        mayHaveClaimed = false;
+      }
     }
-    // Only now: of two who give up at once, the second to have done so finds that the first has.
-    const record = await this.#read(startRecordId(this.#job, starter ?? ""));
+    if (next > MAX_CLAIMS) return false;
     // A starter without a record wants it, or is a durable function.
-    if (record?.state !== "resolved") return false;
+    if (key !== starter && (await this.#read(startRecordId(this.#job, starter ?? "")))?.state !== "resolved")
+      return false;
     for (const n of wanted) if ((await this.#get(n))?.pending !== false) return false;
     for (; next <= MAX_CLAIMS; next++) {
       const claim = await this.#take(next, NOBODY);
@@ -91,6 +93,17 @@ export class Claims {
       if (claim.pending) return false;
     }
     return false;
+  }
+
+  /** Notes that whoever created the job gives it up: a record that has ended already. Whether it is the first time. */
+  async #startGivenUp(key: string): Promise<boolean> {
+    const id = startRecordId(this.#job, key);
+    const ended = { param: crypto.randomUUID(), tags: { "resonate:timer": "true" } };
+    const call = childOf(this.#job, id, Date.now() - 1, ended);
+    const record = (await this.#wire.call(call)) as PromiseRecord;
+    // It was made, and not ended, before; or the clock of the server is slow.
+    if (record.state === "pending") await this.#settle(id);
+    return record.param.data === call.data.param.data;
   }
 
   /** The `n`th claim, which is `claimant`'s unless there was one already. */

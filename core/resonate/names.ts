@@ -38,7 +38,7 @@ export class Names {
 
   /** The id of the promise that `name` names; undefined for a name that no job could have. */
   idOf(name: string): string | undefined {
-    const job = this.#jobOf(name);
+    const job = this.named(name);
     return job && this.id(job, name);
   }
 
@@ -59,7 +59,8 @@ export class Names {
 
   /** The job that a name is of; undefined for no job's name. */
   named(name: string): Job | undefined {
-    return this.#jobOf(name);
+    const { base } = splitGeneration(name);
+    return this.jobs.find((job) => job.owns(base));
   }
 
   /** A promise id without the namespace. */
@@ -76,7 +77,7 @@ export class Names {
   /** The job whose promise has this id, with its name; undefined when it is none of this caller's. */
   find(id: string): { name: string; job: Job } | undefined {
     const name = this.nameIn(id);
-    const job = this.#jobOf(name);
+    const job = this.named(name);
     return job && this.id(job, name) === id ? { name, job } : undefined;
   }
 
@@ -103,10 +104,5 @@ export class Names {
       place: record.tags[PLACE],
       version: Number(record.tags[VERSION_TAG] ?? 0),
     };
-  }
-
-  #jobOf(name: string): Job | undefined {
-    const { base } = splitGeneration(name);
-    return this.jobs.find((job) => job.owns(base));
   }
 }

@@ -42,7 +42,7 @@ async function play(...answers: typeof script) {
   script = answers;
   const calls = [
     () => store.get("timer_tea"),
-    () => store.cancel("timer_tea"),
+    async () => (await store.cancel("timer_tea"))?.promise,
     () => store.create(timer, "timer_tea", { timer_name: "tea", fires_at }, 0),
   ];
   const outcomes = [];

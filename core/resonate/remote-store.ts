@@ -238,22 +238,22 @@ export class RemoteStore {
   }
 
   /**
-   * Cancels the promise `name` unless it has settled, and returns it as it then is; undefined when there is none, or
-   * none that this caller started. One that others started too is given up, and goes on.
+   * Cancels the promise `name` unless it has settled, and returns it as it then is, and whether this ended it; undefined
+   * when there is none, or none that this caller started. One that others started too is given up, and goes on.
    */
-  async cancel(name: string): Promise<DurablePromise | undefined> {
+  async cancel(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const promise = await this.get(name);
     if (!promise) return undefined;
-    const id = this.#names.id(promise.job, name);
+    const { id } = promise;
     const { key } = this.#scope;
+    const asItIs = { promise, isOurs: false };
     if (promise.job.shared && key !== "") {
-      const started = promise.starter === key || (await this.#startRecord(promise));
-      if (!started) return undefined;
-      if (promise.state !== "pending") return promise;
-      if (!(await new Claims(this.#client, id, promise.timeoutAt).giveUp(key, promise.starter))) return promise;
+      if (promise.starter !== key && !(await this.#startRecord(promise))) return undefined;
+      if (promise.state !== "pending" || !(await this.#claimsOf(promise).giveUp(key, promise.starter))) return asItIs;
     }
-    const ended = await this.#cancel(id);
-    if (ended?.state === "rejected_canceled" && !promise.job.shared && !promise.job.expectedAt) await this.#cleanUp(id);
+    const ended = promise.state === "pending" ? await this.#cancel(id) : asItIs;
+    if (ended?.promise.state === "rejected_canceled" && !promise.job.shared && !promise.job.expectedAt)
+      await this.#cleanUp(id);
     return ended;
   }
 
@@ -264,8 +264,7 @@ export class RemoteStore {
   async giveUp(name: string): Promise<boolean> {
     const promise = await this.get(name);
     if (!promise?.job.shared || promise.state !== "pending") return false;
-    const claims = new Claims(this.#client, promise.id, promise.timeoutAt);
-    const isUnwanted = await claims.giveUp(this.#scope.claimant, promise.starter);
+    const isUnwanted = await this.#claimsOf(promise).giveUp(this.#scope.claimant, promise.starter);
     if (isUnwanted) await this.#cancel(promise.id);
     return isUnwanted;
   }
@@ -348,13 +347,15 @@ export class RemoteStore {
     return job.shared === true && this.#scope.claimant !== "";
   }
 
-  #startRecord({ job, name }: DurablePromise) {
-    const id = startRecordId(this.#names.id(job, name), this.#scope.key);
-    return this.#client.call({ kind: "promise.get", data: { id } });
+  #claimsOf({ id, timeoutAt }: DurablePromise): Claims {
+    return new Claims(this.#client, id, timeoutAt);
   }
 
-  async #recordStart({ job, name, timeoutAt }: DurablePromise): Promise<void> {
-    const id = this.#names.id(job, name);
+  #startRecord({ id }: DurablePromise) {
+    return this.#client.call({ kind: "promise.get", data: { id: startRecordId(id, this.#scope.key) } });
+  }
+
+  async #recordStart({ id, job, name, timeoutAt }: DurablePromise): Promise<void> {
     const { key, request } = this.#scope;
     const tags = { ...ownTags(this.#names, job), ...(request !== "" && { [REQUEST_TAG]: request }) };
     const record = await this.#client.call(childOf(id, startRecordId(id, key), timeoutAt, { tags }));
@@ -364,9 +365,8 @@ export class RemoteStore {
   /** Sees to it that nobody else cancels a shared job. Returns it as it is then. */
   async #claim(promise: DurablePromise, claimant = this.#scope.claimant): Promise<DurablePromise> {
     if (promise.state !== "pending") return promise;
-    const id = this.#names.id(promise.job, promise.name);
-    const isClaimed = await new Claims(this.#client, id, promise.timeoutAt).claim(claimant);
-    return isClaimed ? promise : ((await this.#cancel(id)) ?? promise);
+    const isClaimed = await this.#claimsOf(promise).claim(claimant);
+    return isClaimed ? promise : ((await this.#cancel(promise.id))?.promise ?? promise);
   }
 
   /**
@@ -420,7 +420,7 @@ export class RemoteStore {
     return promise;
   }
 
-  async #cancel(id: string): Promise<DurablePromise | undefined> {
+  async #cancel(id: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const by = crypto.randomUUID();
     const data = { id, state: "rejected_canceled" as const, value: encodeValue({ by }) };
     const record = await this.#client.call({ kind: "promise.settle", data });
@@ -431,7 +431,7 @@ export class RemoteStore {
       // It is cancelled. Places that cannot be given back for the moment are lost until their period is over.
       await this.giveBack(promise.place).catch(() => {});
     }
-    return promise;
+    return promise && { promise, isOurs };
   }
 
   #scoped(scope: Scope): RemoteStore {

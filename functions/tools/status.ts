@@ -195,11 +195,12 @@ export const cancelJob = defineTool({
   }),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   async run({ job_names }, { store }) {
-    const promises = await Promise.all(job_names.map((name) => store.cancel(name)));
-    const outcomes = Object.groupBy(job_names, (_name, i) => outcomeOf(promises[i]));
-    const found = promises.filter((promise) => promise !== undefined);
+    const ended = await Promise.all(job_names.map((name) => store.cancel(name)));
+    const outcomes = Object.groupBy(job_names, (_name, i) => outcomeOf(ended[i]?.promise));
+    // There is no newer attempt at what has ended just now.
+    const before = ended.flatMap((one) => (one && !one.isOurs ? [one.promise] : []));
     const newer = (
-      await Promise.all(found.map(async (promise) => ({ name: promise.name, ...(await newerOf(store, promise)) })))
+      await Promise.all(before.map(async (promise) => ({ name: promise.name, ...(await newerOf(store, promise)) })))
     ).flatMap(({ name, newer }) => (newer ? [[name, newer] as const] : []));
     // Of very long names, those that fit: what was done is said of each.
     while (newer.length > 0 && costOf([outcomes, newer]) > MAX_ANSWER - 1_000) newer.pop();
