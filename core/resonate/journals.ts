@@ -13,8 +13,16 @@ export interface NewestEntry {
 
 const NONE: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
 
-/** How much further than a known entry the newest is looked for at once: what lies between two is read in one round more. */
-const AHEAD = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256];
+/**
+ * How far beyond what is known of a journal it is looked at, in one round, and then all between the last one that is there
+ * and the next; so many entries need no third round, and no job that tells of itself by time has more. The last number is
+ * only a bound.
+ */
+const POINTS = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
+
+/** The same for a journal that was looked at a short while ago: most often there is nothing new. */
+const NEXT = [1, 18];
+const SHORT_WHILE = 60_000;
 
 const between = (low: number, high: number): number[] =>
   Array.from({ length: Math.max(high - low - 1, 0) }, (_, i) => low + 1 + i);
@@ -57,29 +65,20 @@ export class Journals {
     return known && Date.now() - known.at < RECENT ? known.newest : this.newest(promiseId, signal);
   }
 
-  /**
-   * The newest entry of the journal of a promise. That there is none, or none since it was last looked, is found at once;
-   * a newer one in a round more, and in two when there are more than a few of them.
-   */
+  /** The newest entry of the journal of a promise, in two rounds of requests; in one of one when nothing has come lately. */
   async newest(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
-    const newestOf = async (known: NewestEntry, numbers: readonly number[]) => {
-      const entries = await Promise.all(numbers.map((n) => this.#entry(promiseId, n, signal)));
-      return entries.findLast((entry) => entry !== undefined) ?? known;
-    };
-    const known = this.#read.get(promiseId)?.newest ?? NONE;
-    let newest = await newestOf(known, [known.n + 1]);
-    while (newest !== known) {
+    const known = this.#read.get(promiseId);
+    let newest = known?.newest ?? NONE;
+    let points = known && Date.now() - known.at < SHORT_WHILE ? NEXT : POINTS;
+    for (let end = newest.n; newest.n === end; points = POINTS) {
       const { n } = newest;
-      newest = await newestOf(
-        newest,
-        AHEAD.map((ahead) => n + ahead),
-      );
-      const further = newest.n - n;
-      const beyond = AHEAD.find((ahead) => ahead > further);
-      if (beyond !== undefined) {
-        newest = await newestOf(newest, between(newest.n, n + beyond));
-        break;
-      }
+      const look = async (numbers: readonly number[]) => {
+        const entries = await Promise.all(numbers.map((number) => this.#entry(promiseId, number, signal)));
+        newest = entries.findLast((entry) => entry !== undefined) ?? newest;
+      };
+      end = n + (points.at(-1) as number) - 1;
+      await look(points.slice(0, -1).map((point) => n + point));
+      await look(between(newest.n, n + (points.find((point) => n + point > newest.n) ?? 0)));
     }
     return this.#read.put(promiseId, newest);
   }

@@ -1,7 +1,11 @@
 /** What a job does shows while it does it, to whoever looks in whatever way. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { entryId } from "../../core/jobs/journal.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import { Journals } from "../../core/resonate/journals.ts";
 import { until } from "../../infra/testing/process.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "../auth/support.ts";
+import { startGate } from "../support/gate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 let stack: Stack;
@@ -52,4 +56,31 @@ test("how many of its months a range has, and the question that it asks before",
   // The worker says it in its log, for the terminal.
   const all = stack.workers[0]?.process.logs().filter(({ msg }) => msg === "job goes on") ?? [];
   expect(all.map(({ doing }) => doing)).toContain("24 of 25 months");
+});
+
+test("of a job that has told of itself 240 times few entries are read, and once", async () => {
+  await using gate = await startGate(stack.resonate.url);
+  const bindings = { ...bearerBindings({ ada: "token-of-ada" }), RESONATE_URL: gate.url };
+  await using edge = await startStack({ resonate: stack.resonate, workers: 0, bindings });
+  const bob = callerAt(edge.url, "token-of-ada");
+  const { job_name } = await bob.call("start_gathering", { latitude: 1, longitude: 2, year: 2012, month: 1 });
+  const id = edge.namespace + job_name;
+  const { RESONATE_URL: url = "", RESONATE_TOKEN: token } = stack.resonate.env;
+  const journals = new Journals(new ResonateClient({ url, token }));
+  const timeoutAt = Date.now() + 600_000;
+  for (let n = 1; n <= 240; n++) await journals.write(id, n, { message: `told ${n}`, questions: {} }, { timeoutAt });
+  const look = async () => {
+    const before = gate.calls.length;
+    const { statuses } = await bob.call("probe_status", { job_names: [job_name] });
+    return { doing: statuses[0].doing, asked: gate.calls.slice(before).map((call) => call.id) };
+  };
+  const first = await look();
+  expect(first.doing).toBe("told 240");
+  expect(first.asked).toEqual([...new Set(first.asked)]);
+  expect(first.asked.length).toBeLessThanOrEqual(1 + 9 + 50);
+  const next = await until("the first look to be a second ago", async () => {
+    const { asked } = await look();
+    return asked.length > 1 ? asked : undefined;
+  });
+  expect(next).toEqual([id, entryId(id, 241)]);
 });
