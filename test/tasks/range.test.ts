@@ -104,6 +104,38 @@ describe.concurrent("a span of up to 24 months", () => {
     expect((await tasks.call("weather_range", args)).taskId).not.toBe(taskId);
   });
 
+  test("of which some failed says so, and asked for again tries those and no others, until it is whole", async ({
+    expect,
+  }) => {
+    const place = ownPlace();
+    const args = { ...place, from: "2015-03", to: "2015-06" };
+    const name = `weather_range_${place.latitude}_-122.3_2015-03_2015-06`;
+    // Two months that no other test asks for. One is refused twice, the other once.
+    const refuse = { kind: "status", status: 400, reason: "not today" } as const;
+    for (const month of ["2015-04", "2015-05", "2015-05"]) {
+      stack.archive.control.inject({ fault: refuse, month, times: 1 });
+    }
+    const ask = async () => {
+      const { taskId } = await tasks.call("weather_range", args);
+      const { job_name, status } = result(await tasks.reaches(taskId, "completed"));
+      expect(status).toBe("complete");
+      const { months, missing } = await wholeResult(stack.url, job_name);
+      const failed = months.filter((month: object) => "error" in month);
+      for (const { error } of failed) expect(error).toContain("not today");
+      expect(months.filter((month: object) => "weather" in month)).toHaveLength(4 - failed.length);
+      return { job_name, missing, failed: failed.map(({ month }: { month: number }) => month) };
+    };
+    expect(await ask()).toEqual({ job_name: name, missing: 2, failed: [4, 5] });
+    expect(requests(place)).toEqual({ "2015-03-01": 1, "2015-04-01": 1, "2015-05-01": 1, "2015-06-01": 1 });
+    expect(await ask()).toEqual({ job_name: `${name}~2`, missing: 1, failed: [5] });
+    expect(await ask()).toEqual({ job_name: `${name}~3`, missing: undefined, failed: [] });
+    const all = { "2015-03-01": 1, "2015-04-01": 2, "2015-05-01": 3, "2015-06-01": 1 };
+    expect(requests(place)).toEqual(all);
+    // Whole, it is one for ever; so it is for whoever knows the name of the first.
+    expect(await ask()).toEqual({ job_name: `${name}~3`, missing: undefined, failed: [] });
+    expect(requests(place)).toEqual(all);
+  });
+
   test("of a present month names the day it was asked for, as the month alone does", async ({ expect }) => {
     const place = ownPlace();
     const now = Date.now();
