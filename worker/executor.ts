@@ -60,7 +60,10 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 /** A task that was acquired, with its promise. */
 type Task = Omit<Acquired, "preload">;
 
-type Code = NonNullable<ReturnType<Implementation["versionOf"]>>;
+/** What runs a job: a version of its function, with the job's arguments, or what is done after a cancelled one. */
+export type Runnable =
+  | { code: NonNullable<ReturnType<Implementation["versionOf"]>>; args: unknown; implementation: Implementation }
+  | typeof AFTER;
 
 /** Runs jobs, each apart from the others. */
 export class Executor {
@@ -81,11 +84,26 @@ export class Executor {
     this.#returns = new Returns(options.store, options.log);
   }
 
+  /** What runs a job here; undefined for one of a kind, or of a version of it, that this worker does not know. */
+  codeFor(promise: PromiseRecord): Runnable | undefined {
+    const invocation = Invocation.safeParse(decodeValue(promise.param)).data;
+    if (invocation?.func === AFTER) return AFTER;
+    const implementation = this.#options.implementations.find(({ job }) => job.kind === invocation?.func);
+    if (!invocation || !implementation) return undefined;
+    const version = promise.tags[VERSION_TAG];
+    // A job from before there were versions begins anew: nothing that it had done is of another form.
+    const code =
+      version === undefined
+        ? (implementation.versionOf(0) ?? implementation.versionOf(implementation.job.version))
+        : implementation.versionOf(Number(version));
+    return code && { code, args: invocation.args[0], implementation };
+  }
+
   /**
    * Runs a task until its job has ended or sleeps, keeping the lease alive. Never rejects: a job that cannot go on here
    * is left, and when its lease has lapsed the server dispatches it again. `kind` is the kind of job.
    */
-  async execute(acquired: Task, kind: string): Promise<void> {
+  async execute(acquired: Task, runnable: Runnable, kind: string): Promise<void> {
     const { id, tags } = acquired.promise;
     const job = this.#options.nameOf(id);
     const attributes = { job, "task.version": acquired.task.version };
@@ -101,20 +119,14 @@ export class Executor {
     await inSpan(
       `job ${kind}`,
       { attributes, parent },
-      () => this.#execute(acquired, kind, log),
+      () => this.#execute(acquired, runnable, kind, log),
       (outcome) => ({ outcome }),
     );
   }
 
-  async #execute(acquired: Task, kind: string, log: Logger): Promise<Ending> {
+  async #execute(acquired: Task, runnable: Runnable, kind: string, log: Logger): Promise<Ending> {
     const { task, promise } = acquired;
-    if (Invocation.safeParse(decodeValue(promise.param)).data?.func === AFTER) return this.#after(acquired, log);
-    const found = this.#codeOf(promise);
-    if (!found) {
-      // Not handed back, which would bring it straight here again: later, a worker that knows its function may get it.
-      log.warn("no function for this job here");
-      return "left";
-    }
+    if (runnable === AFTER) return this.#after(acquired, log);
     if (await this.#isGivenUp(promise)) {
       log.info({ reason: "what had started it was cancelled" }, "job left");
       return "left";
@@ -129,7 +141,7 @@ export class Executor {
       stop.abort();
     }, timeLeft);
     try {
-      return await this.#run(acquired, found, kind, log, stop);
+      return await this.#run(acquired, runnable, kind, log, stop);
     } catch (error) {
       const isSettled = stop.signal.reason === SETTLED;
       const isLost = isSettled || (error instanceof LeaseLost && error.message.includes("answered 4"));
@@ -145,7 +157,7 @@ export class Executor {
 
   async #run(
     acquired: Task,
-    { code, args, implementation }: { code: Code; args: unknown; implementation: Implementation },
+    { code, args, implementation }: Exclude<Runnable, string>,
     kind: string,
     log: Logger,
     stop: AbortController,
@@ -351,19 +363,6 @@ export class Executor {
     } finally {
       this.#heartbeat.stop(task);
     }
-  }
-
-  #codeOf(promise: PromiseRecord): { code: Code; args: unknown; implementation: Implementation } | undefined {
-    const invocation = Invocation.safeParse(decodeValue(promise.param)).data;
-    const implementation = this.#options.implementations.find(({ job }) => job.kind === invocation?.func);
-    if (!invocation || !implementation) return undefined;
-    const version = promise.tags[VERSION_TAG];
-    // A job from before there were versions begins anew: nothing that it had done is of another form.
-    const code =
-      version === undefined
-        ? (implementation.versionOf(0) ?? implementation.versionOf(implementation.job.version))
-        : implementation.versionOf(Number(version));
-    return code && { code, args: invocation.args[0], implementation };
   }
 }
 

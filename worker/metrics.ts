@@ -32,6 +32,11 @@ export const handedBack = counter(
   "Jobs handed to another worker when this one stopped.",
   "job",
 );
+export const strange = counter(
+  "tasks_without_function_total",
+  "Jobs let go again because this worker has no function of theirs, or not in their version.",
+  "job",
+);
 
 /** What durable functions count and measure themselves, each under its name. */
 export const jobMetrics: Metrics = {

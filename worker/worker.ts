@@ -10,12 +10,13 @@ import type { LeaseRef as Dispatch, PromiseRecord, TaskRecord } from "../core/re
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import { checkSupport } from "../core/resonate/support.ts";
 import type { WorkerConfig } from "./config.ts";
-import { Executor } from "./executor.ts";
+import { Executor, type Runnable } from "./executor.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Lane } from "./lane.ts";
 import { type Logger, reasonOf } from "./logger.ts";
-import { handedBack, resonateRequests, running, waiting } from "./metrics.ts";
+import { handedBack, resonateRequests, running, strange, waiting } from "./metrics.ts";
 import { News } from "./news.ts";
+import { Strangers } from "./strangers.ts";
 
 /** How many tasks are handed back at the same time when the worker stops. */
 const HAND_BACK = 32;
@@ -30,6 +31,7 @@ const AHEAD_PER_JOB = 100;
 interface Held {
   task: TaskRecord;
   promise: PromiseRecord;
+  runnable: Runnable;
   /** The kind of job. */
   job: string;
   /** When it was claimed, by `performance.now()`. */
@@ -51,6 +53,7 @@ export class Worker {
   readonly #lanes = new Map<Implementation | undefined, Lane<Held>>();
   /** Tasks this worker has the lease on, those that wait for a place as well. */
   readonly #held = new Set<Held>();
+  readonly #strangers = new Strangers((dispatch) => this.#laneOf(dispatch.id).add(dispatch));
   readonly #isRunning = new WeakSet<Held>();
   #running = 0;
   readonly #handBack = new PQueue({ concurrency: HAND_BACK });
@@ -137,8 +140,8 @@ export class Worker {
       id: this.#pid,
       signal: this.#closed.signal,
       onMessage: (message) => {
-        if (message.kind === "execute") this.#laneOf(message.task.id).add(message.task);
-        else this.#news.heard(message.promise);
+        if (message.kind === "unblock") this.#news.heard(message.promise);
+        else if (!this.#strangers.keeps(message.task)) this.#laneOf(message.task.id).add(message.task);
       },
       onConnect: (address) => {
         this.#connected = true;
@@ -158,6 +161,7 @@ export class Worker {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#closed.abort();
+    this.#strangers.close();
     const idle = Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
     const waiting = this.#release([...this.#held].filter((held) => !this.#isRunning.has(held)));
     await Promise.race([Promise.all([idle, waiting]), delay(this.#config.DRAIN_SECONDS * 1000)]);
@@ -200,7 +204,12 @@ export class Worker {
       const answer = await this.#client.send("task.acquire", data, { origin: id, patience: this.#lease });
       if (answer.status !== 200) return undefined;
       const { task, promise } = answer.data;
-      const held = { task, promise, job, since: performance.now() };
+      const runnable = this.#executor.codeFor(promise);
+      if (!runnable) {
+        await this.#letGo(task, job);
+        return undefined;
+      }
+      const held = { task, promise, runnable, job, since: performance.now() };
       this.#held.add(held);
       this.#heartbeat.start(task);
       if (this.#stopping) await this.#release([held]);
@@ -212,12 +221,20 @@ export class Worker {
     }
   }
 
+  /** Ends the lease on a task that there is no code for, so that the server offers it to another worker. */
+  async #letGo({ id, version }: TaskRecord, job: string): Promise<void> {
+    const isNews = this.#strangers.meet(id);
+    strange.inc({ job });
+    this.#log[isNews ? "warn" : "debug"]({ job: this.#nameOf(id) }, "no function for this job here");
+    await this.#client.send("task.release", { id, version }, { origin: id, patience: this.#lease });
+  }
+
   async #run(held: Held): Promise<void> {
-    const { task, promise, job } = held;
+    const { task, promise, runnable, job } = held;
     this.#isRunning.add(held);
     this.#running += 1;
     running.inc({ job });
-    if (await this.#isOurs(held)) await this.#executor.execute({ task, promise }, job);
+    if (await this.#isOurs(held)) await this.#executor.execute({ task, promise }, runnable, job);
     this.#heartbeat.stop(task);
     this.#held.delete(held);
     this.#running -= 1;

@@ -19,7 +19,6 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
   beforeAll(async () => {
     worker = await startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "1" }, { script });
     await start("never_returns");
-    await start("unheard_of");
   });
   afterAll(() => worker?.[Symbol.asyncDispose]());
   const start = (func: string, id = func) =>
@@ -73,12 +72,6 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
     const ids = Array.from({ length: 10 }, (_, i) => `echo_${i}`);
     for (const id of ids) await start("echo", id);
     for (const id of ids) expect((await resonate.settled(namespace + id)).value.data).toEqual({ id });
-  });
-
-  test("a job whose function is not here is left to others for a lease before it is looked at again", async () => {
-    const [first, second] = await worker.said("unheard_of", "no function for this job here", 2);
-    expect(Date.parse(`${second?.time}`) - Date.parse(`${first?.time}`)).toBeGreaterThanOrEqual(500);
-    expect(await resonate.get(`${namespace}unheard_of`)).toMatchObject({ state: "pending" });
   });
 });
 
