@@ -6,7 +6,21 @@ process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 export default defineConfig({
   test: {
-    include: ["{core,tools,functions,pages,worker,wrap,infra,docs,test}/**/*.test.ts"],
+    projects: [
+      {
+        extends: true,
+        test: { name: "all", include: ["{core,tools,functions,pages,worker,wrap,infra,docs,test}/**/*.test.ts"] },
+      },
+      // The embedded server's other host. RESONATE_HOST=object runs any other suite on it as well.
+      {
+        extends: true,
+        test: {
+          name: "object",
+          include: ["test/contract/**/*.test.ts", "test/resonate/{crash,http,size}.test.ts"],
+          env: { RESONATE_HOST: "object" },
+        },
+      },
+    ],
     // Tests of what `new` makes, where they run.
     exclude: [...configDefaults.exclude, "infra/commands/template/**"],
     globalSetup: ["test/support/setup.ts"],

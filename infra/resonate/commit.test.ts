@@ -5,7 +5,8 @@ import pino from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { promise } from "../../test/contract/server.ts";
 import { openDatabase } from "./node/database.ts";
-import { Resonate } from "./resonate.ts";
+import { NodeSql } from "./node/sql.ts";
+import { TimedResonate } from "./node/timed.ts";
 import { Store } from "./store.ts";
 
 let dir: string;
@@ -16,9 +17,9 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 const head = { corrId: "1", version: "2026-04-01" };
 const log = pino({ level: "silent" });
-const create = (resonate: Resonate, id: string) =>
+const create = (resonate: TimedResonate, id: string) =>
   resonate.submit({ kind: "promise.create", head, data: promise(id, { group: "g" }) });
-const status = async (resonate: Resonate, id: string) =>
+const status = async (resonate: TimedResonate, id: string) =>
   (await resonate.submit({ kind: "promise.get", head, data: { id } })).head.status;
 
 test("a request that fails half-way leaves nothing behind and does not take those beside it with it", async () => {
@@ -28,7 +29,7 @@ test("a request that fails half-way leaves nothing behind and does not take thos
       super.putTask(...row);
     }
   }
-  const resonate = new Resonate(new Failing(openDatabase(dir).db), log);
+  const resonate = new TimedResonate(new Failing(new NodeSql(openDatabase(dir).db)), log);
   const answers = await Promise.all(["a", "bad", "b"].map((id) => create(resonate, id)));
   expect(answers.map(({ head }) => head.status)).toEqual([200, 500, 200]);
   expect([await status(resonate, "a"), await status(resonate, "bad"), await status(resonate, "b")]).toEqual([
@@ -39,7 +40,7 @@ test("a request that fails half-way leaves nothing behind and does not take thos
 
 test("on a full disk what is acknowledged is stored, what is not is not, and it goes on when there is room", async () => {
   const { db } = openDatabase(dir);
-  const resonate = new Resonate(new Store(db), log);
+  const resonate = new TimedResonate(new Store(new NodeSql(db)), log);
   const { page_count } = db.prepare("PRAGMA page_count").get() as { page_count: number };
   db.exec(`PRAGMA max_page_count = ${page_count + 20}`);
   const statuses = new Map<string, number>();

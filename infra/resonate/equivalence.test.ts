@@ -11,6 +11,7 @@ import { expect, test } from "vitest";
 import { history, type Step } from "../../test/resonate/histories.ts";
 import { Engine } from "./engine.ts";
 import { openDatabase } from "./node/database.ts";
+import { NodeSql } from "./node/sql.ts";
 import { type Change, createStateMachine, type StateMachine, type Transition } from "./state-machine.ts";
 import { Store } from "./store.ts";
 
@@ -46,14 +47,14 @@ test("answers, messages and state are those of the state machine in memory, acro
 
 function sideBySide(dir: string, steps: Step[], statuses: Set<string>): void {
   const memory = createStateMachine();
-  let store = new Store(openDatabase(dir).db);
+  let store = new Store(new NodeSql(openDatabase(dir).db));
   let engine = new Engine(store);
   let now = 1_800_000_000_000;
   for (const step of steps) {
     now += step.pass;
     if ("restart" in step) {
       store.close();
-      store = new Store(openDatabase(dir).db);
+      store = new Store(new NodeSql(openDatabase(dir).db));
       engine = new Engine(store);
     } else if ("tick" in step) {
       expect(messages(store.transaction(() => engine.tick(now)).changes)).toEqual(messages(tick(memory, now)));

@@ -1,39 +1,58 @@
 /**
  * Brings the state machine's messages to the connections they are addressed to.
  *
- * As on the real server, the news of a settled promise that nobody is there to hear is dropped. A dispatch of a task is
- * kept instead, at most the latest one of each task, until somebody claims it: it goes to the first worker of its
- * group that connects, and it moves on when the worker that has it disconnects. The protocol allows a dispatch to be
- * repeated or come late at any time, since a claim names the version of the task and the state machine checks it;
- * the dispatch that the state machine itself repeats after 30 seconds is then rarely needed.
+ * As on the real server, the news of a settled promise that nobody is there to hear is dropped. A dispatch of a task waits
+ * instead, until somebody claims it: it goes to the first worker of its group that connects, and it moves on when the
+ * worker that has it disconnects. The protocol allows a dispatch to be repeated or come late at any time, since a claim
+ * names the version of the task and the state machine checks it; the dispatch that the state machine itself repeats after
+ * 30 seconds is then rarely needed.
+ *
+ * What waits is in the store. Here is only which connection has what, and how far through what waits each group has got:
+ * however much waits, it takes no memory and nothing is read for it at a start.
  */
 import { parsePollAddress } from "./address.ts";
 import type { Connections, PollConnection } from "./connections.ts";
 import type { Change } from "./state-machine.ts";
-import type { Dispatch } from "./store.ts";
+import type { Offer, Place, Store } from "./store.ts";
 
-type Shelf = Map<string, Dispatch>;
+/** How many tasks one connection may have without claiming them. */
+const MAX_UNCLAIMED = 10_000;
+/** How many are read at a time of those that wait. */
+const PAGE = 100;
+
+/** Before whatever waits. */
+const START: Place = { timer: 0, id: "" };
+
+type Shelf = Map<string, Offer>;
 
 export class Mailbox {
   readonly #connections: Connections;
-  /** Dispatches that nobody has got, by group. */
-  readonly #held = new Map<string, Shelf>();
+  readonly #store: Store;
   /** Dispatches that a connection has got, unclaimed so far. */
   readonly #sent = new Map<PollConnection, Shelf>();
   readonly #shelfOf = new Map<string, Shelf>();
+  /** Up to where what waits for a group has been gone through; undefined when nothing waits behind that. */
+  readonly #through = new Map<string, Place | undefined>();
 
-  constructor(connections: Connections) {
+  constructor(connections: Connections, store: Store) {
     this.#connections = connections;
+    this.#store = store;
   }
 
   /** Delivers the messages among `changes` and forgets the dispatches of tasks that are not free any more. */
   deliver(changes: Change[]): void {
+    const timers = new Map<string, number>();
     for (const change of changes) {
+      if (change.kind === "ttimeout.set") timers.set(change.timeout.id, change.timeout.timeout);
       if (change.kind === "task.set" && change.task.state !== "pending") this.#forget(change.task.id);
+    }
+    for (const change of changes) {
       if (change.kind !== "message.send") continue;
       const { address, message } = change;
       if (message.kind === "execute") {
-        this.dispatch({ ...message.data.task, address });
+        const { id, version } = message.data.task;
+        const offer = { id, version, address, timer: timers.get(id) ?? START.timer };
+        if (!this.#dispatch(offer)) this.#leave(offer);
       } else {
         const connection = this.#connections.find(address);
         if (connection) this.#connections.send(connection, JSON.stringify(message));
@@ -41,24 +60,45 @@ export class Mailbox {
     }
   }
 
-  /** Sends a dispatch, or holds it until somebody connects to whom it can go. */
-  dispatch(dispatch: Dispatch): void {
-    const target = parsePollAddress(dispatch.address);
-    if (!target) return;
-    const connection = this.#connections.find(dispatch.address);
-    const sent = connection && !connection.busy && this.#connections.send(connection, executeMessage(dispatch));
-    const shelf = sent ? shelfOf(this.#sent, connection) : shelfOf(this.#held, target.group);
-    const before = this.#shelfOf.get(dispatch.id);
-    if (before !== shelf) before?.delete(dispatch.id);
-    shelf.set(dispatch.id, dispatch);
-    this.#shelfOf.set(dispatch.id, shelf);
+  /** Sends an offer to whom it can go; whether there is somebody. */
+  #dispatch(offer: Offer): boolean {
+    this.#forget(offer.id);
+    const connection = this.#connections.find(offer.address);
+    if (!connection || !this.#takes(connection)) return false;
+    if (!this.#connections.send(connection, executeMessage(offer))) return false;
+    const shelf = this.#sent.get(connection) ?? new Map<string, Offer>();
+    this.#sent.set(connection, shelf.set(offer.id, offer));
+    this.#shelfOf.set(offer.id, shelf);
+    return true;
+  }
+
+  /** Sees to it that an offer which went to nobody is come across. */
+  #leave(offer: Offer): void {
+    const group = parsePollAddress(offer.address)?.group;
+    if (group === undefined || !this.#through.has(group)) return;
+    const through = this.#through.get(group);
+    if (!through || !isBefore(through, offer)) this.#through.set(group, { timer: offer.timer, id: "" });
+  }
+
+  /** Whoever has just connected may be the one that something of what waits is for. */
+  connected(connection: PollConnection): void {
+    this.#through.set(connection.group, START);
   }
 
   /** Sends to `connection` what its group is waiting for, as much as it can take now. */
   refill(connection: PollConnection): void {
-    for (const dispatch of this.#held.get(connection.group)?.values() ?? []) {
-      if (connection.busy || connection.closed) return;
-      this.dispatch(dispatch);
+    const { group } = connection;
+    for (;;) {
+      const through = this.#through.get(group);
+      if (!through || !this.#takes(connection)) return;
+      const page = this.#store.offers(group, through, PAGE);
+      for (const offer of page) {
+        if (!this.#takes(connection)) return;
+        this.#through.set(group, offer);
+        // One that is for another connection waits until that one is there.
+        if (!this.#shelfOf.has(offer.id)) this.#dispatch(offer);
+      }
+      if (page.length < PAGE) this.#through.set(group, undefined);
     }
   }
 
@@ -66,7 +106,14 @@ export class Mailbox {
   disconnected(connection: PollConnection): void {
     const shelf = this.#sent.get(connection);
     this.#sent.delete(connection);
-    for (const dispatch of shelf?.values() ?? []) this.dispatch(dispatch);
+    for (const offer of shelf?.values() ?? []) {
+      if (!this.#dispatch(offer)) this.#leave(offer);
+    }
+  }
+
+  #takes(connection: PollConnection): boolean {
+    const unclaimed = this.#sent.get(connection)?.size ?? 0;
+    return !connection.busy && !connection.closed && unclaimed < MAX_UNCLAIMED;
   }
 
   #forget(task: string): void {
@@ -75,12 +122,8 @@ export class Mailbox {
   }
 }
 
-function shelfOf<K>(shelves: Map<K, Shelf>, key: K): Shelf {
-  const shelf = shelves.get(key) ?? new Map<string, Dispatch>();
-  shelves.set(key, shelf);
-  return shelf;
-}
+const isBefore = (a: Place, b: Place) => a.timer < b.timer || (a.timer === b.timer && a.id < b.id);
 
-function executeMessage({ id, version }: Dispatch): string {
+function executeMessage({ id, version }: Offer): string {
   return JSON.stringify({ kind: "execute", head: {}, data: { task: { id, version } } });
 }

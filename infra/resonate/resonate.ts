@@ -1,52 +1,50 @@
 /** The embedded Resonate server without its HTTP: requests go in, answers and messages come out once they are on disk. */
 import type { Request } from "@resonatehq/sdk";
-import type { Logger } from "pino";
 import { Connections, type PollConnection } from "./connections.ts";
 import { Engine } from "./engine.ts";
 import { Mailbox } from "./mailbox.ts";
-import { Retention } from "./retention.ts";
 import type { Change, Transition } from "./state-machine.ts";
-import type { Store } from "./store.ts";
+import { type Store, TooLarge } from "./store.ts";
 
-/** How often, in milliseconds, it is checked whether something is due: the most a timer is late while little happens. */
-const TICK_INTERVAL = 50;
-/** How long, in milliseconds, to leave a disk alone that could not be written to. */
-const FAILURE_PAUSE = 1_000;
-/** How often, in milliseconds, listeners are checked for whether their address is still connected. */
-const LISTENER_INTERVAL = 120_000;
 /** How many requests share one commit at most, so that a flood of them does not hold up the rest. */
 const BATCH_SIZE = 250;
 
 export type Response = Transition["response"];
+
+export interface Log {
+  error(fields: object, message: string): void;
+}
+
+export interface Host {
+  log: Log;
+  /** Calls `work` when what has come in meanwhile is there as well. */
+  soon(work: () => void): void;
+  /** Called after every commit that changed something: something may be due earlier, or later, than before. */
+  onCommit?(): void;
+}
 
 interface Waiting {
   request: Request;
   resolve: (response: Response) => void;
 }
 
+/** What is due is handled when the host calls {@link tick}: a process by a timer, an object by its alarm. */
 export class Resonate {
   readonly #connections = new Connections();
-  readonly #mailbox = new Mailbox(this.#connections);
+  readonly #mailbox: Mailbox;
   readonly #store: Store;
   readonly #engine: Engine;
-  readonly #log: Logger;
+  readonly #host: Host;
   readonly #queue: Waiting[] = [];
-  readonly #sweeper: NodeJS.Timeout;
-  readonly #retention: Retention | undefined;
-  #ticker: NodeJS.Timeout | undefined;
   #unheard = new Set<string>();
   #closed = false;
 
-  /** `keep`: for how long a job that has ended is kept, in milliseconds; for ever when left out. */
-  constructor(store: Store, log: Logger, { keep }: { keep?: number | undefined } = {}) {
+  /** Reads nothing: what waits is looked up for whoever connects. */
+  constructor(store: Store, host: Host) {
     this.#store = store;
     this.#engine = new Engine(store);
-    this.#log = log;
-    for (const dispatch of store.dispatches()) this.#mailbox.dispatch(dispatch);
-    this.#tick();
-    this.#sweeper = setInterval(() => this.#dropUnheardListeners(), LISTENER_INTERVAL);
-    const commit = (work: () => void) => this.#commit(() => ({ result: work() ?? true, changes: [] })) !== undefined;
-    this.#retention = keep === undefined ? undefined : new Retention(store, keep, commit);
+    this.#mailbox = new Mailbox(this.#connections, store);
+    this.#host = host;
   }
 
   /**
@@ -56,7 +54,7 @@ export class Resonate {
   submit(request: Request): Promise<Response> {
     return new Promise((resolve) => {
       if (this.#closed) return resolve(failed(request.kind));
-      if (this.#queue.length === 0) setImmediate(() => this.#answer());
+      if (this.#queue.length === 0) this.#host.soon(() => this.#answer());
       this.#queue.push({ request, resolve });
     });
   }
@@ -64,8 +62,8 @@ export class Resonate {
   #answer(): void {
     const batch = this.#queue.splice(0, BATCH_SIZE);
     if (batch.length === 0) return;
-    if (this.#queue.length > 0) setImmediate(() => this.#answer());
-    const responses = this.#commit(() => {
+    if (this.#queue.length > 0) this.#host.soon(() => this.#answer());
+    const responses = this.commit(() => {
       const outcomes = batch.map(({ request }) => this.#outcome(request));
       return { result: outcomes.map(({ response }) => response), changes: outcomes.flatMap(({ changes }) => changes) };
     });
@@ -76,29 +74,38 @@ export class Resonate {
     try {
       return this.#store.attempt(() => this.#engine.apply(Date.now(), request));
     } catch (error) {
-      this.#log.error({ err: error, kind: request.kind }, "request failed");
+      if (error instanceof TooLarge)
+        return { response: { kind: request.kind, head: { status: 413 }, data: error.message }, changes: [] };
+      this.#host.log.error({ err: error, kind: request.kind }, "request failed");
       return { response: failed(request.kind), changes: [] };
     }
   }
 
-  /** Handles what is due, in pieces, with time for requests in between. */
-  #tick(): void {
-    const changes = this.#commit(() => {
+  /**
+   * Handles a piece of what is due: whether there was something, so that there may be more; undefined when nothing could
+   * be written.
+   */
+  tick(): boolean | undefined {
+    return this.commit(() => {
       const { changes } = this.#engine.tick(Date.now());
-      return { result: changes.length, changes };
+      return { result: changes.length > 0, changes };
     });
-    const pause = changes === undefined ? FAILURE_PAUSE : changes > 0 ? 0 : TICK_INTERVAL;
-    this.#ticker = setTimeout(() => this.#tick(), pause);
+  }
+
+  /** When something is due next, in milliseconds since the epoch; undefined when nothing is. */
+  get due(): number | undefined {
+    return this.#store.due();
   }
 
   /** Commits what `work` does, then delivers the messages; undefined, and nothing changed, when that fails. */
-  #commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
+  protected commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
     try {
       const { result, changes } = this.#store.transaction(work);
       this.#mailbox.deliver(changes);
+      if (changes.length > 0) this.#host.onCommit?.();
       return result;
     } catch (error) {
-      this.#log.error({ err: error }, "nothing was written");
+      this.#host.log.error({ err: error }, "nothing was written");
       return undefined;
     }
   }
@@ -111,6 +118,7 @@ export class Resonate {
     const before = this.#connections.named(group, id);
     const connection = this.#connections.open(group, id);
     if (connection && before) this.disconnect(before);
+    if (connection) this.#mailbox.connected(connection);
     return connection;
   }
 
@@ -128,11 +136,12 @@ export class Resonate {
   /**
    * Listeners are stored, so that a client that reconnects after a restart is told. But a client never takes a listener
    * back: one whose address has had no connection for a whole interval is dropped, or a promise that many have waited
-   * for in vain would collect them for as long as it is pending. Nothing is lost, as there is nobody to tell.
+   * for in vain would collect them for as long as it is pending. Nothing is lost, as there is nobody to tell. A host calls
+   * this at such intervals.
    */
-  #dropUnheardListeners(): void {
+  dropUnheardListeners(): void {
     const unheard = new Set<string>();
-    this.#commit(() => {
+    this.commit(() => {
       for (const address of this.#store.listenerAddresses()) {
         if (this.#connections.find(address)) continue;
         if (this.#unheard.has(address)) this.#store.deleteListeners(address);
@@ -146,9 +155,6 @@ export class Resonate {
   /** Answers what has been asked, ends all connections and closes the store. */
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#ticker);
-    clearInterval(this.#sweeper);
-    this.#retention?.stop();
     while (this.#queue.length > 0) this.#answer();
     this.#connections.closeAll();
     this.#store.close();

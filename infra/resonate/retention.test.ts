@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { KEEP } from "../../core/resonate/codec.ts";
 import { Engine } from "./engine.ts";
 import { openDatabase } from "./node/database.ts";
+import { NodeSql } from "./node/sql.ts";
 import { sweep } from "./retention.ts";
 import { Store } from "./store.ts";
 
@@ -18,7 +19,7 @@ let store: Store;
 let engine: Engine;
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), "retention-"));
-  store = new Store(openDatabase(dir).db);
+  store = new Store(new NodeSql(openDatabase(dir).db));
   engine = new Engine(store);
 });
 afterEach(async () => {

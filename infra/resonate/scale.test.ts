@@ -5,7 +5,8 @@ import { expect, test, vi } from "vitest";
 import { promise } from "../../test/contract/server.ts";
 import { Engine } from "./engine.ts";
 import { openDatabase } from "./node/database.ts";
-import { Resonate } from "./resonate.ts";
+import { NodeSql } from "./node/sql.ts";
+import { TimedResonate } from "./node/timed.ts";
 import type { StoredPromise } from "./state-machine.ts";
 import { Store } from "./store.ts";
 
@@ -26,7 +27,7 @@ class CountingStore extends Store {
 
 function openStore() {
   const { db } = openDatabase(undefined);
-  return { db, store: new CountingStore(db) };
+  return { db, store: new CountingStore(new NodeSql(db)) };
 }
 
 /** Adds settled jobs: roots with a child each. */
@@ -93,7 +94,7 @@ test("a job reads as many rows with 100,000 settled promises as with none, and s
   expect(rowsRead(store, "second")).toEqual(alone);
 
   store.reads = 0;
-  const resonate = new Resonate(store, log);
+  const resonate = new TimedResonate(store, log);
   expect(store.reads).toBe(0);
   const { data } = await resonate.submit({ kind: "promise.get", head, data: { id: "old7:0" } });
   expect(data).toMatchObject({ promise: { id: "old7:0", state: "resolved" } });
@@ -106,7 +107,8 @@ test("no query walks through a whole table, but for a search by tags", () => {
   const prepare = vi.spyOn(db, "prepare");
   rowsRead(store, "job");
   new Engine(store).tick(Date.now());
-  store.dispatches();
+  store.offers("g", { timer: 0, id: "" }, 10);
+  store.due();
   const queries = [...new Set(prepare.mock.calls.map(([sql]) => sql))].filter((sql) =>
     /^\s*(SELECT|UPDATE|DELETE)/.test(sql),
   );
@@ -132,7 +134,7 @@ test("10,000 timers that are due together fire in order, with requests answered 
     }
   });
   await vi.waitUntil(() => Date.now() > now + 150);
-  const resonate = new Resonate(store, log);
+  const resonate = new TimedResonate(store, log);
   const pending = () => store.ids("promises", "WHERE state = 'pending'").length;
   const between: number[] = [];
   while (pending() > 0) {
@@ -148,7 +150,7 @@ test("10,000 timers that are due together fire in order, with requests answered 
 test("listeners that nobody hears any more are dropped, those of open connections stay", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   const { store } = openStore();
-  const resonate = new Resonate(store, log);
+  const resonate = new TimedResonate(store, log);
   try {
     await resonate.submit({ kind: "promise.create", head, data: promise("long") });
     const connection = resonate.connect("edge", "here");
@@ -186,4 +188,30 @@ test("an unclaimed task is dispatched again after 30 seconds, and again", () => 
   expect(dispatchesAt(30_000)).toMatchObject([dispatch]);
   expect(dispatchesAt(59_999)).toEqual([]);
   expect(dispatchesAt(60_000)).toMatchObject([dispatch]);
+});
+
+test("with 20,000 unclaimed tasks a start reads none, and a worker that claims them gets them all, longest waiting first", async () => {
+  const { store } = openStore();
+  const engine = new Engine(store);
+  const now = Date.now();
+  const count = 20_000;
+  store.transaction(() => {
+    for (let n = 0; n < count; n++)
+      engine.apply(now + n, { kind: "promise.create", head, data: promise(`job${n}`, { group: n % 2 ? "g" : "h" }) });
+  });
+  const offers = vi.spyOn(store, "offers");
+  const resonate = new TimedResonate(store, log);
+  expect(offers).not.toHaveBeenCalled();
+  const connection = resonate.connect("g", "1");
+  if (!connection) throw new Error("no connection");
+  const got: string[] = [];
+  while (got.length < count / 2) {
+    for (const message of (await resonate.next(connection)) ?? []) got.push(JSON.parse(message).data.task.id);
+    for (const id of got.slice(-100))
+      await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
+  }
+  expect(got).toEqual(Array.from({ length: count / 2 }, (_, n) => `job${2 * n + 1}`));
+  // Each page was read once, and what waits for the other group is not handed over.
+  expect(offers.mock.calls.length).toBeLessThan(count / 2 / 50);
+  resonate.close();
 });

@@ -2,7 +2,7 @@
  * Promises, tasks and schedules as rows of the database. A row is written whole and replaced in place, so the file
  * grows with the number of jobs and not with how often they are touched.
  */
-import type { DatabaseSync, SQLInputValue, SQLOutputValue } from "node:sqlite";
+import type { Row, Sql, Value } from "./sql.ts";
 import type { Schedule, StoredPromise, Task } from "./state-machine.ts";
 
 /** A row and the time-out that the state machine keeps beside it, in milliseconds since the epoch. */
@@ -12,11 +12,29 @@ export interface Timed<V> {
 }
 export type TimedTask = Timed<Task> & { type: 0 | 1 | undefined };
 
-/** An `execute` message that was sent for a task which nobody has claimed yet. */
-export interface Dispatch {
+/** A place in the order in which unclaimed tasks wait: by when each is dispatched again, then by id. */
+export interface Place {
+  timer: number;
   id: string;
+}
+
+/** An `execute` message that was sent for a task which nobody has claimed yet. */
+export interface Offer extends Place {
   version: number;
   address: string;
+}
+
+/** The group of an address: what follows `poll://any@` or `poll://uni@`, up to a slash. */
+const GROUP = "substr(offered_to, 12, instr(substr(offered_to, 12) || '/', '/') - 1)";
+
+/** The most that a promise's param, value and tags may have together, in bytes: what a Durable Object takes in a row. */
+export const MAX_ROW = 2 * 1024 * 1024;
+
+/** A promise would have more in it than a row takes. */
+export class TooLarge extends Error {
+  constructor(id: string) {
+    super(`Param, value and tags of ${id} may have ${MAX_ROW} bytes together`);
+  }
 }
 
 /** Where there is something of a job, and by what column. */
@@ -27,46 +45,21 @@ const PARTS = [
   ["promises", "id"],
 ] as const;
 
-type Row = Record<string, SQLOutputValue>;
-
 export class Store {
-  readonly #db: DatabaseSync;
-  readonly #statements = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
+  readonly #sql: Sql;
 
-  constructor(db: DatabaseSync) {
-    this.#db = db;
+  constructor(sql: Sql) {
+    this.#sql = sql;
   }
 
-  /** Runs `work` and commits: on disk when this returns. Undoes everything and rethrows when it throws. */
+  /** See {@link Sql.transaction}. */
   transaction<T>(work: () => T): T {
-    this.#run("BEGIN");
-    try {
-      const result = work();
-      this.#run("COMMIT");
-      return result;
-    } catch (error) {
-      // SQLite itself may have rolled back already, for example when the disk is full.
-      if (this.#db.isTransaction) this.#run("ROLLBACK");
-      throw error;
-    }
+    return this.#sql.transaction(work);
   }
 
-  /** Runs `work` within a transaction. Undoes what `work` wrote, and no more, and rethrows when it throws. */
+  /** See {@link Sql.attempt}. */
   attempt<T>(work: () => T): T {
-    // Without one, the savepoint would commit on its own what its caller then takes for undone.
-    if (!this.#db.isTransaction) throw new Error("the transaction was rolled back");
-    this.#run("SAVEPOINT attempt");
-    try {
-      const result = work();
-      this.#run("RELEASE attempt");
-      return result;
-    } catch (error) {
-      if (this.#db.isTransaction) {
-        this.#run("ROLLBACK TO attempt");
-        this.#run("RELEASE attempt");
-      }
-      throw error;
-    }
+    return this.#sql.attempt(work);
   }
 
   promise(id: string): Timed<StoredPromise> | undefined {
@@ -107,16 +100,26 @@ export class Store {
     return row && { value: json(row.record), timeout: optional(row.timer) };
   }
 
-  /** Writes a promise. `stored` is what the store holds of it: of callbacks and listeners only the difference is written. */
+  /**
+   * Writes a promise. `stored` is what the store holds of it: of callbacks and listeners only the difference is written.
+   *
+   * @throws {TooLarge}
+   */
   putPromise({ value: p, timeout }: Timed<StoredPromise>, stored: StoredPromise | undefined): void {
+    const [param, value, tags] = [p.param, p.value, p.tags].map((part) => JSON.stringify(part)) as [
+      string,
+      string,
+      string,
+    ];
+    if (sizeOf(param + value + tags) > MAX_ROW) throw new TooLarge(p.id);
     this.#run(
       `INSERT INTO promises VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
          state = excluded.state, value = excluded.value, settledAt = excluded.settledAt, timer = excluded.timer`,
       p.id,
       p.state,
-      JSON.stringify(p.param),
-      JSON.stringify(p.value),
-      JSON.stringify(p.tags),
+      param,
+      value,
+      tags,
       p.tags["resonate:branch"] ?? null,
       p.timeoutAt,
       p.createdAt,
@@ -174,7 +177,7 @@ export class Store {
   }
 
   /** The ids of a table's rows, restricted and ordered by `clauses`. */
-  ids(table: "promises" | "tasks" | "schedules", clauses: string, ...values: SQLInputValue[]): string[] {
+  ids(table: "promises" | "tasks" | "schedules", clauses: string, ...values: Value[]): string[] {
     return this.#column(`SELECT id FROM ${table} ${clauses}`, ...values);
   }
 
@@ -183,13 +186,30 @@ export class Store {
     return this.#column("SELECT awaited FROM callbacks WHERE awaiter = ?", task);
   }
 
-  /** The unclaimed tasks, longest waiting first. */
-  dispatches(): Dispatch[] {
+  /** Unclaimed tasks that were offered to a group, after the one at `after`, longest waiting first. */
+  offers(group: string, after: Place, limit: number): Offer[] {
     const rows = this.#all(
-      `SELECT id, version, offered_to AS address FROM tasks
-       WHERE state = 'pending' AND offered_to IS NOT NULL ORDER BY timer`,
+      `SELECT id, version, offered_to AS address, timer FROM tasks INDEXED BY tasks_due
+       WHERE timer IS NOT NULL AND timer >= ? AND (timer > ? OR id > ?) AND state = 'pending'
+         AND ${GROUP} = ? ORDER BY timer, id LIMIT ?`,
+      after.timer,
+      after.timer,
+      after.id,
+      group,
+      limit,
     );
-    return rows as unknown as Dispatch[];
+    return rows as unknown as Offer[];
+  }
+
+  /** When something is due next, in milliseconds since the epoch. */
+  due(): number | undefined {
+    const row = this.#one(
+      `SELECT min((SELECT coalesce(min(timeoutAt), 9e999) FROM promises INDEXED BY promises_due WHERE state = 'pending'),
+                  (SELECT coalesce(min(timer), 9e999) FROM tasks INDEXED BY tasks_due WHERE timer IS NOT NULL),
+                  (SELECT coalesce(min(timer), 9e999) FROM schedules)) AS due`,
+    );
+    const due = row?.due as number;
+    return due === Number.POSITIVE_INFINITY ? undefined : due;
   }
 
   /**
@@ -240,38 +260,37 @@ export class Store {
   }
 
   close(): void {
-    this.#db.close();
+    this.#sql.close();
   }
 
-  #run(sql: string, ...values: SQLInputValue[]): void {
-    this.#prepare(sql).run(...values);
+  #run(statement: string, ...values: Value[]): void {
+    this.#sql.run(statement, ...values);
   }
 
-  #one(sql: string, ...values: SQLInputValue[]): Row | undefined {
-    return this.#prepare(sql).get(...values);
+  #one(statement: string, ...values: Value[]): Row | undefined {
+    return this.#sql.all(statement, ...values)[0];
   }
 
-  #all(sql: string, ...values: SQLInputValue[]): Row[] {
-    return this.#prepare(sql).all(...values);
+  #all(statement: string, ...values: Value[]): Row[] {
+    return this.#sql.all(statement, ...values);
   }
 
-  #column(sql: string, ...values: SQLInputValue[]): string[] {
-    return this.#all(sql, ...values).map((row) => Object.values(row)[0] as string);
-  }
-
-  #prepare(sql: string): ReturnType<DatabaseSync["prepare"]> {
-    const known = this.#statements.get(sql);
-    if (known) return known;
-    const statement = this.#db.prepare(sql);
-    this.#statements.set(sql, statement);
-    return statement;
+  #column(statement: string, ...values: Value[]): string[] {
+    return this.#all(statement, ...values).map((row) => Object.values(row)[0] as string);
   }
 }
 
-function json<T>(column: SQLOutputValue | undefined): T {
+const utf8 = new TextEncoder();
+
+/** In bytes; only what could be too much is measured. */
+function sizeOf(text: string): number {
+  return text.length * 3 <= MAX_ROW ? text.length : utf8.encode(text).length;
+}
+
+function json<T>(column: Value | undefined): T {
   return JSON.parse(column as string) as T;
 }
 
-function optional<T extends SQLOutputValue>(column: SQLOutputValue | undefined): T | undefined {
+function optional<T extends Value>(column: Value | undefined): T | undefined {
   return column === null ? undefined : (column as T);
 }

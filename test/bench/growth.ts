@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Codec } from "@resonatehq/sdk";
 import { openDatabase } from "../../infra/resonate/node/database.ts";
+import { NodeSql } from "../../infra/resonate/node/sql.ts";
 import { Store } from "../../infra/resonate/store.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Bench, RESULT } from "./bench.ts";
@@ -57,7 +58,7 @@ export async function measureGrowth(bench: Bench, rounds: number, seconds: numbe
 function seed(data: string, size: number): void {
   const codec = new Codec();
   const { db } = openDatabase(data);
-  const store = new Store(db);
+  const store = new Store(new NodeSql(db));
   const value = codec.encode(RESULT);
   const createdAt = Date.now() - 86_400_000;
   store.transaction(() => {

@@ -39,11 +39,15 @@ export interface Server extends AsyncDisposable {
   pollStatus(group: string, id: string): Promise<{ status: number; close(): void }>;
 }
 
+/** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
+export const EMBEDDED =
+  process.env.RESONATE_HOST === "object" ? "test/support/object/main.ts" : "infra/resonate/node/main.ts";
+
 /** With `own`, always an embedded one that nobody else uses. */
 export async function startServer({ own = false } = {}): Promise<Server> {
   const given = process.env.RESONATE_URL;
   if (given && !own) return connectTo(given, async () => {});
-  const program = run("infra/resonate/node/main.ts", { args: ["--port", "0", "--memory"] });
+  const program = run(EMBEDDED, { args: ["--port", "0", "--memory"] });
   const ready = await until("the server to be ready", () => program.logs().find(({ msg }) => msg === "ready"));
   return connectTo(String(ready.url), async () => program[Symbol.asyncDispose]());
 }

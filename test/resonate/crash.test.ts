@@ -6,7 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Program, run, until } from "../../infra/testing/process.ts";
-import { action, connectTo, promise, type Server } from "../contract/server.ts";
+import { action, connectTo, EMBEDDED, promise, type Server } from "../contract/server.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -15,7 +15,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true }));
 
 async function start(): Promise<{ server: Server; program: Program; kill(): Promise<void> }> {
-  const program = run("infra/resonate/node/main.ts", { args: ["--port", "0", "--data", dir] });
+  const program = run(EMBEDDED, { args: ["--port", "0", "--data", dir] });
   const ready = await until("the server to be ready", () => program.logs().find(({ msg }) => msg === "ready"));
   const stop = async () => program[Symbol.asyncDispose]();
   return { server: connectTo(String(ready.url), stop), program, kill: stop };

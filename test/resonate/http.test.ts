@@ -81,15 +81,6 @@ function spoil(tree: object, at: number, by: unknown): object {
   return tree;
 }
 
-test("a page in a browser can neither post nor listen", async () => {
-  const create = JSON.stringify({ kind: "promise.create", head: head(), data: promise("page") });
-  const origin = { origin: "https://example.com" };
-  expect((await fetch(server.url, { method: "POST", body: create, headers: origin })).status).toBe(403);
-  const poll = `${server.url}/poll/workers/1`;
-  expect((await fetch(poll, { headers: { "sec-fetch-site": "cross-site" } })).status).toBe(403);
-  expect((await server.call("promise.get", { id: "page" })).status).toBe(404);
-});
-
 test("a worker that reads nothing leaves the dispatches to one that does", async () => {
   const group = unique("g");
   const { port } = new URL(server.url);

@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Engine } from "../../infra/resonate/engine.ts";
 import { openDatabase, StartError } from "../../infra/resonate/node/database.ts";
+import { NodeSql } from "../../infra/resonate/node/sql.ts";
 import { Store } from "../../infra/resonate/store.ts";
 import { type Program, run } from "../../infra/testing/process.ts";
 import { promise } from "../contract/server.ts";
@@ -22,7 +23,7 @@ const head = { corrId: "1", version: "2026-04-01" };
 
 /** Makes a state file with `count` promises. */
 function fill(count: number): void {
-  const store = new Store(openDatabase(dir).db);
+  const store = new Store(new NodeSql(openDatabase(dir).db));
   const engine = new Engine(store);
   store.transaction(() => {
     for (let n = 0; n < count; n++) {
@@ -81,7 +82,7 @@ describe("a state file that cannot be used is left as it is and named", () => {
 test("a second server on the same directory is refused, the first goes on", async () => {
   const { db } = openDatabase(dir);
   expect(await refusal()).toContain(`The data directory ${dir} is in use by another Resonate server`);
-  const store = new Store(db);
+  const store = new Store(new NodeSql(db));
   const create = { kind: "promise.create", head, data: promise("still") } as const;
   expect(store.transaction(() => new Engine(store).apply(Date.now(), create)).response.head.status).toBe(200);
   store.close();
@@ -106,7 +107,7 @@ test.each([
 
 test("the file does not grow under repeated use of the same jobs", () => {
   const { db } = openDatabase(dir);
-  const store = new Store(db);
+  const store = new Store(new NodeSql(db));
   const engine = new Engine(store);
   const pageCount = () => db.prepare("PRAGMA page_count").get()?.page_count as number;
   let now = Date.now();

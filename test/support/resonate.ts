@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } from "@resonatehq/sdk";
 import { freePort } from "../../infra/testing/port.ts";
 import { answers, type Program, run, until } from "../../infra/testing/process.ts";
+import { EMBEDDED } from "../contract/server.ts";
 
 /** A Resonate server for one test file, and the calls a test makes on it. */
 export interface Resonate extends AsyncDisposable {
@@ -43,7 +44,7 @@ export async function startResonate({
   if (given && !own) return client(given, undefined, process.env.RESONATE_TOKEN);
   const chosen = port ?? (await freePort());
   const env = { RESONATE_LOCAL_TOKEN: token ?? "" };
-  const program = run("infra/resonate/node/main.ts", { args: ["--port", String(chosen), ...args], env });
+  const program = run(EMBEDDED, { args: ["--port", String(chosen), ...args], env });
   const url = `http://127.0.0.1:${chosen}`;
   await answers(`${url}/ready`, program);
   return client(url, program, token);

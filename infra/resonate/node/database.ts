@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { ENDED, SCHEMA } from "../schema.ts";
 
 const FILE = "resonate.db";
 /** The directory that is this program's own, unless it is told another. */
@@ -13,39 +14,6 @@ const OWNERS_FILE = 0o600;
 const APPLICATION_ID = 0x444d4345;
 /** Raise with every change of the schema. */
 const SCHEMA_VERSION = 1;
-
-/**
- * Times are REAL: a lease may reach past the largest integer that JavaScript can read back, and a double holds it.
- * `timer` is the time-out that the state machine keeps for the row; it keeps none for a promise without a target.
- * `offered_to` is where the last `execute` message went, as long as nobody has claimed the task.
- */
-const SCHEMA = `
-  CREATE TABLE promises (
-    id TEXT PRIMARY KEY, state TEXT NOT NULL, param TEXT NOT NULL, value TEXT NOT NULL, tags TEXT NOT NULL,
-    branch TEXT, timeoutAt REAL NOT NULL, createdAt REAL NOT NULL, settledAt REAL, timer REAL
-  ) STRICT;
-  CREATE INDEX promises_branch ON promises (branch, id) WHERE branch IS NOT NULL;
-  CREATE INDEX promises_state ON promises (state, id);
-  CREATE INDEX promises_due ON promises (timeoutAt) WHERE state = 'pending';
-  CREATE TABLE callbacks (awaited TEXT, awaiter TEXT, PRIMARY KEY (awaited, awaiter)) STRICT, WITHOUT ROWID;
-  CREATE INDEX callbacks_awaiter ON callbacks (awaiter);
-  CREATE TABLE listeners (promise TEXT, address TEXT, PRIMARY KEY (promise, address)) STRICT, WITHOUT ROWID;
-  CREATE INDEX listeners_address ON listeners (address);
-  CREATE TABLE tasks (
-    id TEXT PRIMARY KEY, state TEXT NOT NULL, version INTEGER NOT NULL, pid TEXT, ttl REAL, resumes TEXT NOT NULL,
-    timer REAL, timer_type INTEGER, offered_to TEXT
-  ) STRICT;
-  CREATE INDEX tasks_state ON tasks (state, id);
-  CREATE INDEX tasks_due ON tasks (timer) WHERE timer IS NOT NULL;
-  CREATE TABLE schedules (id TEXT PRIMARY KEY, record TEXT NOT NULL, tags TEXT NOT NULL, timer REAL NOT NULL) STRICT;
-  CREATE INDEX schedules_due ON schedules (timer);
-`;
-
-/** Finds jobs by when they ended. A file of the versions before has none: an index changes nothing that they would see. */
-const ENDED = `
-  CREATE INDEX IF NOT EXISTS promises_ended ON promises (settledAt, id)
-  WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0
-`;
 
 /** Why the server cannot start, in words for the person who started it. */
 export class StartError extends Error {}
@@ -77,7 +45,7 @@ export function openDatabase(dir: string | undefined): { db: DatabaseSync; file:
     // FULL makes a commit wait until the write-ahead log is on the disk.
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216");
     // Takes the write lock now; EXCLUSIVE keeps it until the database is closed.
-    db.exec(`BEGIN IMMEDIATE; ${ENDED}; COMMIT`);
+    db.exec(`BEGIN IMMEDIATE; ${ENDED} COMMIT`);
     return { db, file };
   } catch (error) {
     db?.close();
@@ -113,7 +81,7 @@ function create(file: string): void {
 
 function createSchema(db: DatabaseSync): void {
   db.exec(
-    `BEGIN; ${SCHEMA} ${ENDED}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`,
+    `BEGIN; ${SCHEMA} ${ENDED} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`,
   );
 }
 

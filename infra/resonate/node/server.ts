@@ -3,16 +3,15 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import { PROTOCOL_VERSION } from "../../../core/resonate/protocol.ts";
-import { InvalidRequest, parseRequest } from "../requests.ts";
-import { Resonate, type Response } from "../resonate.ts";
+import { MAX_BODY, respond, TOO_LARGE } from "../answer.ts";
+import type { Resonate } from "../resonate.ts";
 import { Store } from "../store.ts";
 import { openDatabase } from "./database.ts";
 import { isLocalHost, isToken } from "./local.ts";
+import { NodeSql } from "./sql.ts";
+import { TimedResonate } from "./timed.ts";
 
 const HOST = "127.0.0.1";
-/** The largest request, in bytes; the real server's limit. */
-const MAX_BODY = 2 * 1024 * 1024;
 
 /** How long, in milliseconds, answers may take to get out when the server is closed. */
 const CLOSE_GRACE = 200;
@@ -56,7 +55,7 @@ export async function startResonate({
   log,
 }: ServerOptions): Promise<RunningServer> {
   const { db, file } = openDatabase(data);
-  const resonate = new Resonate(new Store(db), log, { keep });
+  const resonate = new TimedResonate(new Store(new NodeSql(db)), log, { keep });
   const streams = new Streams();
   try {
     const server = await listen((req, res) => handle(req, res, { resonate, streams, token, log }), port);
@@ -146,11 +145,9 @@ function decode(part: string): string {
 async function answer(req: IncomingMessage, res: ServerResponse, { resonate, token }: Host): Promise<void> {
   const body = await read(req);
   // The rest of a body that is too large is not read, so nothing else can be sent on that connection.
-  if (!body) return refuse(res, 413, `A request may have ${MAX_BODY} bytes`, { connection: "close" });
-  const { corrId, response } = await respond(resonate, token, body);
-  const { kind, head, data } = response;
-  const text = JSON.stringify({ kind, head: { corrId, status: head.status, version: PROTOCOL_VERSION }, data });
-  res.writeHead(head.status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
+  if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
+  const { status, text } = await respond(resonate, body, (shown) => token === undefined || isToken(token, shown));
+  res.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
   res.end(text);
 }
 
@@ -171,25 +168,6 @@ async function read(req: IncomingMessage): Promise<Buffer | undefined> {
     req.once("error", reject);
     req.once("close", () => reject(new Error("the request was not sent whole")));
   });
-}
-
-async function respond(
-  resonate: Resonate,
-  token: string | undefined,
-  body: Uint8Array,
-): Promise<{ corrId: string; response: Response }> {
-  try {
-    const request = parseRequest(body);
-    const { kind, head } = request;
-    if (token !== undefined && !isToken(token, head.auth)) {
-      return { corrId: head.corrId, response: { kind, head: { status: 401 }, data: "Unauthorized" } };
-    }
-    return { corrId: request.head.corrId, response: await resonate.submit(request) };
-  } catch (error) {
-    if (!(error instanceof InvalidRequest)) throw error;
-    const { status, kind, corrId, message } = error;
-    return { corrId, response: { kind, head: { status }, data: message } };
-  }
 }
 
 async function push(req: IncomingMessage, res: ServerResponse, host: Host, group: string, id: string): Promise<void> {

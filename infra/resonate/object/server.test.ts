@@ -1,0 +1,147 @@
+// The object's host on a storage of which a test decides when it is durable, and when it takes nothing.
+
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { promise } from "../../../test/contract/server.ts";
+import { until } from "../../testing/process.ts";
+import { NodeSql } from "../node/sql.ts";
+import type { Value } from "../sql.ts";
+import { ObjectServer } from "./server.ts";
+import type { ObjectState } from "./state.ts";
+
+/** The platform's storage over Node's SQLite. */
+class FakeState implements ObjectState {
+  readonly #db = new DatabaseSync(":memory:");
+  readonly #sql = new NodeSql(this.#db);
+  alarm: number | null = null;
+  isFull = false;
+  /** What `sync` waits for. */
+  durable: Promise<void> = Promise.resolve();
+
+  readonly storage = {
+    sql: {
+      exec: (statement: string, ...values: Value[]) => {
+        if (this.isFull && /^\s*(INSERT|UPDATE|DELETE)/.test(statement)) throw new Error("as if it took nothing");
+        const rows = this.#sql.all(statement, ...values);
+        return { toArray: () => rows, rowsRead: rows.length, rowsWritten: 0 };
+      },
+    },
+    transactionSync: <T>(work: () => T): T =>
+      this.#db.isTransaction ? this.#sql.attempt(work) : this.#sql.transaction(work),
+    sync: () => this.durable,
+    getAlarm: async () => this.alarm,
+    setAlarm: async (time: number) => {
+      this.alarm = time;
+    },
+  };
+
+  blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T> {
+    return work();
+  }
+}
+
+const HEAD = { corrId: "1", version: "2026-04-01" };
+let state: FakeState;
+let object: ObjectServer;
+beforeEach(() => {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  state = new FakeState();
+  object = new ObjectServer(state);
+});
+afterEach(() => vi.restoreAllMocks());
+
+async function call(kind: string, data: object): Promise<{ status: number }> {
+  const body = JSON.stringify({ kind, head: HEAD, data });
+  return object.fetch(new Request("http://resonate/", { method: "POST", body }));
+}
+
+async function listen(group: string): Promise<{ text: string; leave(): void }> {
+  const leaving = new AbortController();
+  const response = await object.fetch(new Request(`http://resonate/poll/${group}/1`, { signal: leaving.signal }));
+  const got = { text: "", leave: () => leaving.abort() };
+  void (async () => {
+    for await (const chunk of response.body ?? []) got.text += new TextDecoder().decode(chunk);
+  })();
+  await until("the first byte", () => got.text !== "");
+  return got;
+}
+
+test("no message leaves before what it tells of is durable", async () => {
+  const { promise: durable, resolve: isDurable } = Promise.withResolvers<void>();
+  const stream = await listen("g");
+  state.durable = durable;
+  await call("promise.create", promise("job", { group: "g" }));
+  await call("promise.get", { id: "job" });
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve));
+  expect(stream.text).not.toContain("execute");
+  isDurable();
+  await until("the message", () => stream.text.includes('"execute"'));
+  stream.leave();
+});
+
+test("the alarm is set to what is due first, and moves when something is due earlier", async () => {
+  expect(state.alarm).toBeNull();
+  const later = Date.now() + 3_600_000;
+  await call("promise.create", promise("later", { timeoutAt: later }));
+  expect(state.alarm).toBe(later);
+  await call("promise.create", promise("soon", { timeoutAt: later - 60_000 }));
+  expect(state.alarm).toBe(later - 60_000);
+  await call("promise.create", promise("last", { timeoutAt: later + 60_000 }));
+  expect(state.alarm).toBe(later - 60_000);
+});
+
+test("an alarm whose work cannot be written does not fail, and is set again; it goes on when it can", async () => {
+  const timeoutAt = Date.now() + 1;
+  await call("promise.create", promise("due", { timeoutAt }));
+  await until("the deadline", () => Date.now() > timeoutAt);
+  state.isFull = true;
+  for (let times = 0; times < 10; times++) {
+    state.alarm = null;
+    const before = Date.now();
+    await object.alarm();
+    expect(state.alarm).toBeGreaterThan(before);
+  }
+  state.isFull = false;
+  await object.alarm();
+  const { data } = await ((await call("promise.get", { id: "due" })) as Response).json();
+  expect(data.promise.state).toBe("rejected_timedout");
+});
+
+test("more than one alarm handles comes with the next, which is set to at once", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    const timeoutAt = Date.now() + 1_000;
+    for (let n = 0; n < 2_500; n++) await call("promise.create", promise(`due${n}`, { timeoutAt }));
+    vi.setSystemTime(timeoutAt);
+    await object.alarm();
+    expect(state.alarm).toBe(timeoutAt);
+    await object.alarm();
+    expect(state.alarm).toBeGreaterThan(timeoutAt);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("an alarm that the platform has dropped is set again by whatever wakes the object", async () => {
+  const timeoutAt = Date.now() + 60_000;
+  await call("promise.create", promise("due", { timeoutAt }));
+  state.alarm = null;
+  object = new ObjectServer(state);
+  await until("the alarm", () => state.alarm === timeoutAt);
+});
+
+test("the key is made once and kept", async () => {
+  const key = async () => (await object.fetch(new Request("http://resonate/key"))).text();
+  const made = await key();
+  expect(made.length).toBeGreaterThanOrEqual(32);
+  object = new ObjectServer(state);
+  expect(await key()).toBe(made);
+});
+
+test("tables that need later code are refused in words, those of later code that this one may use are not", () => {
+  const { sql } = state.storage;
+  sql.exec("UPDATE notes SET value = '7' WHERE name = 'version'");
+  expect(() => new ObjectServer(state)).not.toThrow();
+  sql.exec("UPDATE notes SET value = '7' WHERE name = 'serves'");
+  expect(() => new ObjectServer(state)).toThrow("version 7, which needs a later version of the code");
+});

@@ -1,0 +1,184 @@
+/** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
+import { MAX_BODY, respond, TOO_LARGE } from "../answer.ts";
+import { Resonate } from "../resonate.ts";
+import { type SweepPosition, sweep } from "../retention.ts";
+import { Store } from "../store.ts";
+import { ObjectSql } from "./sql.ts";
+import type { ObjectState, ObjectStorage } from "./state.ts";
+import { Streams } from "./stream.ts";
+import { type Notes, openTables } from "./tables.ts";
+
+/** How many pieces of what is due one alarm handles: it has a limit of CPU time, and requests are answered in between. */
+const SLICES = 20;
+/** How long, in milliseconds, to leave a storage alone that could not be written to. */
+const FAILURE_PAUSE = 1_000;
+const DAY = 86_400_000;
+/** Longer than the longest job may take: one that waits for another finds its result. */
+const KEEP = 400 * DAY;
+/** How often, in milliseconds, all that has ended is looked through for what is older than that. */
+const SWEEP_INTERVAL = DAY;
+
+/** The server of one object. */
+export class ObjectServer {
+  readonly #storage: ObjectStorage;
+  readonly #sql: ObjectSql;
+  readonly #store: Store;
+  readonly #notes: Notes;
+  readonly #resonate: Resonate;
+  readonly #streams: Streams;
+  /** When the alarm is set to; undefined when it is not. */
+  #alarm: number | undefined;
+  #isInAlarm = false;
+  #sweepAt: number;
+  #swept: SweepPosition | undefined;
+
+  constructor(state: ObjectState) {
+    const { storage } = state;
+    this.#storage = storage;
+    this.#sql = new ObjectSql(storage);
+    this.#notes = openTables(this.#sql);
+    this.#sweepAt = Number(this.#notes.get("sweep") ?? 0);
+    this.#store = new Store(this.#sql);
+    this.#resonate = new Resonate(this.#store, {
+      log: {
+        error: (fields, message) => console.error(JSON.stringify({ level: "error", msg: message, ...told(fields) })),
+      },
+      soon: (work) => queueMicrotask(work),
+      onCommit: () => this.#arm(),
+    });
+    this.#streams = new Streams(this.#resonate, () => storage.sync());
+    void state.blockConcurrencyWhile(async () => {
+      this.#alarm = (await storage.getAlarm()) ?? undefined;
+      // The platform drops an alarm that has failed six times: whatever wakes the object sets it again.
+      this.#arm();
+    });
+  }
+
+  async fetch(request: Request): Promise<Response> {
+    const { method } = request;
+    const { pathname } = new URL(request.url);
+    if (method === "POST" && pathname === "/") return this.#answer(request);
+    if (method !== "GET" && method !== "HEAD") return new Response("404 Not Found", { status: 404 });
+    const [, group, id] = /^\/poll\/([^/]+)\/([^/]+)$/.exec(pathname) ?? [];
+    if (group !== undefined && id !== undefined) return this.#push(request, decode(group), decode(id));
+    if (pathname === "/health" || pathname === "/ready") return new Response();
+    if (pathname === "/key") return new Response(this.#key());
+    if (pathname === "/usage") return Response.json({ rows: this.#sql.rows });
+    return new Response("404 Not Found", { status: 404 });
+  }
+
+  /** Handles what is due. Never rejects, and sets the next alarm in every case. */
+  async alarm(): Promise<void> {
+    this.#alarm = undefined;
+    this.#isInAlarm = true;
+    let isWritable = true;
+    try {
+      for (let slice = 0; slice < SLICES; slice++) {
+        const found = this.#resonate.tick();
+        isWritable = found !== undefined;
+        if (!found) break;
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+      if (isWritable) this.#sweep(Date.now());
+    } catch (error) {
+      isWritable = false;
+      console.error(JSON.stringify({ level: "error", msg: "alarm failed", ...told({ err: error }) }));
+    } finally {
+      this.#isInAlarm = false;
+      this.#arm(isWritable ? 0 : Date.now() + FAILURE_PAUSE);
+    }
+  }
+
+  /** Sets the alarm to when something is due next, and not before `earliest`. Each time it is set is a row written. */
+  #arm(earliest = 0): void {
+    if (this.#isInAlarm) return;
+    const due = Math.min(this.#resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep());
+    if (due === Number.POSITIVE_INFINITY) return;
+    const time = Math.max(due, earliest);
+    // One that is early finds nothing due, and sets the next.
+    if (this.#alarm !== undefined && this.#alarm <= time) return;
+    this.#alarm = time;
+    void this.#storage.setAlarm(time);
+  }
+
+  /** An object without a job needs no alarm. */
+  #nextSweep(): number {
+    if (this.#sweepAt > 0) return this.#sweepAt;
+    return this.#store.ids("promises", "LIMIT 1").length > 0 ? Date.now() + SWEEP_INTERVAL : Number.POSITIVE_INFINITY;
+  }
+
+  /** A piece of looking for jobs that ended long ago, when it is time for it. */
+  #sweep(now: number): void {
+    if (now < this.#sweepAt) return;
+    this.#store.transaction(() => {
+      this.#swept = this.#sweepAt === 0 ? undefined : sweep(this.#store, now, KEEP, this.#swept);
+      if (this.#swept) return;
+      this.#sweepAt = now + SWEEP_INTERVAL;
+      this.#notes.set("sweep", String(this.#sweepAt));
+    });
+  }
+
+  /** What seals the task ids of the deployment: made when it is first asked for, kept from then on. */
+  #key(): string {
+    const known = this.#notes.get("key");
+    if (known !== undefined) return known;
+    const made = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(48))));
+    this.#notes.set("key", made);
+    return made;
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const body = await read(request);
+    if (!body) return new Response(TOO_LARGE, { status: 413 });
+    const { status, text } = await respond(this.#resonate, body, () => true);
+    return new Response(text, { status, headers: { "content-type": "application/json" } });
+  }
+
+  #push(request: Request, group: string, id: string): Response {
+    const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
+    if (request.method === "HEAD") return new Response(null, { headers });
+    const connection = this.#resonate.connect(group, id);
+    if (!connection) return new Response("Poll registration at capacity", { status: 503 });
+    // A reader that leaves shows by either.
+    request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
+    return new Response(this.#streams.read(connection), { headers });
+  }
+}
+
+/** A request's body; undefined when it is too large. */
+async function read(request: Request): Promise<Uint8Array | undefined> {
+  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_BODY) return undefined;
+    chunks.push(chunk);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+/** What cannot be decoded stands for itself. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Fields for a line of the log, an error as its stack. */
+function told(fields: object): object {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      value instanceof Error ? (value.stack ?? String(value)) : value,
+    ]),
+  );
+}

@@ -1,0 +1,22 @@
+/** What there is of a Durable Object here: the part of the platform's interface that is used. */
+import type { Row, Value } from "../sql.ts";
+
+export interface ObjectStorage {
+  readonly sql: { exec(statement: string, ...values: Value[]): Cursor };
+  transactionSync<T>(work: () => T): T;
+  /** Resolves when everything written so far is durable. */
+  sync(): Promise<void>;
+  getAlarm(): Promise<number | null>;
+  setAlarm(time: number): Promise<void>;
+}
+
+interface Cursor {
+  toArray(): Row[];
+  readonly rowsRead: number;
+  readonly rowsWritten: number;
+}
+
+export interface ObjectState {
+  readonly storage: ObjectStorage;
+  blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
+}

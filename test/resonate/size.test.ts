@@ -1,0 +1,40 @@
+// A row of a Durable Object takes 2 MB: both hosts of the embedded server refuse what would be more, and say so.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { action, promise, type Server, startServer, unique } from "../contract/server.ts";
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer({ own: true });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const text = (bytes: number) => ({ data: "x".repeat(bytes) });
+const MB = 1024 * 1024;
+
+test("param and value of 1 MB each, nearly, are taken", async () => {
+  const id = unique("size");
+  expect((await server.call("promise.create", { ...promise(id), param: text(MB - 1_000) })).status).toBe(200);
+  const settled = await server.call("promise.settle", { id, state: "resolved", value: text(MB - 1_000) });
+  expect(settled.status).toBe(200);
+  expect((await server.call("promise.get", { id })).data.promise.value.data).toHaveLength(MB - 1_000);
+});
+
+test("a value that is too much with the param is refused with 413 and the size, and nothing has changed", async () => {
+  const [id, group] = [unique("size"), unique("g")];
+  await server.call("promise.create", { ...promise(id, { group }), param: text(MB) });
+  const settle = { id, state: "resolved", value: text(MB + 1) };
+  const refused = await server.call("promise.settle", settle);
+  expect(refused).toEqual({ status: 413, data: expect.stringContaining(`${2 * MB} bytes`) });
+  await server.call("task.acquire", { id, version: 0, pid: "p", ttl: 60_000 });
+  const fulfill = { id, version: 1, action: action("promise.settle", settle) };
+  expect((await server.call("task.fulfill", fulfill)).status).toBe(413);
+  expect((await server.call("promise.get", { id })).data.promise.state).toBe("pending");
+  expect((await server.call("task.get", { id })).data.task).toMatchObject({ state: "acquired", version: 1 });
+});
+
+test("it is bytes that count, not characters", async () => {
+  const create = { ...promise(unique("size")), param: { data: "\u{20ac}".repeat(MB / 3) } };
+  expect((await server.call("promise.create", create)).status).toBe(200);
+  const value = { data: "\u{20ac}".repeat(MB / 2 - 10_000) };
+  expect((await server.call("promise.settle", { id: create.id, state: "resolved", value })).status).toBe(413);
+});

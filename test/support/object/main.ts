@@ -1,0 +1,101 @@
+/**
+ * The Resonate object in workerd, as a program that takes the options of the Node host and says the same when it is ready:
+ *
+ *   node test/support/object/main.ts [--port 0] [--data DIR | --memory]
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
+import { startChild } from "../../../infra/launcher/child.ts";
+import { resolveModule } from "../../../infra/launcher/package.ts";
+
+const wrangler = createRequire(resolveModule("wrangler/package.json", process.cwd()));
+
+const { values } = parseArgs({
+  options: {
+    port: { type: "string", default: "0" },
+    data: { type: "string" },
+    memory: { type: "boolean", default: false },
+  },
+});
+
+// In memory workerd has no SQL for an object: what nobody is to keep is on disk as well, for as long as it runs.
+const dir = values.data === undefined ? mkdtempSync(join(tmpdir(), "resonate-object-")) : resolve(values.data);
+mkdirSync(dir, { recursive: true });
+const build = resolve(".build");
+mkdirSync(build, { recursive: true });
+const config = join(build, `${randomUUID()}.capnp`);
+writeFileSync(config, configuration(await bundled(), dir));
+const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${values.port}`, "--control-fd", "3"];
+const workerd = startChild(wrangler("workerd").default, args, { env: {}, grace: 1_000 });
+workerd.stderr.on("data", (text) => process.stderr.write(text));
+workerd.stdout.on("data", (text) => process.stdout.write(text));
+createInterface({ input: workerd.control }).on("line", (line) => {
+  const { event, port } = JSON.parse(line);
+  if (event !== "listen") return;
+  rmSync(config);
+  console.log(
+    JSON.stringify({
+      msg: "ready",
+      url: `http://127.0.0.1:${port}`,
+      file: values.data ?? ":memory:",
+      pid: workerd.pid,
+    }),
+  );
+});
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => workerd.stop());
+const { exitCode } = await workerd.exited;
+if (values.data === undefined) rmSync(dir, { recursive: true, force: true });
+process.exit(exitCode ?? 0);
+
+/** The Worker as one module, by its name beside the configuration. */
+async function bundled(): Promise<string> {
+  const esbuild: typeof import("esbuild") = wrangler("esbuild");
+  const { outputFiles } = await esbuild.build({
+    entryPoints: [join(import.meta.dirname, "worker.ts")],
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*"],
+  });
+  const code = outputFiles[0]?.text ?? "";
+  const name = `object-${createHash("sha256").update(code).digest("hex").slice(0, 16)}.js`;
+  const file = join(build, name);
+  if (!existsSync(file)) {
+    writeFileSync(`${file}.${process.pid}`, code);
+    renameSync(`${file}.${process.pid}`, file);
+  }
+  return name;
+}
+
+function configuration(module: string, dir: string): string {
+  const { compatibility_date: date } = settings();
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = .main),
+    (name = "disk", disk = (path = ${JSON.stringify(dir)}, writable = true)),
+  ],
+  sockets = [(name = "http", http = (), service = "main")],
+);
+const main :Workerd.Worker = (
+  modules = [(name = "index.js", esModule = embed ${JSON.stringify(module)})],
+  compatibilityDate = ${JSON.stringify(date)},
+  durableObjectNamespaces = [(className = "ResonateObject", uniqueKey = "ResonateObject", enableSql = true)],
+  durableObjectStorage = (localDisk = "disk"),
+  bindings = [(name = "RESONATE", durableObjectNamespace = "ResonateObject")],
+);
+`;
+}
+
+/** The date that the product's own configuration has. */
+function settings(): { compatibility_date: string } {
+  const [, date = ""] = /^compatibility_date = "(.*)"$/m.exec(readFileSync("wrangler.toml", "utf8")) ?? [];
+  return { compatibility_date: date };
+}

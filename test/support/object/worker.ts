@@ -1,0 +1,10 @@
+/** The Resonate object by itself: everything that is asked of this Worker is asked of it. */
+export { ResonateObject } from "../../../infra/resonate/object/index.ts";
+
+interface Env {
+  RESONATE: { idFromName(name: string): unknown; get(id: unknown): { fetch(request: Request): Promise<Response> } };
+}
+
+export default {
+  fetch: (request: Request, { RESONATE }: Env) => RESONATE.get(RESONATE.idFromName("resonate")).fetch(request),
+};
