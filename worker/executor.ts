@@ -131,7 +131,7 @@ export class Executor {
       log.info({ reason: "what had started it was cancelled" }, "job left");
       return "left";
     }
-    if (task.version === 1) log.info(expected(found), "job started");
+    if (task.version === 1) log.info(expected(runnable), "job started");
     else log.debug({ version: task.version }, "job continued");
     this.#heartbeat.start(task);
     const stop = new AbortController();
