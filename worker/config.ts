@@ -4,21 +4,22 @@ const url = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/
 const count = z.coerce.number().int().min(1);
 const seconds = z.coerce.number().min(0).max(3600);
 
+const group = z
+  .string()
+  .regex(/^[\w.-]+$/, "may hold letters, digits, '.', '_' and '-'")
+  // Every sleeping promise is addressed to the group `default`; a worker there would get them all.
+  .refine((group) => group !== "default", "must not be 'default', a name the Resonate client library keeps for timers");
+
 /** The environment variables of the worker; an empty one counts as not set. */
 const Environment = z.object({
   /** Set in the worker's image, where no Resonate server listens on loopback. */
   CONTAINER: z.string().optional(),
   RESONATE_URL: url.default("http://127.0.0.1:8001"),
   RESONATE_TOKEN: z.string().optional(),
-  RESONATE_GROUP: z
-    .string()
-    .regex(/^[\w.-]+$/, "may hold letters, digits, '.', '_' and '-'")
-    // Every sleeping promise is addressed to the group `default`; a worker there would get them all.
-    .refine(
-      (group) => group !== "default",
-      "must not be 'default', a name the Resonate client library keeps for timers",
-    )
-    .default("workers"),
+  /** Of the deployment: where jobs go whose definition names no other. */
+  RESONATE_GROUP: group.default("workers"),
+  /** Whose jobs this worker takes; the deployment's when left out. */
+  WORKER_GROUP: group.optional(),
   RESONATE_NAMESPACE: z
     .string()
     .refine((namespace) => !namespace.includes(":"), "must not contain ':'")

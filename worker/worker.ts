@@ -43,6 +43,7 @@ export class Worker {
   readonly #config: WorkerConfig;
   readonly #log: Logger;
   readonly #pid = randomUUID();
+  readonly #group: string;
   readonly #lease: number;
   readonly #client: ResonateClient;
   readonly #executor: Executor;
@@ -65,7 +66,10 @@ export class Worker {
   #connectedAt = performance.now();
   #stopping = false;
 
-  /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
+  /**
+   * @throws {Error} naming the variables that an implementation needs and the environment lacks; or when none of them is of
+   *   the group whose jobs this worker takes
+   */
   constructor(config: WorkerConfig, implementations: readonly Implementation[], env: NodeJS.ProcessEnv, log: Logger) {
     const { RESONATE_URL: url, RESONATE_TOKEN: token } = config;
     const pid = this.#pid;
@@ -73,6 +77,17 @@ export class Worker {
     this.#log = log;
     this.#lease = Math.ceil(config.LEASE_SECONDS * 1000);
     this.#implementations = implementations;
+    this.#group = config.WORKER_GROUP ?? config.RESONATE_GROUP;
+    const others = implementations.filter(({ job }) => (job.group ?? config.RESONATE_GROUP) !== this.#group);
+    if (others.length > 0) {
+      const kinds = others.map(({ job }) => job.kind);
+      if (others.length === implementations.length) {
+        throw new Error(
+          `WORKER_GROUP: this worker takes the jobs of the group ${this.#group}, and none of its kinds is of that group: ${kinds.join(", ")}`,
+        );
+      }
+      log.info({ group: this.#group, kinds }, "these kinds are run by workers of other groups");
+    }
     const client = new ResonateClient({
       url,
       token,
@@ -136,7 +151,7 @@ export class Worker {
   #listen(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     void this.#client.listen({
-      group: this.#config.RESONATE_GROUP,
+      group: this.#group,
       id: this.#pid,
       signal: this.#closed.signal,
       onMessage: (message) => {

@@ -65,6 +65,11 @@ describe("a definition", () => {
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", version: 0 }),
       "version",
     ],
+    [
+      "a group that no worker may have",
+      () => defineJob({ kind: "a", args: z.object({}), id: () => "x", group: "default" }),
+      "group",
+    ],
   ])("with %s is refused", (_what, make, word) => {
     expect(make).toThrow(word);
   });

@@ -94,6 +94,11 @@ export interface JobOptions<Args, Result = unknown> {
   runs?: "anywhere" | "container";
   /** How its jobs are shown to people. Default: their results as a tree. */
   view?: View;
+  /**
+   * The worker group that runs the jobs, where that is not the deployment's (`RESONATE_GROUP`): its workers are started with
+   * this name as `WORKER_GROUP`, or are written in another language. Never `default`.
+   */
+  group?: string;
 }
 
 /**
@@ -111,6 +116,8 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly version: number;
   readonly shared: boolean;
   readonly runs: "anywhere" | "container";
+  /** The worker group that runs the jobs; undefined for the deployment's. */
+  readonly group: string | undefined;
   readonly keepFor: number | "forever" | undefined;
   /**
    * The job name: what an agent sees and comes back with. The promise id is the deployment's namespace and this. Never
@@ -144,7 +151,7 @@ export interface Job<Args = unknown, Result = unknown> {
  */
 export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Result>): Job<Args, Result> {
   const { kind, prefix = `${kind}_`, deadline = DEFAULT_DEADLINE, shared = false, runs = "anywhere" } = options;
-  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers = false } = options;
+  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers = false, group } = options;
   if (!/^[A-Za-z]\w{0,63}$/.test(kind)) {
     throw new Error(
       `A job's kind is up to 64 letters, digits and "_", beginning with a letter, not ${JSON.stringify(kind)}.`,
@@ -154,6 +161,11 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     throw new Error(`${kind}: a prefix is up to 64 letters, digits, "_", "-" and ".", not ${JSON.stringify(prefix)}.`);
   }
   if (!Number.isSafeInteger(version) || version < 1) throw new Error(`${kind}: a version is a whole number from 1 on.`);
+  if (group !== undefined && !/^(?!default$)[\w.-]+$/.test(group)) {
+    throw new Error(
+      `${kind}: a group is letters, digits, "_", "-" and ".", not "default", not ${JSON.stringify(group)}.`,
+    );
+  }
   return {
     kind,
     prefix,
@@ -162,6 +174,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     version,
     shared,
     runs,
+    group,
     keepFor: options.keepFor,
     async name(args) {
       const name = prefix + escapeId(String(await options.id(args)));

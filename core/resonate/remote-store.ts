@@ -403,7 +403,7 @@ export class RemoteStore {
     const id = this.#names.id(job, name);
     const call = { func: job.kind, args: [args], version: 1 };
     const param = encodeValue(call);
-    const target = { "resonate:target": `poll://any@${this.#place.group}` };
+    const target = { "resonate:target": `poll://any@${job.group ?? this.#place.group}` };
     const version = { [VERSION_TAG]: String(job.version) };
     const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
     const { request } = this.#scope;

@@ -134,7 +134,17 @@ export interface DurableToolOptions<Args, Result>
   extends ToolOptions<Args>,
     Pick<
       JobOptions<Args, Result>,
-      "id" | "deadline" | "expectedAt" | "shared" | "freshFor" | "keepFor" | "counts" | "version" | "runs" | "view"
+      | "id"
+      | "deadline"
+      | "expectedAt"
+      | "shared"
+      | "freshFor"
+      | "keepFor"
+      | "counts"
+      | "version"
+      | "runs"
+      | "group"
+      | "view"
     > {
   /** What the function returns: advertised, and checked before it is stored. */
   output?: Schema<Result>;
@@ -159,23 +169,9 @@ export interface DurableToolOptions<Args, Result>
 export function durableTool<Args, Result>(
   options: DurableToolOptions<Args, Result>,
 ): Tool & { readonly job: Job<Args, Result> } {
-  const { name, input, output, prefix, id, deadline, expectedAt, shared, freshFor, counts, version, runs } = options;
-  const job = defineJob<Args, Result>({
-    kind: name.replace(/[^A-Za-z0-9_]/g, "_"),
-    args: input,
-    id,
-    ...(output && { result: output }),
-    ...(prefix !== undefined && { prefix }),
-    ...(deadline !== undefined && { deadline }),
-    ...(expectedAt && { expectedAt }),
-    ...(shared !== undefined && { shared }),
-    ...(freshFor !== undefined && { freshFor }),
-    ...(options.keepFor !== undefined && { keepFor: options.keepFor }),
-    ...(counts && { counts }),
-    ...(version !== undefined && { version }),
-    ...(runs && { runs }),
-    ...(options.view && { view: options.view }),
-  });
+  const { name, input, output } = options;
+  const kind = name.replace(/[^A-Za-z0-9_]/g, "_");
+  const job = defineJob<Args, Result>({ ...options, kind, args: input, ...(output && { result: output }) });
   return jobTool({ ...options, job });
 }
 
