@@ -162,9 +162,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   }
   if (!Number.isSafeInteger(version) || version < 1) throw new Error(`${kind}: a version is a whole number from 1 on.`);
   if (group !== undefined && !/^(?!default$)[\w.-]+$/.test(group)) {
-    throw new Error(
-      `${kind}: a group is letters, digits, "_", "-" and ".", not "default", not ${JSON.stringify(group)}.`,
-    );
+    throw new Error(`${kind}: a group is letters, digits, "_", "-" and ".", not ${JSON.stringify(group)}.`);
   }
   return {
     kind,
