@@ -4,6 +4,7 @@ import type { Tool } from "../core/tools/tool.ts";
 import { type CallArgs, callJob } from "./job.ts";
 import { checkOptions, type WrapOptions } from "./options.ts";
 import { policyOf } from "./policy.ts";
+import { resourceReader } from "./resources.ts";
 import { chosen, type Snapshot } from "./snapshot.ts";
 import { wrappedTool } from "./tool.ts";
 
@@ -42,10 +43,12 @@ export function wrapServer(options: WrapOptions): Wrapped {
   return {
     options,
     jobs: { own, shared },
-    tools: (snapshot) =>
-      chosen(snapshot, options).tools.map((tool) => {
+    tools(snapshot) {
+      const read = snapshot.resources ? resourceReader(name, own) : undefined;
+      return chosen(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
-        return wrappedTool(tool, policy, options, policy.shared ? shared : own);
-      }),
+        return wrappedTool(tool, policy, options, policy.shared ? shared : own, read);
+      });
+    },
   };
 }

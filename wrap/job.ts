@@ -5,7 +5,7 @@ import { defineJob, type Job } from "../core/jobs/job.ts";
 
 /** What a job of a wrapped server is to do. */
 export const CallArgs = z.object({
-  /** As the server calls it. */
+  /** As the server calls it; {@link READ} for a resource, whose `uri` is the argument. */
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
   /** What tells this call from others. */
@@ -16,6 +16,9 @@ export const CallArgs = z.object({
   fresh_for: z.number().optional(),
 });
 export type CallArgs = z.infer<typeof CallArgs>;
+
+/** In place of a tool's name, in a job that reads a resource. */
+export const READ = "resources-read";
 
 /** In the reason of a job whose call the server has certainly not done: it may be made again. */
 export const NOT_DONE = "Nothing was done";

@@ -14,7 +14,13 @@ import { type ListedTool, nameHere } from "./snapshot.ts";
 /** The longest name that a caller gives a call, in characters; a longer key is hashed. */
 const MAX_KEY = 100;
 
-export function wrappedTool(tool: ListedTool, policy: Policy, options: WrapOptions, job: Job<CallArgs>): Tool {
+export function wrappedTool(
+  tool: ListedTool,
+  policy: Policy,
+  options: WrapOptions,
+  job: Job<CallArgs>,
+  read: Tool["read"],
+): Tool {
   const { prefix, after } = options;
   // What is everybody's is named by its arguments.
   const named = !policy.shared && takesJobName(tool);
@@ -39,6 +45,7 @@ export function wrappedTool(tool: ListedTool, policy: Policy, options: WrapOptio
     job: job as Job,
     waits: true,
     start: launch,
+    ...(read && { read }),
     call: async (args, context) =>
       waitFor(await launch(args, context), { ...context, patience: after ?? context.patience }),
   };

@@ -153,6 +153,12 @@ export interface Tool {
    * @throws {ToolError}
    */
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
+  /**
+   * Reads a resource that its results may refer to. `resources/read` asks the tools in turn, those with one function once.
+   *
+   * @throws {ProtocolError}
+   */
+  read?(uri: string, context: CallContext): Promise<{ contents: unknown[] }>;
   /** Whether the tool can serve only clients that understand tasks. */
   readonly tasksOnly?: boolean;
 }

@@ -51,6 +51,7 @@ export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnTy
 export class Calls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<string, Tool>;
+  readonly #readers: readonly NonNullable<Tool["read"]>[];
   readonly #log: EdgeLog;
   readonly #policy: CallRules;
 
@@ -59,6 +60,7 @@ export class Calls {
     this.#log = log;
     this.#policy = policy;
     const offered = policy.mayConfirm ? tools : tools.map(withoutConsent);
+    this.#readers = [...new Set(tools.flatMap(({ read }) => read ?? []))];
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
@@ -118,22 +120,9 @@ export class Calls {
       return errorResult(refusal(name, checked.problems));
     }
     const { note } = checked;
-    const { signal, inputResponses, idempotencyKey, reportProgress, scope } = context;
-    const { caller, line, store, until } = scope;
-    const now = Date.now();
-    const toolContext: ToolCall = {
-      store,
-      jobs: new CallerJobs(store, now, signal),
-      now,
-      until,
-      tasks: tasks !== undefined,
-      asks: tasks !== undefined && context.showsForms,
-      ...this.#policy,
-      signal,
-      inputResponses,
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
-      ...(reportProgress && { reportProgress }),
-    };
+    const { signal, scope } = context;
+    const { caller, line, store } = scope;
+    const toolContext = this.#toolCall(context, tasks !== undefined);
     try {
       if (!tasks || !tool.start) {
         const result = await tool.call(checked.args, toolContext);
@@ -153,6 +142,31 @@ export class Calls {
     } catch (error) {
       return errorResult(this.#explain(error, signal));
     }
+  }
+
+  /** Whether a URI may be of a resource that a tool's results refer to. */
+  reads(uri: unknown): boolean {
+    return this.#readers.length > 0 && !String(uri).startsWith("job:");
+  }
+
+  /** What the first tool that can read it says of it. */
+  async read(uri: string, context: CallRequest): Promise<{ contents: unknown[] }> {
+    let why: unknown;
+    for (const read of this.#readers) {
+      try {
+        return await read(uri, this.#toolCall(context, false));
+      } catch (error) {
+        why = error;
+      }
+    }
+    throw why;
+  }
+
+  #toolCall({ scope, showsForms, ...given }: CallRequest, tasks: boolean): ToolCall {
+    const { store, until } = scope;
+    const now = Date.now();
+    const jobs = new CallerJobs(store, now, given.signal);
+    return { ...this.#policy, ...given, store, jobs, now, until, tasks, asks: tasks && showsForms };
   }
 
   /** What `answer` resolves to. @throws {ProtocolError} with what went wrong, in the words of a tool's error */

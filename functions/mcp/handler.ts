@@ -67,7 +67,10 @@ export function createMcp({ tools, identity, handles, log, policy }: McpOptions)
 
   const accessOf = (message: PlainMessage): Access | undefined => {
     const tool = toolOf(message);
-    return tool === undefined ? ACCESS.get(message.method) : calls.accessOf(tool);
+    if (tool !== undefined) return calls.accessOf(tool);
+    // To read what a tool refers to starts a job.
+    const { method, params } = message;
+    return method === "resources/read" && calls.reads(params.uri) ? "write" : ACCESS.get(method);
   };
 
   const note = (line: RequestLine, message: PlainMessage): string | undefined => {

@@ -57,7 +57,12 @@ export function createSdk({ calls, tasks, identity, maxBody }: SdkOptions): (req
     server.setRequestHandler("resources/list", () => ({ resources: [] }));
     server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }));
     server.setRequestHandler("resources/read", ({ params }, context) =>
-      calls.explained(readJob(scopeOf(context).store, params.uri, context.mcpReq.signal), context.mcpReq.signal),
+      calls.explained(
+        calls.reads(params.uri)
+          ? (calls.read(params.uri, callContextOf(context)) as never)
+          : readJob(scopeOf(context).store, params.uri, context.mcpReq.signal),
+        context.mcpReq.signal,
+      ),
     );
     if (offersTasks) registerTaskMethods(server, tasks);
     return server;

@@ -7,7 +7,7 @@ import { freePort } from "../../infra/testing/port.ts";
 import { run, until } from "../../infra/testing/process.ts";
 import type { TestStack } from "../../infra/testing/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
-import { connect, wrapped } from "./support.ts";
+import { connect, structuredOf, wrapped } from "./support.ts";
 
 const EVERYTHING = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
 
@@ -16,6 +16,8 @@ const CALLS: readonly [tool: string, args: Record<string, unknown>][] = [
   ["echo", { message: "hello" }],
   ["echo", { message: 7 }],
   ["echo", {}],
+  ["gzip-file-as-resource", { name: "a.gz", data: "data:text/plain,hello", outputType: "resource" }],
+  ["gzip-file-as-resource", { name: "b.gz", data: "data:text/plain,hello", outputType: "resourceLink" }],
   ["get-sum", { a: 2, b: 40 }],
   ["get-annotated-message", { messageType: "error", includeImage: true }],
   ["get-tiny-image", {}],
@@ -24,6 +26,12 @@ const CALLS: readonly [tool: string, args: Record<string, unknown>][] = [
   ["get-resource-reference", { resourceType: "Text", resourceId: 1 }],
   ["trigger-long-running-operation", { duration: 1, steps: 2 }],
 ];
+
+/** A server-everything resource says when it was read. */
+const timeless = (contents: object[]) =>
+  contents.map((one) =>
+    JSON.stringify(one, (key, value) => (key === "blob" ? atob(value) : value)).replace(/\d+:\d+:\d+ [AP]M/, "then"),
+  );
 
 describe.each([
   ["stdio", async (): Promise<WrapOptions> => ({ name: "everything", command: process.execPath, args: [EVERYTHING] })],
@@ -69,6 +77,28 @@ describe.each([
     const here = await through.callTool({ name, arguments: args });
     const { _meta, ...rest } = here as Record<string, unknown>;
     expect(rest).toEqual(there);
+  });
+
+  test.each(["toggle-simulated-logging", "toggle-subscriber-updates"])("%s", async (name) => {
+    const texts = async (client: Client) => structuredOf(await client.callTool({ name, arguments: {} })).text;
+    // Each names its session.
+    const plain = (text: string) => text.replace(/session .*/, "session").slice(0, 40);
+    expect(plain(await texts(through))).toBe(plain(await texts(direct)));
+  });
+
+  test("resources that a result refers to are read through the wrap as they are without it", async () => {
+    const { content } = await through.callTool({ name: "get-resource-links", arguments: { count: 3 } });
+    const links = (content as { type: string; uri: string }[]).filter(({ type }) => type === "resource_link");
+    expect(links).toHaveLength(3);
+    for (const { uri } of links) {
+      const [here, there] = await Promise.all([through.readResource({ uri }), direct.readResource({ uri })]);
+      expect(timeless(here.contents)).toEqual(timeless(there.contents));
+    }
+    const missing = through.readResource({ uri: "demo://resource/none" });
+    await expect(missing).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringMatching(/everything: .*not found/),
+    });
   });
 
   test("the program gets nothing of the worker's environment but what it needs", async () => {

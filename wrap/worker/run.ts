@@ -9,7 +9,7 @@ import {
   type Step,
 } from "../../core/durable/context.ts";
 import { SETTLED } from "../../core/durable/surroundings.ts";
-import { type CallArgs, NOT_DONE } from "../job.ts";
+import { type CallArgs, NOT_DONE, READ } from "../job.ts";
 import { type Connection, type Resumable, requestId } from "./connection.ts";
 import { Gone, Lost, NotSent, Refused } from "./errors.ts";
 import { type CallEvent, LiveCall } from "./live.ts";
@@ -354,6 +354,7 @@ class Call {
       }
       if (request.kind === "stream") return connection.resume(request, exchange ?? {});
       const { tool, arguments: args } = this.#args;
+      if (tool === READ) return connection.request("resources/read", args, exchange, id);
       const { inputs, state } = request;
       const params = {
         name: tool,
