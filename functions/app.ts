@@ -7,6 +7,7 @@ import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { type Auth, createAuth } from "./auth/auth.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
+import { DISCOVERY, Discovery, KEPT } from "./discovery.ts";
 import { addressOf } from "./http/address.ts";
 import { checkHost, checkOrigin } from "./http/guard.ts";
 import { EdgeLog } from "./http/log.ts";
@@ -30,6 +31,7 @@ interface Edge {
   store: RemoteStore;
   mcp: Mcp;
   auth: Auth;
+  discovery: Discovery;
   rateLimit: RateLimit | undefined;
   streams: Streams;
   /** Tokens that were refused, by the address they came from. */
@@ -60,8 +62,8 @@ const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 const METADATA = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
 
 /**
- * The edge's routes: `/mcp`, `/health` (the edge itself), `/ready` (the Resonate server behind it) and, where there is
- * one, what clients need to know of the authorization server.
+ * The edge's routes: `/mcp`, `/health` (the edge itself), `/ready` (the Resonate server behind it), what says to
+ * everybody what the server is and, where there is one, what clients need to know of the authorization server.
  */
 export function createApp(deployment: Deployment): App {
   const app: App = new Hono();
@@ -102,6 +104,14 @@ export function createApp(deployment: Deployment): App {
     app.get(path, async (c) => {
       const metadata = await c.var.edge.auth.metadata(c.req.raw);
       return metadata ? c.json(metadata) : c.notFound();
+    });
+  }
+
+  for (const { path, document, type } of DISCOVERY) {
+    app.use(path, cors());
+    app.get(path, (c) => {
+      const said = JSON.stringify(c.var.edge.discovery[document](c.req.raw));
+      return c.body(said, 200, { "content-type": type, "cache-control": KEPT });
     });
   }
 
@@ -198,6 +208,7 @@ function createParts({ jobs, tools, identity }: Deployment, config: Config): Edg
       policy: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },
     }),
     auth: createAuth(config.auth, config, log),
+    discovery: new Discovery(identity, config),
     rateLimit: createRateLimit(config),
     streams: new Streams(config.MAX_STREAMS),
     refused: new Counts(),

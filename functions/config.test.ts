@@ -46,7 +46,7 @@ describe("bindings", () => {
 });
 
 describe("an edge", () => {
-  const identity = { info: { name: "edge", title: "Edge", version: "1.0.0" }, instructions: "" };
+  const identity = { info: { name: "edge", title: "Edge", version: "1.0.0" }, description: "", instructions: "" };
   const app = createApp({ jobs: [], tools: [], identity });
 
   test("that is misconfigured says so, in its log too", async () => {

@@ -19,6 +19,8 @@ export interface EdgeOptions {
   /** What it is called by people. Default: the name. */
   title?: string;
   version: string;
+  /** What it is for, for people who choose among servers: up to 100 characters. Default: the title. */
+  description?: string;
   /** What a model has to know of these tools beside what they say themselves. Put before the general instructions. */
   instructions?: string;
   websiteUrl?: string;
@@ -45,16 +47,18 @@ export interface EdgeWorker {
  * export default createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] });
  */
 export function createEdge(options: EdgeOptions): EdgeWorker {
-  const { name, title = name, version, instructions, websiteUrl, tools } = options;
+  const { name, title = name, version, description = title, instructions, websiteUrl, tools } = options;
   const jobs = jobsOf(tools);
   const all = [...tools, ...builtIn(jobs)];
   const problems = [...conflicts(jobs), ...twice(all.map((tool) => tool.name))];
+  if (description.length > 100)
+    problems.push(`The description has ${description.length} characters; up to 100 are possible.`);
   if (problems.length > 0) throw new Error(problems.join("\n"));
   const info = { name, title, version, ...(websiteUrl !== undefined && { websiteUrl }) };
   return createApp({
     jobs,
     tools: all,
-    identity: { info, instructions: instructionsOf(all, instructions) },
+    identity: { info, description, instructions: instructionsOf(all, instructions) },
   }) as EdgeWorker;
 }
 

@@ -5,4 +5,10 @@ import { createEdge } from "./edge.ts";
 export { Listener } from "./edge.ts";
 
 // The version is package.json's, which a test holds it to: imported, all of that file would be in the bundle.
-export default createEdge({ name: "durable-mcp-edge", title: "Durable MCP tools", version: "0.1.0", tools });
+export default createEdge({
+  name: "durable-mcp-edge",
+  title: "Durable MCP tools",
+  version: "0.1.0",
+  description: "Historical weather and timers as durable jobs: started now, collected from any later session.",
+  tools,
+});

@@ -105,6 +105,7 @@ export interface ToolOptions<Args> {
   description: string;
   /** An object. Every field's description says what is accepted: the model reads it in the list, and in errors. */
   input: Schema<Args>;
+  /** What is left out is said as the protocol has it: the tool writes, may destroy, and reaches out into the world. */
   annotations?: ToolAnnotations;
   /** The arguments by which a model says that the user agreed to something. A deployment may take them away. */
   consent?: readonly string[];
@@ -220,10 +221,15 @@ export function describeTool<Args>(
     // Plain JSON Schema is told as its author wrote it.
     inputSchema: raw ? input.json : lenientForms(input.json),
     outputSchema: jsonOf(name, "output", output),
-    annotations: { title, ...annotations },
+    annotations: { title, ...hintsOf(annotations) },
     ...(_meta && { _meta }),
   };
   return { name, input, listing, ...(consent && { consent }), ...(maxAnswer !== undefined && { maxAnswer }) };
+}
+
+/** All hints, those left out as the protocol has them: directories list no tool that leaves them to be known. */
+function hintsOf({ readOnlyHint = false, ...said }: ToolAnnotations): ToolAnnotations {
+  return { readOnlyHint, destructiveHint: !readOnlyHint, idempotentHint: readOnlyHint, openWorldHint: true, ...said };
 }
 
 /** A refusal, as all begin: what is wrong with each argument, or a reason. */

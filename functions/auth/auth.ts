@@ -152,7 +152,7 @@ function tokenIn({ headers }: Request): string {
  * token for another server of the same issuer would be taken when it comes with that server's name. Without either a
  * name or a URL that is configured the audience is, and what this says is for the client that asks only.
  */
-function resourceOf(request: Request, { PUBLIC_URL, ALLOWED_HOSTS }: PublicAddress): URL {
+export function resourceOf(request: Request, { PUBLIC_URL, ALLOWED_HOSTS }: PublicAddress): URL {
   if (PUBLIC_URL !== undefined) return new URL("/mcp", PUBLIC_URL);
   const reached = new URL("/mcp", request.url);
   if (ALLOWED_HOSTS === undefined || isLoopback(reached)) return reached;

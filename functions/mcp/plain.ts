@@ -8,7 +8,7 @@ import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } fro
 import { showsForms, TASKS } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */
-const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
+export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
 
 /** A JSON-RPC request, of whatever kind. */
 const PlainMessage = z.strictObject({

@@ -45,6 +45,14 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
 
   test("is shown each tool with all that a model needs to choose and call it", async () => {
     const tools = new Map((await client.listTools()).map((tool) => [tool.name, tool]));
+    // Directories list no server with a tool that leaves one of these to be known.
+    const hint = expect.any(Boolean);
+    for (const { annotations } of tools.values()) {
+      expect(annotations).toEqual({
+        ...{ title: expect.stringMatching(/^[A-Z]/), readOnlyHint: hint, destructiveHint: hint },
+        ...{ idempotentHint: hint, openWorldHint: hint },
+      });
+    }
     for (const [name, [required, optional, annotations]] of Object.entries(TOOLS)) {
       const { title, description, inputSchema, outputSchema, ...listed } = tools.get(name) ?? expect.fail(name);
       expect([title, listed.annotations]).toEqual([

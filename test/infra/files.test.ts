@@ -190,7 +190,10 @@ describe("the workflows", () => {
 });
 
 test("server.json says what the MCP registry wants to know, of this version, and what its address needs", async () => {
-  const { name, description, version, remotes } = await json("infra/server.json");
+  const { name, description, version, remotes, icons, websiteUrl } = await json("infra/server.json");
+  for (const address of [websiteUrl, ...icons.map(({ src }: { src: string }) => src)]) {
+    expect(new URL(address).protocol).toBe("https:");
+  }
   expect(name).toMatch(/^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/);
   expect(description.length).toBeLessThanOrEqual(100);
   expect(version).toBe(packageJson.version);
