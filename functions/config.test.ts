@@ -12,6 +12,7 @@ describe("bindings", () => {
       RESONATE_NAMESPACE: "",
       WAIT_SECONDS: 4,
       CONFIRM_ARGUMENTS: "on",
+      VIEW_LINKS: "on",
       LOG_LEVEL: "info",
       RATE_LIMIT: 6_000,
       MAX_JOBS: 0,

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { AuthConfig, TrustedUrl } from "./auth/config.ts";
 import { LogLevel } from "./http/log.ts";
 import type { ListenerNamespace } from "./listener/feed.ts";
+import type { Files } from "./pages/files.ts";
 
 /** Comma-separated. */
 const list = z.string().transform((text) =>
@@ -59,6 +60,12 @@ const Env = z.object({
   /** Streams a caller may have open at once, of one isolate's; 0 for any number. */
   MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
+  /** The files of the pages. */
+  ASSETS: z.custom<Files>((value) => typeof value === "object").optional(),
+  /** Seals links to jobs and sessions of browsers; at least 32 characters. Unset, where callers sign in, there are none. */
+  VIEW_KEY: z.string().min(32).optional(),
+  /** `off`: tools return no links to jobs, and those returned before are void. */
+  VIEW_LINKS: z.enum(["on", "off"]).default("on"),
 });
 
 export interface RateLimiterBinding {

@@ -57,6 +57,7 @@ export type JobView = z.infer<typeof JobView>;
 /** What a tool that starts one job and waits for it answers with. */
 export const JobOutput = JobView.extend({
   note: z.string().optional().describe("How to go on, while the job is running."),
+  view_url: z.string().optional().describe("Its page, for the user to look at."),
 });
 
 const STATUS = {

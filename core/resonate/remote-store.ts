@@ -237,6 +237,11 @@ export class RemoteStore {
     return record && this.#names.decode(record);
   }
 
+  /** A child of a promise that was got, as it is; undefined when there is none. */
+  child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
+    return this.#client.call({ kind: "promise.get", data: { id } }, signal);
+  }
+
   /**
    * Cancels the promise `name` unless it has settled, and returns it as it then is, and whether this ended it; undefined
    * when there is none, or none that this caller started. One that others started too is given up, and goes on.

@@ -1,3 +1,4 @@
+import type { Caller } from "../../core/jobs/caller.ts";
 import {
   NameTaken,
   QuotaExceeded,
@@ -8,6 +9,7 @@ import {
 import { check } from "../../core/tools/arguments.ts";
 import { withoutConsent } from "../../core/tools/consent.ts";
 import { CallerJobs } from "../../core/tools/jobs.ts";
+import { structured } from "../../core/tools/present.ts";
 import {
   type CallToolResult,
   ErrorCode,
@@ -26,6 +28,7 @@ import {
 import type { EdgeLog } from "../http/log.ts";
 import { printable } from "../http/printable.ts";
 import type { Access, RequestScope } from "../http/request.ts";
+import type { Pages } from "../pages/pages.ts";
 import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
 /** What there is to know of a `tools/call` request besides the tool's name and arguments, whichever way it came in. */
@@ -45,6 +48,14 @@ export interface CallRules {
   mayConfirm: boolean;
 }
 
+/** What calls are made with. */
+export interface CallOptions {
+  tasks: TaskService | undefined;
+  log: EdgeLog;
+  pages: Pick<Pages, "urlOf">;
+  policy: CallRules;
+}
+
 export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnType<typeof createTask>>;
 
 /** Calls the tools of a deployment. */
@@ -53,11 +64,13 @@ export class Calls {
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #readers: readonly NonNullable<Tool["read"]>[];
   readonly #log: EdgeLog;
+  readonly #pages: CallOptions["pages"];
   readonly #policy: CallRules;
 
-  constructor(tools: readonly Tool[], tasks: TaskService | undefined, log: EdgeLog, policy: CallRules) {
+  constructor(tools: readonly Tool[], { tasks, log, pages, policy }: CallOptions) {
     this.#tasks = tasks;
     this.#log = log;
+    this.#pages = pages;
     this.#policy = policy;
     const offered = policy.mayConfirm ? tools : tools.map(withoutConsent);
     this.#readers = [...new Set(tools.flatMap(({ read }) => read ?? []))];
@@ -133,7 +146,8 @@ export class Calls {
           ...(scope.links ? linksIn(result.structuredContent) : []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
-        return bounded(more.length === 0 ? result : { ...result, content: [...result.content, ...more] }, tool);
+        const shown = job !== undefined && tool.job ? await this.#withPage(result, job, caller) : result;
+        return bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
       }
       const started = await tool.start(checked.args, toolContext);
       if (isInputRequired(started)) return started;
@@ -167,6 +181,12 @@ export class Calls {
     const now = Date.now();
     const jobs = new CallerJobs(store, now, given.signal);
     return { ...this.#policy, ...given, store, jobs, now, until, tasks, asks: tasks && showsForms };
+  }
+
+  /** What is said of a job, with the address of its page. */
+  async #withPage(result: CallToolResult, job: string, caller: Caller): Promise<CallToolResult> {
+    const view_url = result.isError ? undefined : await this.#pages.urlOf(job, caller);
+    return view_url === undefined ? result : structured({ ...(result.structuredContent as object), view_url });
   }
 
   /** What `answer` resolves to. @throws {ProtocolError} with what went wrong, in the words of a tool's error */

@@ -3,6 +3,7 @@ import type { Tool } from "../../core/tools/tool.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { Access, RequestScope } from "../http/request.ts";
 import type { RequestLine } from "../http/request-line.ts";
+import type { Pages } from "../pages/pages.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
 import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { TASKS } from "../tasks/task.ts";
@@ -37,6 +38,8 @@ export interface McpOptions {
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
   log: EdgeLog;
+  /** Who knows the addresses of jobs' pages. */
+  pages: Pick<Pages, "urlOf">;
   policy: CallRules;
 }
 
@@ -50,9 +53,9 @@ const ACCESS: ReadonlyMap<string, Access> = new Map([
 ]);
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
-export function createMcp({ tools, identity, handles, log, policy }: McpOptions): Mcp {
+export function createMcp({ tools, identity, handles, log, pages, policy }: McpOptions): Mcp {
   const tasks = handles && { handles, log };
-  const calls = new Calls(tools, tasks, log, policy);
+  const calls = new Calls(tools, { tasks, log, pages, policy });
   const direct = new Direct(calls, tasks, identity);
 
   let loaded: ReturnType<typeof createSdk> | undefined;

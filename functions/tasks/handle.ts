@@ -1,4 +1,5 @@
 import { isSame } from "../auth/secret.ts";
+import { fromBase64Url, toBase64Url } from "../http/base64url.ts";
 
 /**
  * Task ids. A job name can be guessed, by design; a task id cannot: it is the job name sealed with a keyed MAC, so
@@ -53,14 +54,3 @@ function importKey(secret: string): Promise<CryptoKey> {
   return crypto.subtle.importKey("raw", utf8.encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 }
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
-
-function toBase64Url(bytes: Uint8Array): string {
-  const base64 = btoa(String.fromCharCode(...bytes));
-  return base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-}
-
-/** @throws {DOMException} when `text` is not base64url */
-function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
-}

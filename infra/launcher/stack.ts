@@ -16,7 +16,7 @@ export const EDGE_ENVIRONMENT = [
   ...["AUTH_MODE", "OAUTH_ISSUER", "OAUTH_JWKS_URL", "OAUTH_AUDIENCE", "OAUTH_SCOPES", "BEARER_TOKENS"],
   ...["OAUTH_READ_SCOPE", "OAUTH_WRITE_SCOPE", "OAUTH_TOKENS", "PUBLIC_URL", "BLOCKED_CALLERS"],
   ...["ALLOWED_HOSTS", "CORS_ORIGINS", "RATE_LIMIT", "MAX_JOBS", "MAX_STREAMS", "TASK_KEY"],
-  ...["WAIT_SECONDS", "CONFIRM_ARGUMENTS"],
+  ...["WAIT_SECONDS", "CONFIRM_ARGUMENTS", "VIEW_KEY", "VIEW_LINKS"],
 ];
 
 /** How long a process may take to end after SIGTERM, in milliseconds; the worker's comes on top of its draining. */
@@ -102,7 +102,13 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
         const given = Object.fromEntries(
           EDGE_ENVIRONMENT.map((name) => [name, env[name]]).filter(([, value]) => value),
         );
-        const all = { ...LOCAL_EDGE, ...bindings, ...given, RESONATE_URL: resonateUrl };
+        // Where everybody is let in, what tools say of a job's page needs no more than where that is.
+        const isOpen = (given.AUTH_MODE ?? LOCAL_EDGE.AUTH_MODE) === "none";
+        const place = {
+          RESONATE_URL: resonateUrl,
+          ...(isOpen && !given.PUBLIC_URL && { PUBLIC_URL: local(ports.edge) }),
+        };
+        const all = { ...LOCAL_EDGE, ...bindings, ...given, ...place };
         return (await spawnEdge(bundle, { port, bindings: all, grace })).process;
       },
     }),

@@ -16,6 +16,9 @@ export interface Chart {
 /** The height of a chart, in CSS pixels, by its width. */
 const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));
 
+/** From so many values on lines are thin. */
+const DENSE = 200;
+
 /** How much of the height bars that stand beneath another series take. */
 const BARS = 0.4;
 
@@ -29,11 +32,14 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
   const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
   const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
   const colour = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim() || "currentColor";
-  const size = () => ({ width: element.clientWidth, height: heightOf(element.clientWidth) });
+  const size = () => {
+    const { paddingLeft, paddingRight } = getComputedStyle(element);
+    const width = Math.max(200, element.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight));
+    return { width, height: heightOf(width) };
+  };
   const { series, bands, scales } = parts(view, columns, colour);
-  const left = scales[0] ?? "";
-  const right = scales[1];
-  const axis = { stroke: colour("--chart-text"), ticks: { show: false }, font: "12px system-ui, sans-serif" };
+  const font = "12px system-ui, sans-serif";
+  const axis = { stroke: colour("--chart-text"), ticks: { show: false }, font };
   const grid = { stroke: colour("--chart-line"), width: 1 };
   const plot = new uPlot(
     {
@@ -42,22 +48,21 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
       ...(isByDay && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC") }),
       scales: Object.fromEntries(scales.map((scale) => [scale, { range: rangeOf(view, columns, scale) }])),
       axes: [
-        { ...axis, grid: { show: false } },
-        { ...axis, grid, scale: left, label: left, labelSize: 18, size: 44, labelFont: axis.font },
-        ...(right === undefined
-          ? []
-          : [
-              {
-                ...axis,
-                grid: { show: false },
-                scale: right,
-                side: 1,
-                label: right,
-                labelSize: 18,
-                size: 44,
-                labelFont: axis.font,
-              },
-            ]),
+        { ...axis, grid: { show: false }, space: 70, values: (_plot, moments) => labelsOf(moments, isByDay) },
+        ...scales.slice(0, 2).map((scale, i) => ({
+          ...axis,
+          grid: i === 0 ? grid : { show: false },
+          scale,
+          side: i === 0 ? 3 : 1,
+          label: scale,
+          labelSize: 16,
+          labelGap: -2,
+          size: 34,
+          labelFont: font,
+          // Above the highest bar there is something else.
+          filter: (_plot: uPlot, ticks: number[]) =>
+            ticks.map((tick) => (tick <= topOf(view, columns, scale) ? tick : null)),
+        })),
       ],
       series: [{ label: isByDay ? "Day" : "Time", ...(isByDay && { value: "{YYYY}-{MM}-{DD}" }) }, ...series],
       bands,
@@ -79,20 +84,21 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
 }
 
 /** The view's series as uPlot has them; a scale is called as its unit is. */
-function parts(view: ChartView, { columns }: Columns, colour: (name: string) => () => string) {
+function parts(view: ChartView, { x, columns }: Columns, colour: (name: string) => () => string) {
   const series: uPlot.Series[] = [];
   const bands: uPlot.Band[] = [];
   const scales: string[] = [];
   for (const [n, drawn] of view.series.entries()) {
     const stroke = colour(`--chart-${(n % 2) + 1}`);
-    const fill = () => `color-mix(in srgb, ${stroke()} ${drawn.as === "bars" ? 75 : 22}%, transparent)`;
+    const fill = () =>
+      `color-mix(in srgb, ${stroke()} ${drawn.as === "bars" ? 75 : x.length > DENSE ? 45 : 22}%, transparent)`;
     const count = drawn.as === "band" ? 2 : 1;
     const first = series.length;
     for (const { label, unit = "" } of columns.slice(first, first + count)) {
       if (!scales.includes(unit)) scales.push(unit);
       const value = (_plot: uPlot, raw: number | null) => (raw === null ? "–" : `${raw} ${unit}`.trim());
       const common = { label, scale: unit, value, stroke, points: { show: false } };
-      if (drawn.as !== "bars") series.push({ ...common, width: 1.5 });
+      if (drawn.as !== "bars") series.push({ ...common, width: x.length > DENSE ? 0.5 : 1.5 });
       else
         series.push({
           ...common,
@@ -108,12 +114,32 @@ function parts(view: ChartView, { columns }: Columns, colour: (name: string) => 
 
 /** Bars begin at 0, and leave room for what else there is above them. */
 function rangeOf(view: ChartView, columns: Columns, scale: string): uPlot.Range.Function {
-  const isBars = view.series.filter(({ as }) => as === "bars").length > 0 && unitsOfBars(view, columns).includes(scale);
+  const hasBars = unitsOfBars(view, columns).includes(scale);
   const isAlone = view.series.every(({ as }) => as === "bars");
   return (_plot, min, max) => {
-    if (!isBars) return uPlot.rangeNum(min ?? 0, max ?? 1, 0.1, true);
+    if (!hasBars) return uPlot.rangeNum(min ?? 0, max ?? 1, 0.1, true);
     return [Math.min(0, min ?? 0), Math.max(max ?? 0, 1) / (isAlone ? 0.95 : BARS)];
   };
+}
+
+/** The highest value that an axis tells of. */
+function topOf(view: ChartView, columns: Columns, scale: string): number {
+  if (!unitsOfBars(view, columns).includes(scale)) return Number.POSITIVE_INFINITY;
+  const values = columns.columns.filter(({ unit = "" }) => unit === scale).flatMap((column) => column.values);
+  return 1.15 * values.reduce((top: number, value) => Math.max(top, value ?? 0), 1);
+}
+
+/** Days as people write them; months where they are further apart. */
+function labelsOf(moments: readonly number[], isByDay: boolean): string[] {
+  const apart = (moments[1] ?? 0) - (moments[0] ?? 0);
+  const format: Intl.DateTimeFormatOptions =
+    apart >= 28 * 86_400
+      ? { month: "short", year: "numeric" }
+      : apart >= 86_400
+        ? { day: "numeric", month: "short" }
+        : { hour: "2-digit", minute: "2-digit" };
+  const { format: label } = new Intl.DateTimeFormat(undefined, { ...format, ...(isByDay && { timeZone: "UTC" }) });
+  return moments.map((moment) => label(moment * 1_000));
 }
 
 function unitsOfBars(view: ChartView, { columns }: Columns): string[] {

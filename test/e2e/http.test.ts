@@ -62,12 +62,14 @@ describe("routes", () => {
   });
 
   test.each([
-    ["GET", "/"],
+    ["GET", "/jobs/"],
+    ["GET", "/assets/none.js"],
+    ["GET", "/assets/..%2Fpackage.json"],
     ["POST", "/"],
     ["GET", "/mcp/"],
     ["POST", "/mcp/x"],
     ["POST", "/health"],
-    ["GET", "/favicon.ico"],
+    ["GET", "/pages/none"],
     ["GET", "/.well-known/mcp"],
   ])("%s %s is not found, and the answer says what is", async (method, path) => {
     const response = await fetch(stack.origin + path, { method });

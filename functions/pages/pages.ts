@@ -1,0 +1,145 @@
+/** Who may look at which page: sessions of browsers, and links to single jobs. */
+import type { Caller } from "../../core/jobs/caller.ts";
+import type { Tool } from "../../core/tools/tool.ts";
+import type { Config } from "../config.ts";
+import type { Identity } from "../mcp/identity.ts";
+import type { TaskHandles } from "../tasks/handle.ts";
+import { Seal } from "./seal.ts";
+
+/** How long a link to a job is good, and how long a browser stays signed in: in milliseconds. */
+const LINK = 7 * 24 * 3_600_000;
+const SESSION = 12 * 3_600_000;
+
+const SESSION_COOKIE = "session";
+/** Begins the name of the cookie that a link is exchanged for. */
+const LINK_COOKIE = "link-";
+/** How many links of a browser are looked at, for one page. */
+const MAX_LINKS = 20;
+
+/** What a link leads to. */
+interface Linked {
+  job: string;
+  caller: Caller;
+}
+
+export interface Site {
+  tools: readonly Tool[];
+  identity: Identity;
+  handles: TaskHandles | undefined;
+}
+
+export class Pages {
+  readonly site: Site;
+  readonly #config: Config;
+  readonly #seal: Seal | undefined;
+
+  constructor(config: Config, site: Site) {
+    this.site = site;
+    this.#config = config;
+    this.#seal = config.VIEW_KEY === undefined ? undefined : new Seal(config.VIEW_KEY);
+  }
+
+  /** The files that browsers load; undefined in a deployment without. */
+  get files() {
+    return this.#config.ASSETS;
+  }
+
+  /** What everybody may know of the deployment. */
+  get about() {
+    const { tools, identity } = this.site;
+    const { PUBLIC_URL, auth } = this.#config;
+    const { AUTH_MODE } = auth;
+    return {
+      ...identity.info,
+      ...(PUBLIC_URL !== undefined && { url: new URL("/mcp", PUBLIC_URL).href }),
+      auth: AUTH_MODE,
+      ...(AUTH_MODE === "oauth" && { issuer: auth.OAUTH_ISSUER }),
+      sign_in: AUTH_MODE !== "none" && this.#seal !== undefined,
+      tools: tools.map(({ job, listing: { name, title, description, inputSchema, annotations } }) => {
+        return { name, title, description, inputSchema, annotations, ...(job && { kind: job.kind }) };
+      }),
+    };
+  }
+
+  /** The address of a job's page, for the caller alone whose it is; undefined where links are switched off. */
+  async urlOf(job: string, caller: Caller): Promise<string | undefined> {
+    const { PUBLIC_URL, VIEW_LINKS, ASSETS, auth } = this.#config;
+    // Never by the host that a request names: whoever sends it chooses that.
+    if (PUBLIC_URL === undefined || VIEW_LINKS === "off" || !ASSETS) return undefined;
+    if (auth.AUTH_MODE === "none") return new URL(pathOf(job), PUBLIC_URL).href;
+    if (!this.#seal) return undefined;
+    const linked: Linked = { job, caller };
+    return new URL(`/view/${await this.#seal.close("link", linked, Date.now() + LINK)}`, PUBLIC_URL).href;
+  }
+
+  /** Exchanges a link for a cookie: where it leads, and the cookie; undefined for one that is void. */
+  async follow(sealed: string, isSecure: boolean): Promise<{ path: string; cookie: string } | undefined> {
+    const opened = await this.#link(sealed);
+    if (!opened) return undefined;
+    const cookie = cookieOf(LINK_COOKIE + sealed.slice(-16), sealed, opened.until, { path: "/pages/job", isSecure });
+    return { path: pathOf(opened.linked.job), cookie };
+  }
+
+  /** The job of a name whose link the browser was given, with whose it is. */
+  async linked(request: Request, name: string): Promise<Linked | undefined> {
+    if (!isOwnPage(request)) return undefined;
+    const links = cookiesOf(request).filter(([cookie]) => cookie.startsWith(LINK_COOKIE));
+    for (const [, sealed] of links.slice(0, MAX_LINKS)) {
+      const opened = await this.#link(sealed);
+      if (opened?.linked.job === name) return opened.linked;
+    }
+    return undefined;
+  }
+
+  async #link(sealed: string): Promise<{ linked: Linked; until: number } | undefined> {
+    const { VIEW_LINKS, BLOCKED_CALLERS: blocked = [] } = this.#config;
+    const opened = VIEW_LINKS === "off" ? undefined : await this.#seal?.open("link", sealed);
+    if (!opened) return undefined;
+    const linked = opened.value as Linked;
+    return blocked.includes(linked.caller.label) || blocked.includes(linked.caller.id)
+      ? undefined
+      : { ...opened, linked };
+  }
+
+  /** The cookie of a session with this token, which expires then; undefined where there are no sessions. */
+  async session(token: string, expires: number, isSecure: boolean): Promise<string | undefined> {
+    const until = Math.min(Date.now() + SESSION, expires);
+    const sealed = await this.#seal?.close("session", token, until);
+    return sealed && cookieOf(SESSION_COOKIE, sealed, until, { path: "/", isSecure });
+  }
+
+  endOfSession(isSecure: boolean): string {
+    return cookieOf(SESSION_COOKIE, "", 0, { path: "/", isSecure });
+  }
+
+  /**
+   * The request with the token of its browser's session, which is looked at as any token is. Only for pages of this server:
+   * a browser sends cookies along whoever asks it to.
+   */
+  async withSession(request: Request): Promise<Request> {
+    if (!this.#seal || request.headers.has("authorization") || !isOwnPage(request)) return request;
+    const sealed = cookiesOf(request).find(([name]) => name === SESSION_COOKIE)?.[1];
+    const opened = sealed === undefined ? undefined : await this.#seal.open("session", sealed);
+    if (!opened) return request;
+    const headers = new Headers(request.headers);
+    headers.set("authorization", `Bearer ${opened.value}`);
+    return new Request(request, { headers });
+  }
+}
+
+/** Whether a browser says that a page of this server makes the request. */
+export const isOwnPage = ({ headers }: Request): boolean => headers.get("sec-fetch-site") === "same-origin";
+
+const pathOf = (name: string) => `/jobs/${encodeURIComponent(name)}`;
+
+function cookiesOf({ headers }: Request): [name: string, value: string][] {
+  return (headers.get("cookie") ?? "").split(/; */).map((cookie) => {
+    const [name = "", value = ""] = cookie.split("=", 2);
+    return [name, value];
+  });
+}
+
+function cookieOf(name: string, value: string, until: number, { path, isSecure }: { path: string; isSecure: boolean }) {
+  const seconds = Math.max(0, Math.floor((until - Date.now()) / 1_000));
+  return `${name}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
+}

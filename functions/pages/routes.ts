@@ -1,0 +1,75 @@
+/** The pages: files that the edge hands out, and what they ask it for. Everything else they do is MCP, at `/mcp`. */
+import type { Caller } from "../../core/jobs/caller.ts";
+import { identify } from "../admission.ts";
+import type { App } from "../app.ts";
+import { addressOf } from "../http/address.ts";
+import { fileOf } from "./files.ts";
+import { jobPage } from "./job.ts";
+import { isOwnPage } from "./pages.ts";
+
+/** What a look at a job costs, of the requests of a caller. */
+const WEIGHT = 4;
+
+/** Each path of a page, and its file. */
+const PAGES = { "/": "index.html", "/jobs": "jobs.html", "/jobs/*": "job.html" };
+
+const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
+
+export function routePages(app: App): void {
+  for (const [path, file] of Object.entries(PAGES)) {
+    app.get(path, async (c) => (await fileOf(c.var.edge.pages.files, file, c.req.raw)) ?? c.notFound());
+  }
+  app.get("/assets/:file", async (c) => {
+    return (await fileOf(c.var.edge.pages.files, c.req.param("file"), c.req.raw)) ?? c.notFound();
+  });
+  app.get("/favicon.ico", async (c) => (await fileOf(c.var.edge.pages.files, "icon.svg", c.req.raw)) ?? c.notFound());
+
+  app.get("/pages/about", (c) => c.json(c.var.edge.pages.about));
+
+  app.get("/pages/job", async (c) => {
+    const { edge, line } = c.var;
+    const { pages, rateLimit } = edge;
+    const name = c.req.query("name") ?? "";
+    const identified = await identify(c.req.raw, edge, line);
+    // Whoever is not signed in may have been given a link.
+    const linked = identified instanceof Response ? await pages.linked(c.req.raw, name) : undefined;
+    if (identified instanceof Response && !linked) return identified;
+    const own = identified instanceof Response ? undefined : identified;
+    const { caller } = (own ?? linked) as { caller: Caller };
+    const refused =
+      (await rateLimit?.(own?.key ?? addressOf(c.req.raw) ?? caller.key, { weight: WEIGHT, of: WEIGHT })) ??
+      (own && (await edge.auth.authorize(own.request, own.scopes, new Set(["read"]))));
+    if (refused) return refused;
+    const store = own?.store ?? edge.store.as(caller, line.requestId);
+    const { signal } = c.req.raw;
+    const promise = await store.get(name, signal);
+    if (!promise) return c.json({ error: "No job has this name." }, 404, PRIVATE);
+    const from = Math.max(1, Math.floor(Number(c.req.query("from"))) || 1);
+    const shown = await jobPage(store, promise, from, signal);
+    const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
+    return c.json({ ...shown, ...(task && { task }), may_write: own !== undefined }, 200, PRIVATE);
+  });
+
+  app.get("/view/:sealed", async (c) => {
+    const found = await c.var.edge.pages.follow(c.req.param("sealed"), c.req.url.startsWith("https:"));
+    if (!found) return c.text("This link is void, or its time is over.", 404, PRIVATE);
+    return c.body(null, 303, { ...PRIVATE, location: found.path, "set-cookie": found.cookie });
+  });
+
+  app.post("/pages/session", async (c) => {
+    const { edge, line } = c.var;
+    const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
+    const identified = isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
+    if (identified instanceof Response) return identified;
+    const cookie = await edge.pages.session(token, identified.expires, c.req.url.startsWith("https:"));
+    return cookie ? c.body(null, 204, { ...PRIVATE, "set-cookie": cookie }) : c.json(NOT_HERE, 403);
+  });
+
+  app.delete("/pages/session", (c) => {
+    if (!isOwnPage(c.req.raw)) return c.json(NOT_HERE, 403);
+    const cookie = c.var.edge.pages.endOfSession(c.req.url.startsWith("https:"));
+    return c.body(null, 204, { ...PRIVATE, "set-cookie": cookie });
+  });
+}
+
+const NOT_HERE = { error: "A page of this server signs in, where sessions are switched on (VIEW_KEY)." };

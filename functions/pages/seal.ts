@@ -1,0 +1,51 @@
+import { fromBase64Url, toBase64Url } from "../http/base64url.ts";
+
+const utf8 = new TextEncoder();
+
+/**
+ * Text that only this deployment can read, and nobody can make: what sessions and links to jobs are. Changing its secret
+ * voids all of them, and no task.
+ */
+export class Seal {
+  readonly #secret: string;
+  /** A value, not a promise: what one request has not finished importing, another does for itself. */
+  #key: CryptoKey | undefined;
+
+  /** @param secret at least 32 characters */
+  constructor(secret: string) {
+    this.#secret = secret;
+  }
+
+  /** Seals a value for one `purpose`, until then in milliseconds since the epoch. */
+  async close(purpose: string, value: unknown, until: number): Promise<string> {
+    const iv = crypto.getRandomValues(new Uint8Array(12));
+    const content = utf8.encode(JSON.stringify([until, value]));
+    const sealed = await crypto.subtle.encrypt(parameters(iv, purpose), await this.#imported(), content);
+    return toBase64Url(new Uint8Array([...iv, ...new Uint8Array(sealed)]));
+  }
+
+  /** What was sealed, and until when; undefined for what is forged, damaged, of another purpose, or over. */
+  async open(purpose: string, text: string): Promise<{ value: unknown; until: number } | undefined> {
+    try {
+      const bytes = fromBase64Url(text);
+      const key = await this.#imported();
+      const content = await crypto.subtle.decrypt(parameters(bytes.slice(0, 12), purpose), key, bytes.slice(12));
+      const [until, value] = JSON.parse(new TextDecoder().decode(content));
+      return until > Date.now() ? { value, until } : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #imported(): Promise<CryptoKey> {
+    const digest = await crypto.subtle.digest("SHA-256", utf8.encode(this.#secret));
+    this.#key ??= await crypto.subtle.importKey("raw", digest, "AES-GCM", false, ["encrypt", "decrypt"]);
+    return this.#key;
+  }
+}
+
+const parameters = (iv: Uint8Array<ArrayBuffer>, purpose: string) => ({
+  name: "AES-GCM",
+  iv,
+  additionalData: utf8.encode(purpose),
+});

@@ -1,0 +1,87 @@
+/** What an edge is made of, once for its bindings. */
+import type { MiddlewareHandler } from "hono";
+import { cors } from "hono/cors";
+import type { Job } from "../core/jobs/job.ts";
+import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
+import type { Tool } from "../core/tools/tool.ts";
+import { type Auth, createAuth } from "./auth/auth.ts";
+import type { Config } from "./config.ts";
+import { Discovery } from "./discovery.ts";
+import { EdgeLog } from "./http/log.ts";
+import { Counts, createRateLimit, type RateLimit } from "./http/rate-limit.ts";
+import { SharedValue } from "./http/shared-value.ts";
+import { Streams } from "./http/streams.ts";
+import { createFeed } from "./listener/feed.ts";
+import { createMcp, type Mcp } from "./mcp/handler.ts";
+import type { Identity } from "./mcp/identity.ts";
+import { Pages } from "./pages/pages.ts";
+import { TaskHandles } from "./tasks/handle.ts";
+
+/** What a deployment offers, and what it says of itself. */
+export interface Deployment {
+  jobs: readonly Job[];
+  tools: readonly Tool[];
+  identity: Identity;
+}
+
+export interface Edge {
+  store: RemoteStore;
+  mcp: Mcp;
+  auth: Auth;
+  discovery: Discovery;
+  rateLimit: RateLimit | undefined;
+  streams: Streams;
+  /** Tokens that were refused, by the address they came from. */
+  refused: Counts;
+  /** Whether the Resonate server is ready: undefined, or why it is not. */
+  ready: SharedValue<string | undefined>;
+  log: EdgeLog;
+  pages: Pages;
+  /** The host names requests may name and come from, or undefined for any. */
+  hosts: string[] | undefined;
+  /** The origins whose pages may call the server, besides those of the host that a request is addressed to; `*` for all. */
+  origins: readonly string[];
+  /** For pages on those that are another server's; undefined when there are none. */
+  cors: MiddlewareHandler | undefined;
+}
+
+/** How long what was learned of the Resonate server's readiness is told, in milliseconds. */
+const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
+
+export function createParts({ jobs, tools, identity }: Deployment, config: Config): Edge {
+  const log = new EdgeLog(config.LOG_LEVEL);
+  const feed = config.LISTENER && createFeed(config.LISTENER);
+  const store = new RemoteStore({ ...placeOf(config), feed }, jobs, { quota: config.MAX_JOBS });
+  const handles = config.TASK_KEY ? new TaskHandles(config.TASK_KEY, config.RESONATE_NAMESPACE) : undefined;
+  const pages = new Pages(config, { tools, identity, handles });
+  const origins = config.CORS_ORIGINS ?? [];
+  return {
+    store,
+    log,
+    pages,
+    mcp: createMcp({
+      tools,
+      identity,
+      handles,
+      log,
+      pages,
+      policy: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },
+    }),
+    auth: createAuth(config.auth, config, log),
+    discovery: new Discovery(identity, config),
+    rateLimit: createRateLimit(config),
+    streams: new Streams(config.MAX_STREAMS),
+    refused: new Counts(),
+    ready: new SharedValue(READY),
+    hosts: config.ALLOWED_HOSTS,
+    origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
+    cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
+  };
+}
+
+/** What a client in a browser sends and reads besides what every page may. */
+const CORS = {
+  allowMethods: ["GET", "POST", "DELETE"],
+  exposeHeaders: ["www-authenticate", "mcp-session-id", "mcp-protocol-version", "retry-after", "x-request-id"],
+  maxAge: 86_400,
+};

@@ -1,0 +1,194 @@
+/** The front page: what this server is, how to connect to it, whether it is well, and what it offers. */
+import { type FC, render, useEffect, useState } from "hono/jsx/dom";
+import { JobTable } from "./jobs/table.tsx";
+import { useJobs } from "./jobs/use-jobs.ts";
+import { Copy, Page, useAbout } from "./lib/parts.tsx";
+import { type About, type FormSchema, type ToolInfo, trouble } from "./lib/server.ts";
+
+const Front: FC = () => {
+  const about = useAbout();
+  useEffect(() => {
+    if (about) document.title = about.title;
+  }, [about]);
+  return (
+    <Page about={about} at="home">
+      {about && (
+        <>
+          <h1>{about.title}</h1>
+          <p class="lead">
+            An MCP server whose tools are durable: a call starts a job that goes on whatever crashes, and whose result
+            stays there under its name, for every later conversation.
+          </p>
+          <Health />
+          <Connect about={about} />
+          {about.auth === "none" && <Recent />}
+          <Tools tools={about.tools} />
+          <footer class="muted">
+            {about.name} {about.version}
+            {about.websiteUrl !== undefined && (
+              <>
+                {" · "}
+                <a href={about.websiteUrl} rel="noreferrer">
+                  Web site
+                </a>
+              </>
+            )}
+          </footer>
+        </>
+      )}
+    </Page>
+  );
+};
+
+type Health = { isKnown: boolean; edge: boolean; reason?: string | undefined };
+
+const Health: FC = () => {
+  const [health, setHealth] = useState<Health>({ isKnown: false, edge: false });
+  useEffect(() => {
+    const look = () => {
+      if (document.visibilityState !== "visible") return;
+      trouble().then(
+        (reason) => setHealth({ isKnown: true, edge: true, reason }),
+        () => setHealth({ isKnown: true, edge: false, reason: "not known" }),
+      );
+    };
+    look();
+    const ticker = setInterval(look, 10_000);
+    return () => clearInterval(ticker);
+  }, []);
+  const { isKnown, edge, reason } = health;
+  return (
+    <ul class="health" aria-label="Health">
+      <Part name="Edge" isKnown={isKnown} isWell={edge} said={edge ? "answers" : "does not answer"} />
+      <Part name="Resonate server" isKnown={isKnown} isWell={reason === undefined} said={reason ?? "ready"} />
+    </ul>
+  );
+};
+
+const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; said: string }> = ({
+  name,
+  isKnown,
+  isWell,
+  said,
+}) => (
+  <li>
+    <span class={`dot ${!isKnown ? "" : isWell ? "well" : "ill"}`} aria-hidden="true" />
+    {name}: {isKnown ? said : "…"}
+  </li>
+);
+
+const Connect: FC<{ about: About }> = ({ about }) => {
+  const { name, auth } = about;
+  const url = about.url ?? new URL("/mcp", location.href).href;
+  const isToken = auth === "bearer";
+  const headers = isToken && { headers: { Authorization: "Bearer YOUR-TOKEN" } };
+  const cursor = btoa(JSON.stringify({ url, ...headers }));
+  const code = JSON.stringify({ name, type: "http", url, ...headers });
+  const lines: [client: string, line: string][] = [
+    [
+      "Claude Code",
+      `claude mcp add --transport http ${name} ${url}${isToken ? ' --header "Authorization: Bearer YOUR-TOKEN"' : ""}`,
+    ],
+    [
+      "Claude Desktop, and others over stdio",
+      `npx mcp-remote ${url}${isToken ? ' --header "Authorization: Bearer YOUR-TOKEN"' : ""}`,
+    ],
+    ["Any other", JSON.stringify({ mcpServers: { [name]: { url, ...headers } } })],
+  ];
+  return (
+    <section aria-labelledby="connect">
+      <h2 id="connect">Connect</h2>
+      <p class="line">
+        <code>{url}</code>
+        <Copy text={url} what="the MCP endpoint" />
+      </p>
+      <p class="actions">
+        <a
+          class="button main"
+          href={`cursor://anysphere.cursor-deeplink/mcp/install?${new URLSearchParams({ name, config: cursor })}`}
+        >
+          Add to Cursor
+        </a>
+        <a class="button" href={`vscode:mcp/install?${encodeURIComponent(code)}`}>
+          Add to VS Code
+        </a>
+      </p>
+      <dl class="lines">
+        {lines.map(([client, line]) => (
+          <div key={client}>
+            <dt>{client}</dt>
+            <dd class="line">
+              <code>{line}</code>
+              <Copy text={line} what={`the line for ${client}`} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {isToken && <p class="muted">YOUR-TOKEN is the token that whoever runs this server gave you.</p>}
+      {auth === "oauth" && <p class="muted">Your client signs you in at {about.issuer} when it connects.</p>}
+    </section>
+  );
+};
+
+const Recent: FC = () => {
+  const { jobs, isLost } = useJobs({ limit: 5 });
+  if (!jobs) return null;
+  return (
+    <section aria-labelledby="recent">
+      <h2 id="recent">Latest jobs</h2>
+      {isLost && <p class="notice lost">Connection lost. Trying again …</p>}
+      {jobs.length === 0 ? (
+        <p class="muted">None yet. Ask your client for one of the tools below.</p>
+      ) : (
+        <JobTable jobs={jobs} />
+      )}
+      <p>
+        <a href="/jobs">All jobs</a>
+      </p>
+    </section>
+  );
+};
+
+const Tools: FC<{ tools: ToolInfo[] }> = ({ tools }) => (
+  <section aria-labelledby="tools">
+    <h2 id="tools">Tools</h2>
+    {tools.map((tool) => (
+      <details class="tool" key={tool.name}>
+        <summary>
+          <code>{tool.name}</code> <span class="muted">{tool.title}</span>
+        </summary>
+        <p>{tool.description}</p>
+        <Arguments schema={tool.inputSchema} />
+      </details>
+    ))}
+  </section>
+);
+
+const Arguments: FC<{ schema: FormSchema }> = ({ schema }) => {
+  const fields = Object.entries(schema.properties ?? {});
+  if (fields.length === 0) return <p class="muted">It takes no arguments.</p>;
+  return (
+    <dl class="arguments">
+      {fields.map(([name, { type, description, minimum, maximum }]) => (
+        <div key={name}>
+          <dt>
+            <code>{name}</code>
+            {schema.required?.includes(name) ? "" : " (optional)"}
+          </dt>
+          <dd>
+            {[
+              Array.isArray(type) ? type[0] : type,
+              minimum !== undefined && `from ${minimum}`,
+              maximum !== undefined && `to ${maximum}`,
+            ]
+              .filter(Boolean)
+              .join(" ")}
+            {description !== undefined && ` · ${description}`}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+};
+
+render(<Front />, document.getElementById("page") as HTMLElement);

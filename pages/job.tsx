@@ -1,0 +1,128 @@
+/** One job, live: how it is, what it did, asks and produced. */
+import { type FC, render, useEffect } from "hono/jsx/dom";
+import { Actions } from "./job/actions.tsx";
+import { Doing } from "./job/doing.tsx";
+import { Result } from "./job/result.tsx";
+import { Timeline } from "./job/timeline.tsx";
+import { Tree } from "./job/tree.tsx";
+import { useJob } from "./job/use-job.ts";
+import { SchemaForm } from "./lib/form.tsx";
+import { Copy, jobPath, lengthOf, Notice, Page, StatusChip, Time, useAbout, useNow } from "./lib/parts.tsx";
+import { answer, type JobInfo } from "./lib/server.ts";
+import { SignIn } from "./lib/sign-in.tsx";
+
+const name = decodeURIComponent(location.pathname.slice("/jobs/".length));
+
+const Job: FC = () => {
+  const about = useAbout();
+  const { job, timeline, isLost, refused, refresh } = useJob(name);
+  useEffect(() => {
+    document.title = `${job ? `${job.status}: ` : ""}${name}`;
+  }, [job?.status]);
+  return (
+    <Page about={about} at="job">
+      <h1 class="name">
+        {name} <Copy text={name} what="the name" />
+      </h1>
+      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
+      {refused && (refused.status === 401 ? <SignIn about={about} /> : <Notice kind="error">{refused.message}</Notice>)}
+      {job && !refused && (
+        <>
+          <Facts job={job} />
+          {job.newer && (
+            <p class="notice">
+              A newer attempt is {job.newer.status}: <a href={jobPath(job.newer.job_name)}>{job.newer.job_name}</a>
+            </p>
+          )}
+          {job.status === "running" && <Doing job={job} />}
+          <Questions job={job} onAnswered={refresh} />
+          {job.error !== undefined && <Notice kind="error">{job.error}</Notice>}
+          {(job.status === "complete" || job.view?.as === "countdown") && <Result job={job} />}
+          <Actions job={job} tool={about?.tools.find(({ kind }) => kind === job.kind)} onDone={refresh} />
+          <section aria-labelledby="timeline">
+            <h2 id="timeline">Timeline</h2>
+            <Timeline job={job} entries={timeline} />
+          </section>
+          <section aria-labelledby="arguments">
+            <h2 id="arguments">Arguments</h2>
+            <Tree value={job.args} />
+          </section>
+        </>
+      )}
+    </Page>
+  );
+};
+
+const Facts: FC<{ job: JobInfo }> = ({ job }) => {
+  const now = useNow();
+  const end = job.finished_at === undefined ? now : Date.parse(job.finished_at);
+  return (
+    <dl class="facts">
+      <div>
+        <dt>State</dt>
+        <dd aria-live="polite">
+          <StatusChip status={job.status} asks={job.questions.length > 0} />
+        </dd>
+      </div>
+      <div>
+        <dt>Kind</dt>
+        <dd>{job.kind}</dd>
+      </div>
+      <div>
+        <dt>Started</dt>
+        <dd>
+          <Time at={job.started_at} />
+        </dd>
+      </div>
+      <div>
+        <dt>{job.finished_at === undefined ? "Has run for" : "Took"}</dt>
+        <dd>{lengthOf(end - Date.parse(job.started_at))}</dd>
+      </div>
+      {job.finished_at === undefined && (
+        <div>
+          <dt>Deadline</dt>
+          <dd>
+            <Time at={job.deadline} />
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+};
+
+const Questions: FC<{ job: JobInfo; onAnswered(): void }> = ({ job, onAnswered }) => (
+  <>
+    {job.questions.map(({ key, message, requestedSchema }) => (
+      <section class="card question" key={key} aria-labelledby={`question-${key}`}>
+        <h2 id={`question-${key}`}>{message}</h2>
+        {job.task === undefined ? (
+          <p class="muted">
+            {job.may_write ? "Answer it in your client." : "Sign in, or go to your chat, to answer it."}
+          </p>
+        ) : (
+          <SchemaForm
+            id={`answer-${key}`}
+            schema={requestedSchema}
+            submit="Answer"
+            onSubmit={async (content) => {
+              await answer(job.task ?? "", { [key]: { action: "accept", content } });
+              onAnswered();
+            }}
+          >
+            <button
+              type="button"
+              onClick={async () => {
+                await answer(job.task ?? "", { [key]: { action: "decline" } });
+                onAnswered();
+              }}
+            >
+              Decline
+            </button>
+          </SchemaForm>
+        )}
+      </section>
+    ))}
+  </>
+);
+
+render(<Job />, document.getElementById("page") as HTMLElement);

@@ -1,0 +1,118 @@
+import { type FC, useEffect, useRef, useState } from "hono/jsx/dom";
+import { columnsOf, csvOf } from "../chart/columns.ts";
+import { SchemaForm } from "../lib/form.tsx";
+import { Notice } from "../lib/parts.tsx";
+import { call, type JobInfo, send, type ToolInfo } from "../lib/server.ts";
+
+interface ActionProps {
+  job: JobInfo;
+  /** The tool that starts jobs of this kind. */
+  tool: ToolInfo | undefined;
+  onDone(): void;
+}
+
+/** What can be done with a job: stopping it, starting it again, taking what it produced along, and being told. */
+export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
+  const [problem, setProblem] = useState("");
+  const [isAgain, setAgain] = useState(false);
+  const isRunning = job.status === "running";
+  const columns = job.view?.as === "chart" ? columnsOf(job.view, job.result) : undefined;
+  const cancel = async () => {
+    if (!confirm("Stop this job for good?")) return;
+    setProblem("");
+    await call("cancel_job", { job_names: [job.job_name] }).catch((error) => setProblem(error.message));
+    onDone();
+  };
+  return (
+    <section aria-label="Actions">
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      <div class="actions">
+        {isRunning && job.may_write && (
+          <button type="button" class="danger" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+        {!isRunning && job.may_write && tool && (
+          <button type="button" aria-expanded={isAgain} onClick={() => setAgain(!isAgain)}>
+            Start again
+          </button>
+        )}
+        {job.status === "complete" && (
+          <button
+            type="button"
+            onClick={() => download(`${job.job_name}.json`, "application/json", JSON.stringify(job.result, null, 2))}
+          >
+            Download JSON
+          </button>
+        )}
+        {columns && (
+          <button type="button" onClick={() => download(`${job.job_name}.csv`, "text/csv", csvOf(columns))}>
+            Download CSV
+          </button>
+        )}
+        {isRunning && <TellMe job={job} />}
+      </div>
+      {isAgain && tool && (
+        <div class="card">
+          <h2>{tool.title}</h2>
+          <p class="muted">The same arguments are the same job: one that is complete and fresh is not run again.</p>
+          <SchemaForm
+            id="again"
+            schema={tool.inputSchema}
+            values={job.args as Record<string, unknown>}
+            submit="Start"
+            onSubmit={async (values) => {
+              await startAgain(tool, values);
+              setAgain(false);
+              onDone();
+            }}
+          />
+        </div>
+      )}
+    </section>
+  );
+};
+
+/** Starts a job, which is a task to a page: it is answered at once. @throws {Error} with what is wrong */
+async function startAgain({ name }: ToolInfo, values: object): Promise<void> {
+  const response = await send("tools/call", { name, arguments: values });
+  const { result, error } = await response.json();
+  if (error) throw new Error(error.message);
+  if (result.isError) throw new Error(result.content.map(({ text }: { text: string }) => text).join("\n"));
+}
+
+function download(name: string, type: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name.replaceAll(/[\\/:*?"<>|]/g, "_");
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** The browser's own notification, once the job has ended. */
+const TellMe: FC<{ job: JobInfo }> = ({ job }) => {
+  const [isWanted, setWanted] = useState(false);
+  const wanted = useRef(false);
+  wanted.current = isWanted;
+  useEffect(
+    () => () => {
+      // It is shown while the job runs: gone, the job has ended.
+      if (wanted.current) new Notification(job.job_name, { body: "The job has ended.", tag: job.job_name });
+    },
+    [],
+  );
+  if (!("Notification" in window)) return null;
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={isWanted}
+        onChange={async (event: Event) => {
+          const { checked } = event.target as HTMLInputElement;
+          setWanted(checked && (await Notification.requestPermission()) === "granted");
+        }}
+      />
+      Tell me when it is done
+    </label>
+  );
+};

@@ -1,0 +1,42 @@
+import type { FC } from "hono/jsx/dom";
+import { lengthOf, Time, useNow } from "../lib/parts.tsx";
+import type { JobInfo } from "../lib/server.ts";
+
+/** What a running job does: how far it is, its step and attempt, until when it sleeps. */
+export const Doing: FC<{ job: JobInfo }> = ({ job }) => {
+  const now = useNow();
+  const { message, progress, step, sleeping_until, awaiting, blocked } = job.doing;
+  const next = step?.next;
+  return (
+    <div class="doing-now" aria-live="polite">
+      {blocked !== undefined && <p class="notice error">It cannot go on: {blocked}</p>}
+      {message !== undefined && <p>{message}</p>}
+      {progress && (
+        <p class="progress">
+          {progress.total !== undefined && (
+            <progress aria-label="Progress" value={progress.done} max={progress.total} />
+          )}
+          <span>
+            {progress.done}
+            {progress.total !== undefined && ` of ${progress.total}`}
+          </span>
+        </p>
+      )}
+      {step && (
+        <p>
+          Step <strong>{step.name}</strong>, attempt {step.attempt}
+          {step.error !== undefined && `; the one before failed: ${step.error}`}
+          {next !== undefined && next > now && `; it begins in ${lengthOf(next - now)}`}
+        </p>
+      )}
+      {!step && sleeping_until !== undefined && sleeping_until > now && (
+        <p>
+          Sleeps until <Time at={sleeping_until} />
+        </p>
+      )}
+      {!step && awaiting !== undefined && awaiting > 0 && (
+        <p>{awaiting === 1 ? "Waits for a job" : `Waits for ${awaiting} jobs`}</p>
+      )}
+    </div>
+  );
+};

@@ -1,0 +1,106 @@
+import { type FC, useEffect, useRef } from "hono/jsx/dom";
+import type { ChartView } from "../../core/jobs/view.ts";
+import { columnsOf } from "../chart/columns.ts";
+import { lengthOf, Time, useNow } from "../lib/parts.tsx";
+import type { JobInfo } from "../lib/server.ts";
+import { Tree } from "./tree.tsx";
+
+/** The most lines of the table beneath a chart; CSV has all. */
+const MOST = 400;
+
+/** What the job produced: as its definition says it is shown, or else as a tree. */
+export const Result: FC<{ job: JobInfo }> = ({ job }) => {
+  const { view, result } = job;
+  if (view?.as === "countdown") return <Countdown job={job} until={view.until} />;
+  const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
+  return (
+    <section aria-labelledby="result">
+      <h2 id="result">Result</h2>
+      {view?.as === "chart" && columns ? (
+        <>
+          <Chart view={view} result={result} />
+          <details>
+            <summary>As a table</summary>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+            <section class="scroll" tabIndex={0} aria-label="Table">
+              <table>
+                <thead>
+                  <tr>
+                    <th scope="col">{columns.x[0]?.length === 10 ? "Day" : "Time"}</th>
+                    {columns.columns.map(({ label, unit }) => (
+                      <th scope="col" key={label}>
+                        {label} {unit !== undefined && <span class="muted">{unit}</span>}
+                      </th>
+                    ))}
+                  </tr>
+                </thead>
+                <tbody>
+                  {columns.x.slice(0, MOST).map((moment, i) => (
+                    <tr key={moment}>
+                      <th scope="row">{moment}</th>
+                      {columns.columns.map(({ label, values }) => (
+                        <td key={label}>{values[i] ?? "–"}</td>
+                      ))}
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </section>
+            {columns.x.length > MOST && <p class="muted">{columns.x.length - MOST} more lines are in the CSV.</p>}
+          </details>
+        </>
+      ) : (
+        <Tree value={result} />
+      )}
+    </section>
+  );
+};
+
+const Chart: FC<{ view: ChartView; result: unknown }> = ({ view, result }) => {
+  const place = useRef<HTMLElement | null>(null);
+  useEffect(() => {
+    const element = place.current;
+    if (!element) return;
+    let isOver = false;
+    let end = () => {};
+    // Only pages with a chart load what draws it.
+    import("../chart/chart.ts").then(({ drawChart }) => {
+      if (isOver) return;
+      const chart = drawChart(element, view, result);
+      const dark = matchMedia("(prefers-color-scheme: dark)");
+      const redraw = () => chart?.redraw();
+      dark.addEventListener("change", redraw);
+      end = () => {
+        dark.removeEventListener("change", redraw);
+        chart?.destroy();
+      };
+    });
+    return () => {
+      isOver = true;
+      end();
+    };
+  }, []);
+  return <div class="chart" ref={place} />;
+};
+
+const Countdown: FC<{ job: JobInfo; until: string }> = ({ job, until }) => {
+  const now = useNow();
+  const moment = (job.args as Record<string, unknown> | null)?.[until];
+  const due = typeof moment === "string" ? Date.parse(moment) : Number.NaN;
+  if (Number.isNaN(due)) return <Tree value={job.result} />;
+  const began = Date.parse(job.started_at);
+  const left = job.status === "running" ? Math.max(0, due - now) : 0;
+  return (
+    <section class="countdown" aria-label="Time left">
+      <p class="large">
+        {job.status === "running" ? lengthOf(left) : job.status === "complete" ? "Time is up" : "Stopped"}
+      </p>
+      {job.status === "running" && (
+        <progress aria-label="Time passed" value={Math.max(0, now - began)} max={Math.max(1, due - began)} />
+      )}
+      <p class="muted">
+        {job.status === "complete" ? "It was due" : "Due"} <Time at={due} />
+      </p>
+    </section>
+  );
+};

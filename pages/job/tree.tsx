@@ -1,0 +1,46 @@
+import type { FC } from "hono/jsx/dom";
+
+/** How much of a list or an object is shown, and how long a text may be. */
+const MOST = 100;
+const LONGEST = 5_000;
+
+/** Any JSON, as a tree that can be read. */
+export const Tree: FC<{ value: unknown; depth?: number }> = ({ value, depth = 0 }) => {
+  if (typeof value !== "object" || value === null) return <Leaf value={value} />;
+  const entries = Object.entries(value);
+  if (entries.length === 0) return <span class="muted">{Array.isArray(value) ? "an empty list" : "nothing"}</span>;
+  if (
+    Array.isArray(value) &&
+    value.every((item) => typeof item !== "object" || item === null) &&
+    value.length <= MOST
+  ) {
+    return <code class="leaf">{value.map((item) => JSON.stringify(item)).join(", ")}</code>;
+  }
+  return (
+    <dl class="tree">
+      {entries.slice(0, MOST).map(([key, item]) => (
+        <div key={key}>
+          <dt>{key}</dt>
+          <dd>{depth < 6 ? <Branch item={item} depth={depth} /> : <Leaf value={JSON.stringify(item)} />}</dd>
+        </div>
+      ))}
+      {entries.length > MOST && <div class="muted">and {entries.length - MOST} more: the JSON has all</div>}
+    </dl>
+  );
+};
+
+const Branch: FC<{ item: unknown; depth: number }> = ({ item, depth }) => {
+  const count = typeof item === "object" && item !== null ? Object.keys(item).length : 0;
+  if (count <= 8 || depth < 1) return <Tree value={item} depth={depth + 1} />;
+  return (
+    <details>
+      <summary>{count} entries</summary>
+      <Tree value={item} depth={depth + 1} />
+    </details>
+  );
+};
+
+const Leaf: FC<{ value: unknown }> = ({ value }) => {
+  const text = typeof value === "string" ? value : String(JSON.stringify(value) ?? "nothing");
+  return <span class="leaf">{text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text}</span>;
+};

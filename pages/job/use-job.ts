@@ -1,0 +1,83 @@
+import { useEffect, useRef, useState } from "hono/jsx/dom";
+import type { TimelineEntry } from "../../core/jobs/timeline.ts";
+import { follow } from "../lib/follow.ts";
+import { job as askJob, type JobInfo, Refused } from "../lib/server.ts";
+
+/** How often a running job is looked at where no stream tells of it, and where one does; in milliseconds. */
+const EVERY = { alone: 3_000, told: 30_000 };
+/** The least time between two looks. */
+const PAUSE = 700;
+
+/** A job as it is now, and what it has done so far. */
+export function useJob(name: string) {
+  const [job, setJob] = useState<JobInfo | undefined>(undefined);
+  const [timeline, setTimeline] = useState<TimelineEntry[]>([]);
+  const [isLost, setLost] = useState(false);
+  const [refused, setRefused] = useState<Refused | undefined>(undefined);
+  const looking = useRef<{ refresh(): void }>({ refresh: () => {} });
+
+  useEffect(() => {
+    const known = new Map<number, TimelineEntry>();
+    let next = 1;
+    let isTold = false;
+    let isBusy = false;
+    let isAsked = false;
+    let unfollow: (() => void) | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+
+    const look = async () => {
+      if (isBusy) {
+        isAsked = true;
+        return;
+      }
+      isBusy = true;
+      isAsked = false;
+      clearTimeout(timer);
+      let isOver = false;
+      try {
+        const found = await askJob(name, next);
+        for (const entry of found.timeline.entries) known.set(entry.n, entry);
+        const hasMore = found.timeline.next > next && found.timeline.entries.length > 90;
+        next = found.timeline.next;
+        setTimeline([...known.values()].sort((a, b) => a.n - b.n));
+        setJob(found);
+        setLost(false);
+        setRefused(undefined);
+        isAsked ||= hasMore;
+        isOver = found.status !== "running";
+        if (isOver) unfollow?.();
+        else if (found.task !== undefined && !unfollow) {
+          unfollow = follow(found.task, {
+            onNews: look,
+            onStream(isOpen) {
+              isTold = isOpen;
+              // What happened meanwhile, or that the connection is lost.
+              if (!isOpen) look();
+            },
+          });
+        }
+      } catch (error) {
+        if (error instanceof Refused && error.status !== 429 && error.status < 500) {
+          setRefused(error);
+          isOver = true;
+        } else setLost(true);
+      }
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      isBusy = false;
+      if (isAsked) look();
+      else if (!isOver) timer = setTimeout(tick, isTold ? EVERY.told : EVERY.alone);
+    };
+    const tick = () => {
+      if (document.visibilityState === "visible") look();
+      else timer = setTimeout(tick, EVERY.alone);
+    };
+    looking.current.refresh = look;
+    look();
+    return () => {
+      clearTimeout(timer);
+      unfollow?.();
+    };
+  }, [name]);
+
+  return { job, timeline, isLost, refused, refresh: () => looking.current.refresh() };
+}

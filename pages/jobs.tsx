@@ -1,0 +1,64 @@
+/** The caller's jobs, live, with a search. */
+import { type FC, render, useEffect, useState } from "hono/jsx/dom";
+import { JobTable } from "./jobs/table.tsx";
+import { useJobs } from "./jobs/use-jobs.ts";
+import { Notice, Page, useAbout } from "./lib/parts.tsx";
+import { SignIn } from "./lib/sign-in.tsx";
+
+const STATUSES = ["running", "complete", "failed", "cancelled", "timed_out"];
+
+const Jobs: FC = () => {
+  const about = useAbout();
+  const [search, setSearch] = useState("");
+  const [status, setStatus] = useState("");
+  const [pages, setPages] = useState(1);
+  const { jobs, hasMore, isLost, refused } = useJobs({ status, pages });
+  useEffect(() => {
+    if (about) document.title = `Jobs · ${about.title}`;
+  }, [about]);
+  const words = search.toLowerCase().split(/\s+/);
+  const found = jobs?.filter(({ job_name, kind, doing = "" }) => {
+    const text = `${job_name} ${kind} ${doing}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  return (
+    <Page about={about} at="jobs">
+      <h1>Jobs</h1>
+      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
+      {refused && (refused.status === 401 ? <SignIn about={about} /> : <Notice kind="error">{refused.message}</Notice>)}
+      {found && !refused && (
+        <>
+          <search class="filters">
+            <label>
+              Search
+              <input type="search" onInput={(event: Event) => setSearch((event.target as HTMLInputElement).value)} />
+            </label>
+            <label>
+              State
+              <select onChange={(event: Event) => setStatus((event.target as HTMLSelectElement).value)}>
+                <option value="">any</option>
+                {STATUSES.map((each) => (
+                  <option key={each} value={each}>
+                    {each.replace("_", " ")}
+                  </option>
+                ))}
+              </select>
+            </label>
+          </search>
+          {found.length > 0 ? (
+            <JobTable jobs={found} />
+          ) : (
+            <p class="muted">{jobs?.length === 0 ? "No jobs yet." : "None of the jobs read so far is like that."}</p>
+          )}
+          {hasMore && (
+            <button type="button" onClick={() => setPages(pages + 1)}>
+              Read older jobs
+            </button>
+          )}
+        </>
+      )}
+    </Page>
+  );
+};
+
+render(<Jobs />, document.getElementById("page") as HTMLElement);

@@ -1,0 +1,39 @@
+import type { FC } from "hono/jsx/dom";
+import { jobPath, lengthOf, StatusChip, useNow } from "../lib/parts.tsx";
+import type { ListedJob } from "../lib/server.ts";
+
+/** Jobs, newest first, each with how it is. */
+export const JobTable: FC<{ jobs: ListedJob[] }> = ({ jobs }) => {
+  const now = useNow();
+  return (
+    <table class="jobs">
+      <thead>
+        <tr>
+          <th scope="col">Job</th>
+          <th scope="col">State</th>
+          <th scope="col">Kind</th>
+          <th scope="col">Age</th>
+        </tr>
+      </thead>
+      <tbody>
+        {jobs.map((job) => (
+          <tr key={job.job_name}>
+            <th scope="row">
+              <a href={jobPath(job.job_name)}>{job.job_name}</a>
+              {job.doing !== undefined && <span class="doing muted">{job.doing}</span>}
+            </th>
+            <td>
+              <StatusChip status={job.status} asks={(job.waiting_for ?? []).length > 0} />
+            </td>
+            <td>{job.kind}</td>
+            <td>
+              <time dateTime={job.started_at} title={new Date(job.started_at).toLocaleString()}>
+                {lengthOf(now - Date.parse(job.started_at))}
+              </time>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+};

@@ -1,0 +1,131 @@
+/**
+ * Follows jobs by one stream for all tabs of a browser: the tab that holds the lock has it, and passes on what it hears.
+ * A tab that is hidden follows nothing. Where there is no stream, whoever follows is told to look by itself.
+ */
+import { send } from "./server.ts";
+
+/** How long until a stream that was lost is opened again, at first and at most; in milliseconds. */
+const AGAIN = { first: 1_000, most: 15_000 };
+
+/** How long more wishes are waited for when there is one, in milliseconds. */
+const GATHERING = 250;
+
+/** The most tasks that a stream takes. */
+const MOST = 100;
+
+type Message =
+  | { kind: "who" }
+  | { kind: "want"; tab: string; tasks: string[] }
+  | { kind: "news"; task: string }
+  | { kind: "stream"; isOpen: boolean };
+
+export interface Follower {
+  /** Something of the job may have changed. */
+  onNews(): void;
+  /** Whether news come by themselves. */
+  onStream(isOpen: boolean): void;
+}
+
+/** Follows the job of a task until the function returned is called. */
+export function follow(task: string, { onNews, onStream }: Follower): () => void {
+  if (!("locks" in navigator) || !("BroadcastChannel" in window)) return () => {};
+  const tab = crypto.randomUUID();
+  const channel = new BroadcastChannel("follow");
+  const wanted = new Map<string, string[]>();
+  let leading: AbortController | undefined;
+  let reopen: (() => void) | undefined;
+
+  const isWanted = () => document.visibilityState === "visible";
+  const want = (): Message => ({ kind: "want", tab, tasks: isWanted() ? [task] : [] });
+  const tell = (message: Message) => {
+    channel.postMessage(message);
+    hear(message);
+  };
+  const hear = (message: Message) => {
+    if (message.kind === "news" && message.task === task) onNews();
+    if (message.kind === "stream") onStream(message.isOpen);
+    if (message.kind === "who") tell(want());
+    if (message.kind === "want" && leading) {
+      if (JSON.stringify(wanted.get(message.tab) ?? []) === JSON.stringify(message.tasks)) return;
+      wanted.set(message.tab, message.tasks);
+      reopen?.();
+    }
+  };
+  channel.onmessage = ({ data }) => hear(data);
+
+  /** Leads while the tab is seen: opens the stream, and again whenever what is wanted changes or it is lost. */
+  const lead = async (signal: AbortSignal) => {
+    let pause = AGAIN.first;
+    tell({ kind: "who" });
+    while (!signal.aborted) {
+      const changed = new AbortController();
+      reopen = () => changed.abort();
+      const over = AbortSignal.any([signal, changed.signal]);
+      const taskIds = [...new Set([...wanted.values()].flat())].slice(0, MOST);
+      const opened = taskIds.length > 0 && (await stream(taskIds, over).catch(() => false));
+      if (over.aborted) {
+        // Tabs that are opened together are followed together.
+        await wait(GATHERING, signal);
+        continue;
+      }
+      tell({ kind: "stream", isOpen: false });
+      if (opened) pause = AGAIN.first;
+      await wait(pause, over);
+      pause = Math.min(pause * 2, AGAIN.most);
+    }
+  };
+
+  /** Whether it was opened; resolves when it has ended. */
+  const stream = async (taskIds: string[], signal: AbortSignal): Promise<boolean> => {
+    const response = await send("subscriptions/listen", { notifications: { taskIds } }, signal);
+    const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+    if (!response.ok || !response.body || !isStream) return false;
+    tell({ kind: "stream", isOpen: true });
+    for (const id of taskIds) tell({ kind: "news", task: id });
+    let rest = "";
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return true;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines.filter((line) => line.startsWith("data: "))) {
+        const { params } = JSON.parse(line.slice(6));
+        if (params?.taskId) tell({ kind: "news", task: params.taskId });
+      }
+    }
+  };
+
+  const turn = () => {
+    if (!isWanted()) {
+      leading?.abort();
+      leading = undefined;
+      channel.postMessage(want());
+      return;
+    }
+    onNews();
+    if (leading) return;
+    channel.postMessage(want());
+    const led = new AbortController();
+    leading = led;
+    navigator.locks.request("follow", { signal: led.signal }, () => lead(led.signal)).catch(() => {});
+  };
+  document.addEventListener("visibilitychange", turn);
+  turn();
+  return () => {
+    document.removeEventListener("visibilitychange", turn);
+    leading?.abort();
+    channel.postMessage({ kind: "want", tab, tasks: [] } satisfies Message);
+    channel.close();
+  };
+}
+
+function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,156 @@
+/** A form from JSON Schema: for a job's question, and for a tool's arguments. */
+import { type Child, type FC, useState } from "hono/jsx/dom";
+import type { FormSchema } from "./server.ts";
+
+interface FormProps {
+  id: string;
+  schema: FormSchema;
+  /** What is filled in already, by field. */
+  values?: Record<string, unknown>;
+  submit: string;
+  /** Rejects with what is wrong, for people. */
+  onSubmit(values: Record<string, unknown>): Promise<void>;
+  children?: Child;
+}
+
+export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onSubmit, children }) => {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const fields = Object.entries(schema.properties ?? {});
+  return (
+    <form
+      class="form"
+      onSubmit={async (event: Event) => {
+        event.preventDefault();
+        setBusy(true);
+        setProblem("");
+        const data = new FormData(event.target as HTMLFormElement);
+        const filled = fields.flatMap(([name, field]) => {
+          const value = filledIn(field, data.getAll(name).map(String));
+          return value === undefined ? [] : [[name, value]];
+        });
+        await onSubmit(Object.fromEntries(filled)).catch((error) => setProblem(error.message));
+        setBusy(false);
+      }}
+    >
+      {fields.map(([name, field]) => (
+        <Field
+          key={name}
+          id={`${id}-${name}`}
+          name={name}
+          field={field}
+          value={values[name] ?? field.default}
+          isRequired={schema.required?.includes(name) === true}
+        />
+      ))}
+      {problem !== "" && (
+        <p class="notice error" role="alert">
+          {problem}
+        </p>
+      )}
+      <div class="actions">
+        <button type="submit" class="main" disabled={isBusy}>
+          {submit}
+        </button>
+        {children}
+      </div>
+    </form>
+  );
+};
+
+/** A field's type; where others are taken as well, such as a number as text, the first. */
+const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);
+
+function choicesOf(field: FormSchema): { value: string; title: string }[] | undefined {
+  const named = (field.oneOf ?? field.anyOf)?.filter((choice) => "const" in choice);
+  if (named && named.length > 0)
+    return named.map((choice) => ({ value: String(choice.const), title: choice.title ?? String(choice.const) }));
+  return field.enum?.map((value) => ({ value: String(value), title: String(value) }));
+}
+
+function filledIn(field: FormSchema, texts: string[]): unknown {
+  const [text = ""] = texts;
+  switch (typeOf(field)) {
+    case "boolean":
+      return texts.length > 0;
+    case "array":
+      return texts;
+    case "number":
+    case "integer":
+      return text === "" ? undefined : Number(text);
+    default:
+      return text === "" ? undefined : text;
+  }
+}
+
+interface FieldProps {
+  id: string;
+  name: string;
+  field: FormSchema;
+  value: unknown;
+  isRequired: boolean;
+}
+
+const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
+  const label = field.title ?? name.replaceAll("_", " ");
+  const hint = field.description && (
+    <small id={`${id}-hint`} class="hint">
+      {field.description}
+    </small>
+  );
+  const common = { id, name, required: isRequired, "aria-describedby": field.description ? `${id}-hint` : undefined };
+  if (typeOf(field) === "boolean") {
+    return (
+      <div class="field check">
+        <input {...common} required={false} type="checkbox" checked={value === true} />
+        <label for={id}>{label}</label>
+        {hint}
+      </div>
+    );
+  }
+  const choices = choicesOf(typeOf(field) === "array" ? (field.items ?? {}) : field);
+  if (choices && typeOf(field) === "array") {
+    return (
+      <fieldset class="field">
+        <legend>{label}</legend>
+        {choices.map((choice) => (
+          <label class="check" key={choice.value}>
+            <input type="checkbox" name={name} value={choice.value} /> {choice.title}
+          </label>
+        ))}
+        {hint}
+      </fieldset>
+    );
+  }
+  return (
+    <div class="field">
+      <label for={id}>
+        {label}
+        {!isRequired && <span class="muted"> (optional)</span>}
+      </label>
+      {choices ? (
+        <select {...common}>
+          {!isRequired && <option value="" />}
+          {choices.map((choice) => (
+            <option key={choice.value} value={choice.value} selected={choice.value === value}>
+              {choice.title}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input {...common} {...inputOf(field)} value={value === undefined ? "" : String(value)} />
+      )}
+      {hint}
+    </div>
+  );
+};
+
+const INPUTS: Record<string, string> = { email: "email", uri: "url", date: "date" };
+
+function inputOf({ minimum, maximum, minLength, maxLength, format, ...field }: FormSchema) {
+  const type = typeOf(field);
+  if (type === "number" || type === "integer") {
+    return { type: "number", min: minimum, max: maximum, step: type === "integer" ? 1 : "any" };
+  }
+  return { type: INPUTS[format ?? ""] ?? "text", minLength, maxLength };
+}

@@ -1,0 +1,128 @@
+/** What all pages are made of. */
+import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
+import { type About, about as askAbout, type Status, signOut } from "./server.ts";
+
+/** What the server says of itself; undefined until it has. */
+export function useAbout(): About | undefined {
+  const [about, setAbout] = useState<About | undefined>(undefined);
+  useEffect(() => {
+    askAbout().then(setAbout, () => {});
+  }, []);
+  return about;
+}
+
+/** The time, in milliseconds since the epoch, every second while the page is seen. */
+export function useNow(): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const ticker = setInterval(() => document.visibilityState === "visible" && setNow(Date.now()), 1_000);
+    return () => clearInterval(ticker);
+  }, []);
+  return now;
+}
+
+export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job"; children?: Child }> = (props) => (
+  <>
+    <a class="skip" href="#main">
+      Skip to the content
+    </a>
+    <header>
+      <a class="brand" href="/" aria-current={props.at === "home" ? "page" : undefined}>
+        <img src="/assets/icon.svg" width="28" height="28" alt="" />
+        {props.about?.title ?? "…"}
+      </a>
+      <nav aria-label="Pages">
+        <a href="/jobs" aria-current={props.at === "jobs" ? "page" : undefined}>
+          Jobs
+        </a>
+        {props.about?.sign_in && (
+          <button
+            type="button"
+            class="quiet"
+            onClick={async () => {
+              await signOut();
+              location.assign("/");
+            }}
+          >
+            Sign out
+          </button>
+        )}
+      </nav>
+    </header>
+    <main id="main" tabIndex={-1}>
+      {props.children}
+    </main>
+  </>
+);
+
+const WORDS: Record<Status, string> = {
+  running: "running",
+  complete: "complete",
+  failed: "failed",
+  cancelled: "cancelled",
+  timed_out: "timed out",
+};
+
+export const StatusChip: FC<{ status: Status; asks?: boolean }> = ({ status, asks }) => (
+  <span class={`chip ${asks ? "asks" : status}`}>{asks ? "asks you" : WORDS[status]}</span>
+);
+
+/** A moment in the viewer's zone. */
+export const Time: FC<{ at: string | number }> = ({ at }) => {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return <span>{String(at)}</span>;
+  const isToday = date.toDateString() === new Date().toDateString();
+  const text = date.toLocaleString(undefined, { ...(!isToday && { dateStyle: "medium" }), timeStyle: "medium" });
+  return (
+    <time dateTime={date.toISOString()} title={date.toISOString()}>
+      {text}
+    </time>
+  );
+};
+
+/** A length of time, of which the two largest units are told: `3 min 5 s`. */
+export function lengthOf(ms: number): string {
+  if (ms > 0 && ms < 1_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  const parts: [number, string][] = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3_600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"],
+  ];
+  const first = parts.findIndex(([count]) => count > 0);
+  if (first === -1) return "0 s";
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(" ");
+}
+
+/** A button that copies text. */
+export const Copy: FC<{ text: string; what: string }> = ({ text, what }) => {
+  const [isCopied, setCopied] = useState(false);
+  return (
+    <button
+      type="button"
+      class="quiet"
+      aria-label={`Copy ${what}`}
+      onClick={async () => {
+        await navigator.clipboard.writeText(text);
+        setCopied(true);
+        setTimeout(() => setCopied(false), 2_000);
+      }}
+    >
+      {isCopied ? "Copied" : "Copy"}
+    </button>
+  );
+};
+
+/** What is said to people at once, screen readers too. */
+export const Notice: FC<{ kind: "lost" | "error"; children?: Child }> = ({ kind, children }) => (
+  <p class={`notice ${kind}`} role={kind === "error" ? "alert" : "status"}>
+    {children}
+  </p>
+);
+
+export const jobPath = (name: string) => `/jobs/${encodeURIComponent(name)}`;

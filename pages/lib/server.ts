@@ -1,0 +1,168 @@
+/** What pages ask the server for: MCP, as any client does, and what pages alone are told. */
+import type { TimelineEntry } from "../../core/jobs/timeline.ts";
+import type { View } from "../../core/jobs/view.ts";
+
+const REVISION = "2026-07-28";
+const META = "io.modelcontextprotocol";
+
+/** JSON Schema, as far as forms go. */
+export interface FormSchema {
+  type?: string | string[];
+  title?: string;
+  description?: string;
+  properties?: Record<string, FormSchema>;
+  required?: string[];
+  enum?: unknown[];
+  oneOf?: { const: unknown; title?: string }[];
+  anyOf?: { const?: unknown; title?: string; type?: string }[];
+  items?: FormSchema;
+  format?: string;
+  default?: unknown;
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+}
+
+export interface ToolInfo {
+  name: string;
+  title: string;
+  description: string;
+  inputSchema: FormSchema;
+  /** The kind of jobs that it starts. */
+  kind?: string;
+}
+
+export interface About {
+  name: string;
+  title: string;
+  version: string;
+  websiteUrl?: string;
+  /** The MCP endpoint, where the deployment is told. */
+  url?: string;
+  auth: "none" | "bearer" | "oauth";
+  issuer?: string;
+  /** Whether a browser can sign in. */
+  sign_in: boolean;
+  tools: ToolInfo[];
+}
+
+export type Status = "running" | "complete" | "failed" | "cancelled" | "timed_out";
+
+export interface ListedJob {
+  job_name: string;
+  kind: string;
+  status: Status;
+  started_at: string;
+  finished_at?: string;
+  doing?: string;
+  waiting_for?: { question: string; message: string }[];
+}
+
+/** A job as its page is told. Times are ISO 8601, and milliseconds since the epoch where they are numbers. */
+export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
+  args: unknown;
+  view?: View;
+  result?: unknown;
+  error?: string;
+  deadline: string;
+  doing: {
+    message?: string;
+    progress?: { done: number; total?: number };
+    step?: { name: string; attempt: number; error?: string; next?: number };
+    sleeping_until?: number;
+    awaiting?: number;
+    blocked?: string;
+  };
+  questions: { key: string; message: string; requestedSchema: FormSchema }[];
+  timeline: { entries: TimelineEntry[]; next: number };
+  newer?: { job_name: string; status: Status };
+  /** The id of its task, by which it is followed and answered; absent for whoever may only look. */
+  task?: string;
+  may_write: boolean;
+}
+
+/** The server refused: in words for people. */
+export class Refused extends Error {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function json<T>(response: Response): Promise<T> {
+  const body = await response.json().catch(() => ({}));
+  if (response.ok) return body;
+  throw new Refused(
+    body.error_description ?? body.error?.message ?? body.error ?? `HTTP ${response.status}`,
+    response.status,
+  );
+}
+
+export const about = async (): Promise<About> => json(await fetch("/pages/about"));
+
+export async function job(name: string, from: number): Promise<JobInfo> {
+  return json(await fetch(`/pages/job?${new URLSearchParams({ name, from: String(from) })}`));
+}
+
+/** Whether the server behind the edge answers: undefined, or why it does not. */
+export async function trouble(): Promise<string | undefined> {
+  const { reason } = await (await fetch("/ready")).json();
+  return reason;
+}
+
+/** Signs this browser in with a token, or out. */
+export async function signIn(token: string): Promise<void> {
+  await json(await fetch("/pages/session", { method: "POST", headers: { authorization: `Bearer ${token}` } }));
+}
+export const signOut = () => fetch("/pages/session", { method: "DELETE" });
+
+/** Calls a tool; the structured content of its answer. @throws {Refused} */
+export async function call<T>(name: string, args: object): Promise<T> {
+  const result = await rpc<{ isError?: boolean; content?: { text?: string }[]; structuredContent: T }>("tools/call", {
+    name,
+    arguments: args,
+  });
+  if (result.isError) throw new Refused(result.content?.map(({ text }) => text).join("\n") ?? "It failed.", 200);
+  return result.structuredContent;
+}
+
+/** Answers questions of a job, by its task. */
+export const answer = (taskId: string, inputResponses: object) => rpc("tasks/update", { taskId, inputResponses });
+
+async function rpc<T>(method: string, params: Record<string, unknown>): Promise<T> {
+  const response = await send(method, params);
+  const text = await response.text();
+  // An answer that takes its time comes as a stream, which ends with it.
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+  const messages = isStream
+    ? text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6))] : []))
+    : [JSON.parse(text || "{}")];
+  const last = messages.at(-1) ?? {};
+  if (last.result) return last.result;
+  throw new Refused(last.error?.message ?? last.error_description ?? last.error ?? "It failed.", response.status);
+}
+
+/** Sends an MCP request of a client that understands tasks and shows forms. */
+export function send(method: string, params: Record<string, unknown>, signal?: AbortSignal): Promise<Response> {
+  const name = params.name ?? params.taskId;
+  const _meta = {
+    [`${META}/protocolVersion`]: REVISION,
+    [`${META}/clientInfo`]: { name: "pages", version: "1.0.0" },
+    [`${META}/clientCapabilities`]: { elicitation: {}, extensions: { [`${META}/tasks`]: {} } },
+  };
+  return fetch("/mcp", {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": REVISION,
+      "mcp-method": method,
+      ...(typeof name === "string" && { "mcp-name": name }),
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } }),
+    ...(signal && { signal }),
+  });
+}

@@ -1,0 +1,211 @@
+/** The pages in a real browser, on the whole product with the conformance suite's jobs: some ask. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { SEATTLE } from "../support/months.ts";
+import { rpc } from "../support/rpc.ts";
+import type { Stack } from "../support/stack.ts";
+import { startTaskStack } from "../tasks/support.ts";
+import { inaccessible, PATIENCE, startBrowser, type Visitor, visit } from "./browser.ts";
+
+const browser: Browser | undefined = await startBrowser();
+
+const JULY = { ...SEATTLE, year: 2014, month: 7 };
+
+describe.runIf(browser)("in a browser", () => {
+  let stack: Stack;
+  let visitor: Visitor;
+  beforeAll(async () => {
+    stack = await startTaskStack();
+    visitor = await visit(browser as Browser, stack.origin);
+  });
+  afterAll(async () => {
+    await visitor?.[Symbol.asyncDispose]();
+    await browser?.close();
+    await stack?.[Symbol.asyncDispose]();
+  });
+
+  /** Calls a tool as an MCP client does that knows nothing of the page. */
+  const call = async (name: string, args: object) => {
+    const { result } = await rpc(stack.url, "tools/call", { name, arguments: args }, { capabilities: {} });
+    return result.structuredContent;
+  };
+  /** Starts a job that is a task, and does not wait for it. */
+  const begin = async (name: string, args: object) => {
+    const { result } = await rpc(stack.url, "tools/call", { name, arguments: args });
+    return result;
+  };
+  const jobPath = (name: string) => `/jobs/${encodeURIComponent(name)}`;
+  const status = (page: Page, words: string) => page.locator(".facts .chip", { hasText: words }).waitFor();
+
+  test("a job that an MCP client starts is watched until its chart is there, without a reload", async () => {
+    const [worker] = stack.workers;
+    await worker?.kill();
+    const { job_name } = await call("start_gathering", JULY);
+    const page = await visitor.open(jobPath(job_name));
+    await status(page, "running");
+    let loads = 0;
+    page.on("load", () => loads++);
+    await worker?.start();
+    await status(page, "complete");
+    const chart = page.getByRole("img", {
+      name: /^Chart of 2014-07-01 to 2014-07-31\. Temperature, highest from 18.9 to 34.4 °C/,
+    });
+    await chart.waitFor();
+    await page.getByText("As a table").click();
+    expect(await page.getByRole("row", { name: /^2014-07-23/ }).textContent()).toMatch(/19\.3/);
+    await page.locator(".timeline", { hasText: "request done" }).waitFor();
+    expect(loads).toBe(0);
+    const [csv] = await Promise.all([page.waitForEvent("download"), page.getByText("Download CSV").click()]);
+    expect(csv.suggestedFilename()).toBe(`${job_name}.csv`);
+    await page.close();
+  });
+
+  test("a question is answered on the page, and the job goes on", async () => {
+    await begin("multi_input", { name: "on the page" });
+    const page = await visitor.open(jobPath("multi_input_on the page"));
+    await page.getByRole("textbox", { name: "name" }).fill("Ada");
+    await page
+      .locator("section.question", { hasText: "What is your name?" })
+      .getByText("Answer", { exact: true })
+      .click();
+    await page.getByLabel("confirm").check();
+    await page.locator("section.question", { hasText: "Are you sure?" }).getByText("Answer", { exact: true }).click();
+    await status(page, "complete");
+    await page.locator("#result ~ .tree", { hasText: "Ada" }).waitFor();
+    await page.close();
+  });
+
+  test("a job is cancelled there, and started again", async () => {
+    await call("set_timer", { timer_name: "to stop", seconds: 3_600 });
+    const page = await visitor.open(jobPath("timer_to stop"));
+    page.on("dialog", (dialog) => dialog.accept());
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await status(page, "cancelled");
+    await page.getByRole("button", { name: "Start again" }).click();
+    await page.getByLabel("seconds").fill("7200");
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.getByRole("link", { name: "timer_to stop~2" }).click();
+    await status(page, "running");
+    await page.close();
+  });
+
+  test("a connection that is lost is shown, and what happened meanwhile once it is back", async () => {
+    await call("set_timer", { timer_name: "offline", seconds: 3_600 });
+    const page = await visitor.open(jobPath("timer_offline"));
+    await status(page, "running");
+    await stack.edge.kill();
+    await page.getByText("Connection lost").waitFor();
+    await stack.edge.start();
+    await call("cancel_job", { job_names: ["timer_offline"] });
+    await status(page, "cancelled");
+    await page.getByText("Connection lost").waitFor({ state: "detached" });
+    await page.close();
+  });
+
+  test("the list shows jobs as they come, finds them, and leads to them", async () => {
+    const page = await visitor.open("/jobs");
+    await call("set_timer", { timer_name: "in the list", seconds: 3_600 });
+    await page.getByRole("link", { name: "timer_in the list" }).waitFor();
+    await page.getByLabel("Search").fill("no such job");
+    await page.getByText("None of the jobs").waitFor();
+    await page.getByLabel("Search").fill("the list");
+    await page.getByRole("link", { name: "timer_in the list" }).click();
+    await status(page, "running");
+    await page.close();
+  });
+
+  test.each([
+    '<img src=x onerror="document.title=1">',
+    "a/b?c=d#e",
+    "';--</script><script>document.title=1</script>",
+    "日本 🌧",
+  ])("a timer named %s is that name, on every page", async (timer_name) => {
+    const { job_name } = await call("set_timer", { timer_name, seconds: 3_600 });
+    const page = await visitor.open("/jobs");
+    await page.getByRole("link", { name: job_name, exact: true }).click();
+    await status(page, "running");
+    expect(await page.getByRole("heading", { level: 1 }).textContent()).toContain(job_name);
+    expect(await page.title()).toBe(`running: ${job_name}`);
+    expect(await page.locator("main img, main script").count()).toBe(0);
+    await page.close();
+  });
+
+  test("what a caller writes into arguments, questions and results shows as text", async () => {
+    const filename = "<b id=injected>x</b><script>document.title='1'</script>";
+    await begin("confirm_delete", { filename });
+    const page = await visitor.open(jobPath(`confirm_delete_${filename}`));
+    await page.getByRole("heading", { name: `Delete ${filename}?` }).waitFor();
+    await page.getByText("Decline").click();
+    await status(page, "complete");
+    await page.getByText(`kept ${filename}`).waitFor();
+    expect(await page.locator("#injected").count()).toBe(0);
+    await page.close();
+  });
+
+  test("ten tabs have one stream, and all are told", async () => {
+    const names = Array.from({ length: 10 }, (_, i) => `tab ${i}`);
+    await Promise.all(names.map((timer_name) => call("set_timer", { timer_name, seconds: 3_600 })));
+    await using own = await visit(browser as Browser, stack.origin);
+    const open = new Set<unknown>();
+    own.context.on("request", (request) => {
+      if (request.headers()["mcp-method"] === "subscriptions/listen") open.add(request);
+    });
+    own.context.on("requestfailed", (request) => open.delete(request));
+    own.context.on("requestfinished", (request) => open.delete(request));
+    const pages = await Promise.all(names.map((name) => own.open(jobPath(`timer_${name}`))));
+    await Promise.all(pages.map((page) => status(page, "running")));
+    // One is replaced by another when more jobs are to be followed.
+    await until("one stream", () => open.size === 1, PATIENCE);
+    await call("cancel_job", { job_names: names.map((name) => `timer_${name}`) });
+    await Promise.all(pages.map((page) => status(page, "cancelled")));
+  });
+
+  test.each(["light", "dark"] as const)(
+    "every page can be used with a screen reader and by keyboard, in %s",
+    async (colorScheme) => {
+      await begin("open_question", { name: "accessible" });
+      const { job_name } = await call("start_gathering", JULY);
+      await call("await_result", { job_names: [job_name] });
+      await using own = await visit(browser as Browser, stack.origin, { colorScheme, reducedMotion: "reduce" });
+      const pages: [path: string, there: string][] = [
+        ["/", "#tools"],
+        ["/jobs", "table.jobs"],
+        [jobPath(job_name), "canvas"],
+        [jobPath("open_question_accessible"), "section.question input"],
+        [jobPath("timer_no such"), ".notice.error"],
+      ];
+      for (const [path, there] of pages) {
+        const page = await own.open(path);
+        await page.locator(there).first().waitFor();
+        expect([path, ...(await inaccessible(page))]).toEqual([path]);
+        await page.keyboard.press("Tab");
+        expect(await page.evaluate("document.activeElement?.className")).toBe("skip");
+        await page.close();
+      }
+    },
+  );
+
+  test("nothing leaves for another origin, the policy is in force, and no page is framed", async () => {
+    const page = await visitor.open("/");
+    await page.locator("#tools").waitFor();
+    const ran = await page.evaluate(`
+      const script = document.createElement("script");
+      script.textContent = "window.ran = true";
+      document.body.append(script);
+      const frame = document.createElement("iframe");
+      frame.src = "/jobs";
+      document.body.append(frame);
+      "ran" in window`);
+    expect(ran).toBe(false);
+    await until(
+      "the policy to refuse both",
+      () => visitor.complaints.filter((said) => /Content Security Policy/.test(said)).length >= 2,
+    );
+    const abroad = visitor.requests.filter((url) => !url.startsWith(stack.origin) && !/^(blob|data|about):/.test(url));
+    expect(abroad).toEqual([]);
+    // What is noted before was provoked here.
+    expect(visitor.complaints.filter((said) => !/Content Security Policy/.test(said))).toEqual([]);
+    await page.close();
+  });
+});
