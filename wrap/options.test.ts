@@ -4,7 +4,9 @@ import { fits } from "./options.ts";
 import { policyOf } from "./policy.ts";
 import type { ListedTool } from "./snapshot.ts";
 import { programEnvironment } from "./worker/environment.ts";
+import { Unsendable } from "./worker/errors.ts";
 import { isPrivate } from "./worker/guarded-fetch.ts";
+import { WrappedServer } from "./worker/server.ts";
 
 const tool = (annotations: Record<string, boolean> = {}): ListedTool => ({
   name: "report_year",
@@ -46,6 +48,19 @@ test.each(["127.0.0.1", "10.1.2.3", "172.20.0.1", "169.254.169.254", "::1", "fd0
 
 test.each(["1.1.1.1", "172.32.0.1", "2606:4700::1111"])("%s is not", (address) => {
   expect(isPrivate(address)).toBe(false);
+});
+
+test.each([
+  ["an address of this machine", { url: "http://127.0.0.1:9/mcp" }, /is an address of this machine/],
+  ["a name of this machine", { url: "http://localhost:9/mcp" }, /is an address of this machine/],
+  ["a variable that is not set", { command: "$(NOWHERE)" }, /has no NOWHERE/],
+  ["no credentials", { command: "true", credentials: "KEYS" }, /this caller has no credentials for acme/],
+])("%s is refused at once, and not tried again", async (_what, target, words) => {
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const server = new WrappedServer({ name: "acme", ...target }, { KEYS: "{}" });
+  const refused = await server.connection("", log).catch((error) => error);
+  expect(refused).toBeInstanceOf(Unsendable);
+  expect(refused.message).toMatch(words);
 });
 
 test("a program gets nothing of the worker's environment but what it needs and is given", () => {

@@ -44,6 +44,11 @@ function counting(): McpServer {
   server.registerTool("write", { description: "Writes.", inputSchema }, (args) => after(args, "write"));
   const read = { description: "Reads.", inputSchema, annotations: { readOnlyHint: true } };
   server.registerTool("read", read, (args) => after(args, "read"));
+  // Says with whose credentials it is called: the variable of a program, or the header of a request.
+  server.registerTool("whose", { inputSchema }, ({ id }, { requestInfo }) => {
+    note(`whose ${id}`);
+    return text(String(process.env.WHOSE ?? requestInfo?.headers["x-whose"]));
+  });
   server.registerTool("crash", { inputSchema }, ({ id }) => {
     note(`crash ${id}`);
     process.exit(1);

@@ -1,9 +1,12 @@
 /** Commands as wrapped servers: those that end are started again, files are written at most once, lists of tools change. */
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, test } from "vitest";
-import { until } from "../../infra/testing/process.ts";
+import type { Finding } from "../../infra/doctor/finding.ts";
+import { run, until } from "../../infra/testing/process.ts";
 import { COUNTING, FILESYSTEM } from "./servers.ts";
 import { connect, structuredOf, wrapped } from "./support.ts";
 
@@ -52,6 +55,78 @@ test("the file system server: what it reads and writes is what is in the files",
   const outside = await call("fs_read_text_file", { path: "/etc/passwd" });
   expect(outside).toMatchObject({ isError: true, text: expect.stringMatching(/denied/i) });
   await client.close();
+});
+
+test("every tool of the file system server answers through the wrap as it does without", async () => {
+  const roots = await Promise.all([folder(), folder()]);
+  for (const root of roots) {
+    await mkdir(join(root, "sub"));
+    await writeFile(join(root, "a.txt"), "one\ntwo\nthree\n");
+    await writeFile(join(root, "sub", "b.md"), "# b\n");
+    await writeFile(join(root, "dot.png"), Buffer.from("iVBORw0KGgo=", "base64"));
+  }
+  const [plain, wrap] = roots as [string, string];
+  await using stack = await wrapped({ name: "files", command: process.execPath, args: [FILESYSTEM, wrap] });
+  const through = await connect(stack.url);
+  const direct = new Client({ name: "test", version: "1.0.0" });
+  await direct.connect(
+    new StdioClientTransport({ command: process.execPath, args: [FILESYSTEM, plain], stderr: "ignore" }),
+  );
+  const calls: [name: string, args: (root: string) => object][] = [
+    ["read_file", (root) => ({ path: join(root, "a.txt"), head: 2 })],
+    ["read_text_file", (root) => ({ path: join(root, "a.txt"), tail: 1 })],
+    ["read_media_file", (root) => ({ path: join(root, "dot.png") })],
+    ["read_multiple_files", (root) => ({ paths: [join(root, "a.txt"), join(root, "none")] })],
+    ["write_file", (root) => ({ path: join(root, "c.txt"), content: "written" })],
+    ["edit_file", (root) => ({ path: join(root, "a.txt"), edits: [{ oldText: "two", newText: "2" }] })],
+    ["edit_file", (root) => ({ path: join(root, "a.txt"), edits: [{ oldText: "none", newText: "" }] })],
+    ["create_directory", (root) => ({ path: join(root, "new") })],
+    ["list_directory", (root) => ({ path: root })],
+    ["list_directory_with_sizes", (root) => ({ path: root })],
+    ["directory_tree", (root) => ({ path: root })],
+    ["move_file", (root) => ({ source: join(root, "c.txt"), destination: join(root, "d.txt") })],
+    ["search_files", (root) => ({ path: root, pattern: "**/*.md" })],
+    ["get_file_info", (root) => ({ path: join(root, "sub", "b.md") })],
+    ["list_allowed_directories", () => ({})],
+  ];
+  const { tools } = await direct.listTools();
+  expect(new Set(calls.map(([name]) => name))).toEqual(new Set(tools.map(({ name }) => name)));
+  // Each file has times of its own, and the folders have names of their own.
+  const same = (result: object, root: string) =>
+    JSON.stringify(result)
+      .replaceAll(root, "ROOT")
+      .replace(/(created|modified|accessed): [^\\]*/g, "$1");
+  for (const [name, args] of calls) {
+    const there = await direct.callTool({ name, arguments: { ...args(plain) } });
+    const { _meta, ...here } = await through.callTool({ name, arguments: { ...args(wrap) } });
+    expect(same(here, wrap), name).toBe(same(there, plain));
+  }
+  await Promise.all([through.close(), direct.close()]);
+});
+
+test("doctor says of each server what is made of its tools, and what has changed since sync", async () => {
+  const file = join(await folder(), "calls");
+  const options = {
+    name: "counting",
+    command: process.execPath,
+    args: [COUNTING],
+    env: { CALLS: file },
+    policies: { read: { freshFor: 60_000, shared: true }, steps: { repeatable: true } },
+  };
+  await using stack = await wrapped(options);
+  const snapshot = join(stack.root, "snapshot.ts");
+  await writeFile(snapshot, (await readFile(snapshot, "utf8")).replace('"Writes."', '"Wrote."'));
+  const doctor = run("infra/commands/main.ts", { args: ["doctor", "--url", stack.url, "--json"], cwd: stack.root });
+  await doctor.exited;
+  const { findings } = JSON.parse(doctor.output().slice(doctor.output().indexOf("{"))) as { findings: Finding[] };
+  const [table, changed] = findings.filter(({ check }) => check === "wrapped counting");
+  expect(table).toMatchObject({ status: "ok", detail: expect.stringMatching(/^counting 1\.0\.0, revision 20.*tools/) });
+  expect(table?.detail).toMatch(/write +at most once +each call its own job +each caller/);
+  expect(table?.detail).toMatch(
+    /read +repeatable \(readOnlyHint\) +same arguments, one job for 60 s more +all callers/,
+  );
+  expect(table?.detail).toMatch(/steps +repeatable \(configured\)/);
+  expect(changed).toMatchObject({ status: "warning", detail: expect.stringContaining("write has changed") });
 });
 
 test("a list of tools that changes is written down", async () => {

@@ -32,10 +32,15 @@ export async function wrapped(
 }
 
 /** A client of the 2026 revision, or of the 2025 ones. */
-export async function connect(url: string, era: "2026" | "2025" = "2026", capabilities = {}): Promise<Client> {
+export async function connect(
+  url: string,
+  era: "2026" | "2025" = "2026",
+  capabilities = {},
+  headers: Record<string, string> = {},
+): Promise<Client> {
   const mode = era === "2026" ? "auto" : "legacy";
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode }, capabilities });
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
   return client;
 }
 

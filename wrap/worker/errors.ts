@@ -5,6 +5,11 @@ export class NotSent extends Error {
   override name = "NotSent";
 }
 
+/** It was not sent, and will not be however often it is tried: something is not set as it has to be, or is refused here. */
+export class Unsendable extends NotSent {
+  override name = "Unsendable";
+}
+
 /** The server, or what stands before it, has refused it, and so has not done it. */
 export class Refused extends Error {
   override name = "Refused";

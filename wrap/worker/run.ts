@@ -11,7 +11,7 @@ import {
 import { SETTLED } from "../../core/durable/surroundings.ts";
 import { type CallArgs, NOT_DONE, READ } from "../job.ts";
 import { type Connection, type Resumable, requestId } from "./connection.ts";
-import { Gone, Lost, NotSent, Refused } from "./errors.ts";
+import { Gone, Lost, NotSent, Refused, Unsendable } from "./errors.ts";
 import { type CallEvent, LiveCall } from "./live.ts";
 import { failure, protocolError, unknownEffect } from "./outcome.ts";
 import {
@@ -373,6 +373,7 @@ class Call {
 
   #explained(error: unknown): unknown {
     if (!(error instanceof NotSent)) return error;
-    return new Error(`${NOT_DONE}: ${error.message}`, { cause: error });
+    const words = `${NOT_DONE}: ${error.message}`;
+    return error instanceof Unsendable ? new NonRetryableError(words) : new Error(words, { cause: error });
   }
 }

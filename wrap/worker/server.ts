@@ -7,7 +7,7 @@ import type { WrapOptions } from "../options.ts";
 import type { Snapshot } from "../snapshot.ts";
 import { Connection, type Target } from "./connection.ts";
 import { filled, filledAll, programEnvironment } from "./environment.ts";
-import { NotSent } from "./errors.ts";
+import { NotSent, Unsendable } from "./errors.ts";
 import { type Fetch, guardedFetch } from "./guarded-fetch.ts";
 import { LiveCalls } from "./live.ts";
 import { snapshotOf } from "./take.ts";
@@ -99,9 +99,13 @@ export class WrappedServer {
    */
   async connection(jobName: string, log: Log): Promise<Connection> {
     const { name } = this.options;
+    const link = await this.#link(jobName, log).catch((error) => {
+      throw new Unsendable(reason(error), { cause: error });
+    });
     try {
-      return await (await this.#link(jobName, log)).get();
+      return await link.get();
     } catch (error) {
+      if (isPrivate(error)) throw new Unsendable(`${name} cannot be reached: ${reason(error)}`, { cause: error });
       if (error instanceof RetryLater) throw new RetryLater(`${name} cannot be reached: ${error.message}`, error.after);
       if (error instanceof NotSent) throw error;
       throw new NotSent(`${name} cannot be reached: ${reason(error)}`, { cause: error });
@@ -176,10 +180,14 @@ export class WrappedServer {
     if (variable === undefined) return {};
     this.#credentials ??= await readCredentials(this.#env[variable], variable);
     const own = this.#credentials.get(caller) ?? this.#credentials.get("*");
-    if (!own) throw new NotSent(`this caller has no credentials for ${name}`);
+    if (!own) throw new Error(`this caller has no credentials for ${name}`);
     return own;
   }
 }
+
+/** Whether it is the address that is refused. */
+const isPrivate = (error: unknown): boolean =>
+  error instanceof Error && (error.name === "PrivateAddress" || isPrivate(error.cause));
 
 async function readCredentials(text: string | undefined, variable: string) {
   const wrong = new Error(`${variable}: expected is JSON, from callers to objects of names and values`);

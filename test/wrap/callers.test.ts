@@ -1,0 +1,95 @@
+/** Who shares what of a wrapped server: running jobs and recent results, and whose credentials a call carries. */
+import { mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import type { WrapOptions } from "../../wrap/index.ts";
+import { bearer, bearerBindings } from "../auth/support.ts";
+import { COUNTING, serve } from "./servers.ts";
+import { connect, structuredOf, wrapped } from "./support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
+
+const callsFile = async () => join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
+
+const linesOf = async (file: string) => (await readFile(file, "utf8").catch(() => "")).split("\n").filter(Boolean);
+
+/** A stack that knows its callers, each of whom calls with a token of his own. */
+async function forCallers(options: WrapOptions, env: Record<string, string> = {}) {
+  const stack = await wrapped(options, { bindings: bearerBindings(TOKENS), env });
+  const call = async (who: keyof typeof TOKENS, name: string, args: object) => {
+    const client = await connect(stack.url, "2026", {}, bearer(TOKENS[who]));
+    try {
+      return structuredOf(await client.callTool({ name, arguments: { ...args } }));
+    } finally {
+      await client.close();
+    }
+  };
+  return { call, [Symbol.asyncDispose]: () => stack[Symbol.asyncDispose]() };
+}
+
+test("calls with the same arguments are one while it is fresh, of one caller, or of all where that is said", async () => {
+  const file = await callsFile();
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+  const policies = {
+    read: { freshFor: 3_600_000 },
+    fails: { freshFor: 3_600_000 },
+    write: { repeatable: true, freshFor: 3_600_000, shared: true },
+  };
+  await using stack = await forCallers({ name: "counting", ...program, policies, after: 300_000 });
+  const ms = 500;
+  // At once, and after it has ended; the order of the arguments says nothing.
+  await Promise.all([stack.call("ada", "read", { id: "a", ms }), stack.call("ada", "read", { ms, id: "a" })]);
+  expect(await stack.call("ada", "read", { id: "a", ms })).toMatchObject({ text: "read a is done" });
+  expect(await linesOf(file)).toEqual(["read a"]);
+  // Other arguments, and another caller, are others.
+  await stack.call("ada", "read", { id: "a", ms: 0 });
+  await stack.call("bob", "read", { id: "a", ms });
+  expect(await linesOf(file)).toEqual(["read a", "read a", "read a"]);
+  // An error is no result that stays.
+  for (let i = 0; i < 2; i++) expect(await stack.call("ada", "fails", { id: "f" })).toMatchObject({ isError: true });
+  expect((await linesOf(file)).filter((line) => line === "fails f")).toHaveLength(2);
+  // What is everybody's.
+  await Promise.all([stack.call("ada", "write", { id: "w", ms }), stack.call("bob", "write", { id: "w", ms })]);
+  expect(await stack.call("eve", "write", { id: "w", ms })).toMatchObject({ text: "write w is done" });
+  expect((await linesOf(file)).filter((line) => line === "write w")).toHaveLength(1);
+});
+
+test("a result that is fresh no more is asked for anew", async () => {
+  const file = await callsFile();
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+  await using stack = await forCallers({ name: "counting", ...program, policies: { read: { freshFor: 1 } } });
+  await stack.call("ada", "read", { id: "a" });
+  await until("it to be asked for anew", async () => {
+    await stack.call("ada", "read", { id: "a" });
+    return (await linesOf(file)).length >= 2;
+  });
+});
+
+test.each(["http", "stdio"])(
+  "each caller's calls carry his own credentials, and no token of the edge's (%s)",
+  async (how) => {
+    const file = await callsFile();
+    await using server = await serve(COUNTING, [], { CALLS: file });
+    const isHttp = how === "http";
+    const name = isHttp ? "x-whose" : "WHOSE";
+    const where: Partial<WrapOptions> = isHttp
+      ? { url: server.url, allowPrivate: true, headers: { "x-whose": "nobody" } }
+      : { command: process.execPath, args: [COUNTING], env: { CALLS: file, WHOSE: "nobody" } };
+    const credentials = JSON.stringify({ ada: { [name]: "ada's" }, bob: { [name]: "bob's" } });
+    // What lists the tools needs credentials as well, and is nobody.
+    process.env.CREDENTIALS = JSON.stringify({ "*": { [name]: "the lister's" } });
+    await using stack = await forCallers(
+      { name: "counting", ...where, credentials: "CREDENTIALS" },
+      { CREDENTIALS: credentials },
+    );
+    expect(await stack.call("ada", "whose", { id: "1" })).toMatchObject({ text: "ada's" });
+    expect(await stack.call("bob", "whose", { id: "2" })).toMatchObject({ text: "bob's" });
+    expect(await stack.call("ada", "whose", { id: "3" })).toMatchObject({ text: "ada's" });
+    const refused = await stack.call("eve", "whose", { id: "4", job_name: "eve" });
+    const why = refused.isError ? refused : await stack.call("eve", "await_result", { job_names: [refused.job_name] });
+    expect(JSON.stringify(why)).toContain("this caller has no credentials for counting");
+    expect((await linesOf(file)).toSorted()).toEqual(["whose 1", "whose 2", "whose 3"]);
+  },
+);
