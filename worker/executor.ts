@@ -9,6 +9,7 @@ import { LeaseLost, Pass, type PassEnd, type Surroundings } from "../core/durabl
 import { SETTLED } from "../core/durable/surroundings.ts";
 import { toStored } from "../core/durable/values.ts";
 import { AFTER } from "../core/jobs/after.ts";
+import { bellOf } from "../core/jobs/blocked.ts";
 import { splitKey } from "../core/jobs/caller.ts";
 import { type Job, REQUEST_TAG, VERSION_TAG } from "../core/jobs/job.ts";
 import { startJob } from "../core/jobs/start.ts";
@@ -44,9 +45,6 @@ export interface EngineOptions {
 
 /** What a job's promise holds: the function to run and its arguments. */
 const Invocation = z.object({ func: z.string(), args: z.array(z.unknown()) });
-
-/** How often a job is looked at again that the code here does not fit, in milliseconds. */
-const BLOCKED_LOOK = 60_000;
 
 /** How many jobs are started at once by all that run here. */
 const STARTS = 32;
@@ -267,8 +265,7 @@ export class Executor {
         log.warn({ reason: outcome.reason }, "job blocked");
         await reporter.blocked(outcome.reason);
         // Looked at again with pauses: code that fits may be back.
-        const due = (Math.floor(Date.now() / BLOCKED_LOOK) + 1) * BLOCKED_LOOK;
-        const id = `${promise.id}:b${due / BLOCKED_LOOK}`;
+        const { id, due } = bellOf(promise.id, Date.now());
         await lease.create(id, undefined, { due });
         if (!(await lease.suspend([id]))) log.debug("looked at again at once");
         return "blocked";

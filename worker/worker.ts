@@ -16,6 +16,7 @@ import { Lane } from "./lane.ts";
 import { type Logger, reasonOf } from "./logger.ts";
 import { handedBack, resonateRequests, running, strange, waiting } from "./metrics.ts";
 import { News } from "./news.ts";
+import { Pauses } from "./pauses.ts";
 import { Strangers } from "./strangers.ts";
 
 /** How many tasks are handed back at the same time when the worker stops. */
@@ -50,6 +51,7 @@ export class Worker {
   readonly #implementations: readonly Implementation[];
   readonly #news: News;
   readonly #heartbeat: Heartbeat;
+  readonly #pauses: Pauses;
   /** A lane for each kind of job, so that one kind that waits, for a slow archive or for jobs of another, holds up no other. */
   readonly #lanes = new Map<Implementation | undefined, Lane<Held>>();
   /** Tasks this worker has the lease on, those that wait for a place as well. */
@@ -97,6 +99,7 @@ export class Worker {
     this.#client = client;
     this.#news = new News(client);
     this.#heartbeat = new Heartbeat(client, pid, this.#lease);
+    this.#pauses = new Pauses(client, config.RESONATE_NAMESPACE, this.#lease);
     const jobs = implementations.map(({ job }) => job);
     this.#executor = new Executor({
       implementations,
@@ -249,11 +252,27 @@ export class Worker {
     this.#isRunning.add(held);
     this.#running += 1;
     running.inc({ job });
-    if (await this.#isOurs(held)) await this.#executor.execute({ task, promise }, runnable, job);
+    if ((await this.#isOurs(held)) && !(await this.#isPaused(held)))
+      await this.#executor.execute({ task, promise }, runnable, job);
     this.#heartbeat.stop(task);
     this.#held.delete(held);
     this.#running -= 1;
     running.dec({ job });
+  }
+
+  /** Whether jobs of its kind are paused: it sleeps until they go on. */
+  async #isPaused({ task, runnable }: Held): Promise<boolean> {
+    if (typeof runnable === "string") return false;
+    const job = this.#nameOf(task.id);
+    try {
+      const isPaused = await this.#pauses.holds(task, runnable.implementation.job.kind);
+      if (isPaused) this.#log.info({ job }, "job paused");
+      return isPaused;
+    } catch (error) {
+      // Its lease lapses, and the server dispatches it again.
+      this.#log.info({ job, reason: reasonOf(error) }, "job left");
+      return true;
+    }
   }
 
   /** Whether a task that has waited is still this worker's: its job may have been cancelled, or its lease may have lapsed. */

@@ -23,6 +23,8 @@ Writes what lets the parts of one deployment talk to one another:
   --key FILE         sign with this private key instead of a new one: to renew tokens before they expire, or to add
                      a deployment to the same Resonate server; writes no keys, and a task key only for a namespace
                      that is new (--task-key)
+  --operator         write operator.env too: a token that may search, which no token of a namespace may, and so one for
+                     all namespaces of the server; for the commands of whoever runs it
   --task-key         with --key: make a task key too
   --help             show this text
 `;
@@ -36,6 +38,7 @@ interface Options {
   days: number;
   key: string | undefined;
   taskKey: boolean;
+  operator: boolean;
 }
 
 /** @throws {Error} saying what is wrong with the arguments */
@@ -48,6 +51,7 @@ function parseOptions(args: string[]): Options | undefined {
       days: { type: "string", default: "90" },
       key: { type: "string" },
       "task-key": { type: "boolean", default: false },
+      operator: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -61,15 +65,16 @@ function parseOptions(args: string[]): Options | undefined {
   if (namespace === "default/") throw new Error('--namespace must not be "default/": that worker group is reserved.');
   const days = Number(values.days);
   if (!(days > 0 && days <= 3650)) throw new Error(`--days must be a number from 1 to 3650, not "${values.days}".`);
-  return { namespace, out, days, key, taskKey: key === undefined || values["task-key"] };
+  const { operator } = values;
+  return { namespace, out, days, key, operator, taskKey: key === undefined || values["task-key"] };
 }
 
 /** Tells apart, in the Resonate server's log and for whoever finds one, whose token it is; it gives no rights. */
-type Part = "edge" | "worker";
+type Part = "edge" | "worker" | "operator";
 
-/** A token as the Resonate server takes it: signed, expiring, and limited to ids that begin with `prefix`. */
-function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promise<string> {
-  return new SignJWT({ prefix, role: part })
+/** A token as the Resonate server takes it: signed, expiring, and limited to ids that begin with `prefix`, if to any. */
+function sign(key: CryptoKey, part: Part, prefix: string | undefined, expires: Date): Promise<string> {
+  return new SignJWT({ ...(prefix !== undefined && { prefix }), role: part })
     .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
     .setSubject(part)
     .setIssuedAt()
@@ -84,7 +89,7 @@ interface OutputFile {
   mode?: number;
 }
 
-async function make({ namespace, key, taskKey }: Options, expires: Date): Promise<OutputFile[]> {
+async function make({ namespace, key, taskKey, operator }: Options, expires: Date): Promise<OutputFile[]> {
   const files: OutputFile[] = [];
   let signing: CryptoKey;
   if (key === undefined) {
@@ -110,6 +115,10 @@ async function make({ namespace, key, taskKey }: Options, expires: Date): Promis
     { name: "edge.env", content: dotenv({ ...common, RESONATE_TOKEN: edge, ...sealing }) },
     { name: "worker.env", content: dotenv({ ...common, RESONATE_TOKEN: worker }) },
   );
+  if (operator) {
+    const RESONATE_TOKEN = await sign(signing, "operator", undefined, expires);
+    files.push({ name: "operator.env", content: dotenv({ ...common, RESONATE_TOKEN }) });
+  }
   return files.map((file) => ({ ...file, content: file.content.endsWith("\n") ? file.content : `${file.content}\n` }));
 }
 

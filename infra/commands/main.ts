@@ -54,9 +54,29 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "make a static token for a caller",
     run: async (args) => (await import("./token.ts")).run(args),
   },
+  jobs: {
+    summary: "list what is blocked, failing or waiting for an answer",
+    run: async (args) => (await import("./jobs.ts")).run(args),
+  },
+  retry: {
+    summary: "look at a blocked job again now",
+    run: async (args) => (await import("./retry.ts")).run(args),
+  },
+  pause: {
+    summary: "have workers run no jobs of a kind",
+    run: async (args) => (await import("./pause.ts")).run("pause", args),
+  },
+  resume: {
+    summary: "let jobs of a paused kind go on",
+    run: async (args) => (await import("./pause.ts")).run("resume", args),
+  },
   retention: {
     summary: "remove old jobs from a real Resonate server's database",
     run: async (args) => (await import("./retention.ts")).run(args),
+  },
+  forget: {
+    summary: "remove the data of one caller",
+    run: async (args) => (await import("./forget.ts")).run(args),
   },
   deploy: {
     summary: "deploy the edge to Cloudflare",

@@ -4,20 +4,12 @@ import { parseArgs } from "node:util";
 import { KEEP } from "../../core/resonate/codec.ts";
 import { SUPPORTED_RELEASE } from "../../core/resonate/support.ts";
 import { readProject, typed } from "../launcher/project.ts";
+import { checkPostgres, checkSqlite, quote } from "./database.ts";
 
 const DAY = 86_400_000;
 
 /** How many jobs are removed in one transaction. */
 const BATCH = 500;
-
-/** What a database has to look like: the tables that what belongs to a promise is in, and go with it. */
-const COLUMNS = {
-  promises:
-    "branch,created_at,id,origin,param_data,param_headers,settled_at,state,tags,target,timeout_at,timer,value_data,value_headers",
-  tasks: "id,state,version",
-  callbacks: "awaited_id,awaiter_id,ready",
-  listeners: "address,promise_id",
-};
 
 /** What is to be kept: `days` since the end of a job, unless its definition says otherwise, in `namespace`. */
 interface Wanted {
@@ -25,8 +17,6 @@ interface Wanted {
   namespace: string;
   now: number;
 }
-
-const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 /**
  * A table of the promises of the jobs that are over: all generations of a name together, with what is below them, numbered
@@ -56,15 +46,7 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
 export function retainSqlite(file: string, wanted: Wanted, apply: boolean): { jobs: number; promises: number } {
   const db = new DatabaseSync(file, { readOnly: false, enableForeignKeyConstraints: true });
   try {
-    db.exec("PRAGMA busy_timeout = 5000");
-    for (const [table, columns] of Object.entries(COLUMNS)) {
-      const found = db.prepare(`SELECT name FROM pragma_table_xinfo(${quote(table)}) ORDER BY name`).all();
-      if (found.map(({ name }) => name).join(",") !== columns) {
-        throw new Error(
-          `${file} is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs.`,
-        );
-      }
-    }
+    checkSqlite(db, file);
     db.exec(selection(wanted, "sqlite"));
     const counted = db.prepare("SELECT count(*) AS promises, coalesce(max(n), 0) AS jobs FROM jobs_over").get();
     const { jobs, promises } = counted as { jobs: number; promises: number };
@@ -79,14 +61,6 @@ export function retainSqlite(file: string, wanted: Wanted, apply: boolean): { jo
 
 /** The same for Postgres, as a script for `psql`. */
 export function postgresScript(wanted: Wanted, apply: boolean): string {
-  const checks = Object.entries(COLUMNS).map(
-    ([
-      table,
-      columns,
-    ]) => `  IF (SELECT string_agg(column_name, ',' ORDER BY column_name COLLATE "C") FROM information_schema.columns
-      WHERE table_schema = current_schema() AND table_name = '${table}') IS DISTINCT FROM '${columns}'
-  THEN RAISE EXCEPTION 'this is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs'; END IF;`,
-  );
   const removal = `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM jobs_over); BEGIN
   FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
     DELETE FROM promises WHERE id IN (SELECT id FROM jobs_over WHERE n > n0 AND n <= n0 + ${BATCH});
@@ -94,11 +68,7 @@ export function postgresScript(wanted: Wanted, apply: boolean): string {
   END LOOP;
 END $$;
 \\echo removed`;
-  return `\\set ON_ERROR_STOP on
-\\set QUIET on
-DO $$ BEGIN
-${checks.join("\n")}
-END $$;
+  return `${checkPostgres()}
 ${selection(wanted, "postgres")};
 CREATE INDEX ON jobs_over (n);
 SELECT coalesce(max(n), 0) AS jobs, count(*) AS promises FROM jobs_over;

@@ -52,6 +52,15 @@ test("makes a key pair and a token each for edge and worker, limited to the name
   }
 });
 
+test("makes a token for whoever runs the server, limited to no namespace, when it is told to", async () => {
+  await keys("--namespace", "prod/", "--out", join(dir, "k"), "--operator");
+  const { RESONATE_TOKEN: token, ...place } = await env("k", "operator.env");
+  expect(place).toEqual({ RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" });
+  const claims = await verified(token);
+  expect(claims).toMatchObject({ role: "operator", sub: "operator" });
+  expect(claims).not.toHaveProperty("prefix");
+});
+
 test("what is secret is readable by its owner only and is not printed", async () => {
   const { output } = await keys("--namespace", "prod/", "--out", join(dir, "k"));
   for (const name of ["private.pem", "edge.env", "worker.env"]) {

@@ -12,7 +12,14 @@ import { folder, makeProject } from "./project.ts";
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const MAIN = resolve("infra/commands/main.ts");
-const COMMANDS = ["start", "dev", "worker", "resonate", "proxy", "doctor", "keys", "token", "deploy"];
+const COMMANDS = ["start", "dev", "worker", "resonate", "proxy", "doctor", "keys", "token", "deploy"].concat([
+  "jobs",
+  "retry",
+  "pause",
+  "resume",
+  "retention",
+  "forget",
+]);
 
 async function durable(args: string[], { cwd = ".", env = {} } = {}) {
   const options = { cwd, env: { RESONATE_URL: "", ...env }, all: true, reject: false } as const;

@@ -1,0 +1,108 @@
+/** What an operator does about jobs: pauses a kind, lists what is in trouble, has it looked at again. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { startJob } from "../../core/jobs/start.ts";
+import { RemoteStore } from "../../core/resonate/remote-store.ts";
+import { run, until } from "../../infra/testing/process.ts";
+import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { titles } from "../worker/changing.ts";
+
+vi.setConfig({ testTimeout: 150_000 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+/** A deployment of a test's own, and the commands of whoever runs it. */
+function deployment() {
+  const { group, namespace, env } = ownGroup();
+  const settings = { ...resonate.env, ...env, LEASE_SECONDS: "2" };
+  return {
+    group,
+    namespace,
+    settings,
+    command: async (...args: string[]) => {
+      await using program = run("infra/commands/main.ts", { args, env: settings });
+      expect(await program.exited).toMatchObject({ exitCode: 0 });
+      return program.output();
+    },
+    timer: (timer_name: string) =>
+      resonate.start({
+        id: `${namespace}timer_${timer_name}`,
+        func: "timer",
+        args: { timer_name, fires_at: new Date().toISOString() },
+        group,
+        timeoutAt: Date.now() + 600_000,
+      }),
+  };
+}
+
+test("a kind that is paused waits, whatever is restarted, until it goes on", async () => {
+  const { command, timer, settings, namespace } = deployment();
+  expect(await command("resume", "timer")).toBe("Jobs of the kind timer were not paused.\n");
+  const since = /^Jobs of the kind timer are paused since (\S+)\.\n$/.exec(await command("pause", "timer"))?.[1];
+  {
+    await using worker = await startWorker(settings);
+    await timer("one");
+    await worker.said("timer_one", "job paused");
+  }
+  await using worker = await startWorker(settings);
+  await timer("two");
+  await worker.said("timer_two", "job paused");
+  // It was paused, and stays so since then.
+  expect(await command("pause", "timer")).toContain(`since ${since}`);
+  const [timers] = JSON.parse(await command("jobs", "--json")).kinds;
+  expect(timers).toEqual({ kind: "timer", running: 2, paused_since: Date.parse(since ?? ""), trouble: [] });
+  const tasks = await Promise.all(["one", "two"].map((name) => taskOf(`${namespace}timer_${name}`)));
+  expect(tasks.map((task) => task?.state)).toEqual(["suspended", "suspended"]);
+
+  expect(await command("resume", "timer")).toBe("Jobs of the kind timer go on.\n");
+  for (const name of ["one", "two"]) {
+    expect(await resonate.settled(`${namespace}timer_${name}`, 60_000)).toMatchObject({ state: "resolved" });
+  }
+  await command("pause", "timer");
+  await using _another = await startWorker(settings);
+  await command("resume", "timer");
+  await timer("three");
+  expect(await resonate.settled(`${namespace}timer_three`, 60_000)).toMatchObject({ state: "resolved" });
+});
+
+test("a job that is blocked is listed, and looked at again when it is told so", async () => {
+  const { command, settings, group, namespace } = deployment();
+  const folder = await mkdtemp(join(tmpdir(), "operate-"));
+  const script = "test/worker/changing-worker.ts";
+  const worker = (CODE: string) => startWorker({ ...settings, CODE, FOLDER: folder }, { script });
+  const store = new RemoteStore({ url: resonate.url, group, namespace }, [titles]);
+  try {
+    let job: Awaited<ReturnType<typeof startJob>>;
+    {
+      await using first = await worker("first");
+      job = await startJob(store, titles, { n: 1 }, Date.now());
+      await until("it to sleep", async () => (await taskOf(job.id))?.state === "suspended" || undefined, 30_000);
+      expect(await command("retry", job.name)).toMatch(/^titles_1: it is not blocked/);
+      first.signal("SIGKILL");
+    }
+    await using changed = await worker("changed");
+    await changed.said(job.name, "job blocked");
+    await until("it to sleep", async () => (await taskOf(job.id))?.state === "suspended" || undefined, 30_000);
+    expect(await command("jobs")).toMatch(
+      /^titles: 1 under way, 1 blocked, 0 failing, 0 asking\n {2}blocked {2}titles_1: /,
+    );
+    expect(await command("retry", job.name, "titles_2")).toBe(
+      "titles_1: it is looked at again\ntitles_2: there is no such job\n",
+    );
+    await changed.said(job.name, "job blocked", 2);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+async function taskOf(id: string) {
+  const { data } = await resonate.call("task.get", { id });
+  return typeof data === "object" ? data.task : undefined;
+}
