@@ -52,7 +52,7 @@ test.each(["1.1.1.1", "172.32.0.1", "2606:4700::1111"])("%s is not", (address) =
 
 test.each([
   ["an address of this machine", { url: "http://127.0.0.1:9/mcp" }, /is an address of this machine/],
-  ["a name of this machine", { url: "http://localhost:9/mcp" }, /is an address of this machine/],
+  ["a name of this machine", { url: "http://localhost:6553/mcp" }, /is an address of this machine/],
   ["a variable that is not set", { command: "$(NOWHERE)" }, /has no NOWHERE/],
   ["no credentials", { command: "true", credentials: "KEYS" }, /this caller has no credentials for acme/],
 ])("%s is refused at once, and not tried again", async (_what, target, words) => {

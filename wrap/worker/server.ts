@@ -205,10 +205,11 @@ async function readCredentials(text: string | undefined, variable: string) {
   return new Map(await Promise.all(entries));
 }
 
+/** The last cause says why. */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  if (!(cause instanceof Error) || error.message.includes("it wrote:")) return error.message;
-  const code = (cause as { code?: unknown }).code;
-  return cause.name === "PrivateAddress" || typeof code !== "string" ? cause.message : `${code}`;
+  const { cause, message, code } = error as Error & { code?: unknown };
+  if (cause instanceof Error && !message.includes("it wrote:")) return reason(cause);
+  const isOfSystem = "syscall" in error || message === "" || /^UND_ERR/.test(String(code));
+  return typeof code === "string" && isOfSystem ? code : message;
 }
