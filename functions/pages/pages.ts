@@ -13,8 +13,6 @@ const SESSION = 12 * 3_600_000;
 const SESSION_COOKIE = "session";
 /** Begins the name of the cookie that a link is exchanged for. */
 const LINK_COOKIE = "link-";
-/** How many links of a browser are looked at, for one page. */
-const MAX_LINKS = 20;
 
 /** What a link leads to. */
 interface Linked {
@@ -76,19 +74,18 @@ export class Pages {
   async follow(sealed: string, isSecure: boolean): Promise<{ path: string; cookie: string } | undefined> {
     const opened = await this.#link(sealed);
     if (!opened) return undefined;
-    const cookie = cookieOf(LINK_COOKIE + sealed.slice(-16), sealed, opened.until, { path: "/pages/job", isSecure });
-    return { path: pathOf(opened.linked.job), cookie };
+    // Short, and no part of what is in it can be told from that.
+    const link = sealed.slice(-16);
+    const cookie = cookieOf(LINK_COOKIE + link, sealed, opened.until, { path: "/pages/job", isSecure });
+    return { path: `${pathOf(opened.linked.job)}?link=${link}`, cookie };
   }
 
-  /** The job of a name whose link the browser was given, with whose it is. */
-  async linked(request: Request, name: string): Promise<Linked | undefined> {
-    if (!isOwnPage(request)) return undefined;
-    const links = cookiesOf(request).filter(([cookie]) => cookie.startsWith(LINK_COOKIE));
-    for (const [, sealed] of links.slice(0, MAX_LINKS)) {
-      const opened = await this.#link(sealed);
-      if (opened?.linked.job === name) return opened.linked;
-    }
-    return undefined;
+  /** Whose job a link leads to that the browser was given; undefined for another job's. */
+  async linked(request: Request, job: string, link: string | undefined): Promise<Caller | undefined> {
+    if (link === undefined || !isOwnPage(request)) return undefined;
+    const sealed = cookieIn(request, LINK_COOKIE + link);
+    const opened = sealed === undefined ? undefined : await this.#link(sealed);
+    return opened?.linked.job === job ? opened.linked.caller : undefined;
   }
 
   async #link(sealed: string): Promise<{ linked: Linked; until: number } | undefined> {
@@ -118,7 +115,7 @@ export class Pages {
    */
   async withSession(request: Request): Promise<Request> {
     if (!this.#seal || request.headers.has("authorization") || !isOwnPage(request)) return request;
-    const sealed = cookiesOf(request).find(([name]) => name === SESSION_COOKIE)?.[1];
+    const sealed = cookieIn(request, SESSION_COOKIE);
     const opened = sealed === undefined ? undefined : await this.#seal.open("session", sealed);
     if (!opened) return request;
     const headers = new Headers(request.headers);
@@ -132,11 +129,9 @@ export const isOwnPage = ({ headers }: Request): boolean => headers.get("sec-fet
 
 const pathOf = (name: string) => `/jobs/${encodeURIComponent(name)}`;
 
-function cookiesOf({ headers }: Request): [name: string, value: string][] {
-  return (headers.get("cookie") ?? "").split(/; */).map((cookie) => {
-    const [name = "", value = ""] = cookie.split("=", 2);
-    return [name, value];
-  });
+function cookieIn({ headers }: Request, name: string): string | undefined {
+  const cookies = (headers.get("cookie") ?? "").split(/; */);
+  return cookies.find((cookie) => cookie.startsWith(`${name}=`))?.slice(name.length + 1);
 }
 
 function cookieOf(name: string, value: string, until: number, { path, isSecure }: { path: string; isSecure: boolean }) {

@@ -30,12 +30,13 @@ export function routePages(app: App): void {
     const { edge, line } = c.var;
     const { pages, rateLimit } = edge;
     const name = c.req.query("name") ?? "";
+    const linked = await pages.linked(c.req.raw, name, c.req.query("link"));
     const identified = await identify(c.req.raw, edge, line);
-    // Whoever is not signed in may have been given a link.
-    const linked = identified instanceof Response ? await pages.linked(c.req.raw, name) : undefined;
     if (identified instanceof Response && !linked) return identified;
-    const own = identified instanceof Response ? undefined : identified;
-    const { caller } = (own ?? linked) as { caller: Caller };
+    // Whoever follows a link to another's job sees that one, also when he has a job of the name himself.
+    const isOwn = !(identified instanceof Response) && (!linked || linked.id === identified.caller.id);
+    const own = isOwn ? identified : undefined;
+    const caller = (own?.caller ?? linked) as Caller;
     const refused =
       (await rateLimit?.(own?.key ?? addressOf(c.req.raw) ?? caller.key, { weight: WEIGHT, of: WEIGHT })) ??
       (own && (await edge.auth.authorize(own.request, own.scopes, new Set(["read"]))));

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { resolveModule } from "../launcher/package.ts";
 import { configurationOf, readProject, typed } from "../launcher/project.ts";
+import { buildPages } from "../pages/build.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
 
@@ -16,6 +17,7 @@ Deploys the edge of the project in this folder to Cloudflare. Options go to wran
 export async function run(args: string[]): Promise<void> {
   if (args.includes("--help")) return console.log(usage());
   configurationOf(readProject());
+  await buildPages(readProject().root);
   const wrangler = join(dirname(resolveModule("wrangler/package.json", process.cwd())), "bin/wrangler.js");
   const { exitCode } = await execa(process.execPath, [wrangler, "deploy", ...args], {
     stdio: "inherit",

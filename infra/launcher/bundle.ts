@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -77,11 +78,15 @@ export async function readSettings(config: string): Promise<Settings> {
         .filter(({ script_name }) => script_name === undefined)
         .map(({ name, class_name }) => [name, class_name]),
     ),
-    ...(assets?.directory !== undefined &&
-      assets.binding !== undefined && {
-        assets: { binding: assets.binding, directory: resolve(dirname(config), assets.directory) },
-      }),
+    ...assetsOf(assets, dirname(config)),
   };
+}
+
+/** The static assets of a configuration in the folder `root`, where they are there. */
+function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "assets"> {
+  const { binding, directory = "" } = assets ?? {};
+  const path = resolve(root, directory);
+  return binding !== undefined && existsSync(path) ? { assets: { binding, directory: path } } : {};
 }
 
 /** What matters here of a wrangler configuration. */

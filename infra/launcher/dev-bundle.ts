@@ -77,10 +77,10 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
 
   return {
     async edge() {
-      const current = await configuration();
       const pages = await buildPages(root).catch((error: Error) => {
         throw new CompileError(error.message);
       });
+      const current = await configuration();
       if (isForWrangler(current)) {
         const bundle = await bundleEdge(undefined, root).catch((error: Error) => {
           throw new CompileError(error.message);

@@ -7,6 +7,7 @@ import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { BuildOptions } from "esbuild";
 import { isCheckout, resolveModule, thisPackage } from "../launcher/package.ts";
+import { readProject } from "../launcher/project.ts";
 
 /** Where they lie in a checkout; wrangler.toml names it. */
 const OUT = ".build/pages";
@@ -14,14 +15,24 @@ const OUT = ".build/pages";
 /** What is copied as it is. */
 const COPIED = [".html", ".svg", ".png"];
 
+/** Where the pages of this package lie, absolute; of a checkout once {@link buildPages} has built them. */
+export const pagesFolder = (): string => join(thisPackage().root, isCheckout ? OUT : "dist/pages");
+
 /**
- * Builds the pages of the checkout at `root` unless they are built from these sources; does nothing for another project.
- * Returns the sources, absolute.
+ * Builds the pages of this checkout, and of a copy of it at `root`, unless they are built from these sources; the package
+ * brings them built. Returns the sources, absolute.
  *
  * @throws {Error} with what esbuild says, when they do not compile
  */
 export async function buildPages(root: string): Promise<string[]> {
-  if (!isCheckout || root !== thisPackage().root) return [];
+  if (!isCheckout) return [];
+  const own = thisPackage().root;
+  const isCopy =
+    root !== own && existsSync(join(root, "pages/style.css")) && readProject(root).name === readProject(own).name;
+  return (await Promise.all([own, ...(isCopy ? [root] : [])].map(buildOf))).flat();
+}
+
+async function buildOf(root: string): Promise<string[]> {
   const sources = await sourcesOf(root);
   const stamp = `${join(root, OUT)}.stamp`;
   const made = await hashOf([...sources, join(root, "package-lock.json")]);

@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { writeSnapshot } from "../../wrap/worker/take.ts";
 import { thisPackage } from "../launcher/package.ts";
+import { pagesFolder } from "../pages/build.ts";
 
 /** A module of this package, as a file that another folder imports. */
 const module = (name: string) => {
@@ -52,6 +53,12 @@ const WRANGLER = (name: string) => `name = "${name}"
 main = "edge.ts"
 compatibility_date = "2026-11-17"
 minify = true
+
+[assets]
+directory = ${JSON.stringify(pagesFolder())}
+binding = "ASSETS"
+run_worker_first = true
+html_handling = "none"
 
 [[durable_objects.bindings]]
 name = "LISTENER"

@@ -104,7 +104,9 @@ async function json<T>(response: Response): Promise<T> {
 export const about = async (): Promise<About> => json(await fetch("/pages/about"));
 
 export async function job(name: string, from: number): Promise<JobInfo> {
-  return json(await fetch(`/pages/job?${new URLSearchParams({ name, from: String(from) })}`));
+  const link = new URLSearchParams(location.search).get("link");
+  const query = { name, from: String(from), ...(link !== null && { link }) };
+  return json(await fetch(`/pages/job?${new URLSearchParams(query)}`));
 }
 
 /** Whether the server behind the edge answers: undefined, or why it does not. */

@@ -13,7 +13,7 @@ export async function folder(): Promise<Folder> {
 }
 
 /** What a project consists of: everything of this checkout but the launcher, which is run from here. */
-const PARTS = ["core", "tools", "functions", "worker", "package.json", "package-lock.json", "wrangler.toml"];
+const PARTS = ["core", "tools", "functions", "pages", "worker", "package.json", "package-lock.json", "wrangler.toml"];
 
 /** This checkout as a project of its own, to be edited. */
 export async function copyProject(): Promise<Folder> {

@@ -1,0 +1,201 @@
+/** Pages of a deployment whose callers sign in: what is one's does not exist for another, nor for whoever has no link. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startBrowser, visit } from "../pages/browser.ts";
+import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const PUBLIC_URL = "https://tools.example";
+
+let stack: Stack;
+let ada: TestCaller;
+let bob: TestCaller;
+beforeAll(async () => {
+  stack = await startStack({ bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY: "v".repeat(32) } });
+  ada = callerAt(stack.url, TOKENS.ada);
+  bob = callerAt(stack.url, TOKENS.bob);
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+/** What a browser says of a request that a page of this server makes. */
+const OWN = { "sec-fetch-site": "same-origin" };
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(stack.origin + path, { headers, redirect: "manual" });
+const look = (name: string, headers: Record<string, string> = {}, link = "") =>
+  get(`/pages/job?${new URLSearchParams({ name, ...(link && { link }) })}`, headers);
+const cookieOf = (response: Response) => response.headers.get("set-cookie")?.split(";")[0] ?? "";
+
+/** Starts a timer of a caller; the path of the link to it. */
+async function timerOf(caller: TestCaller, timer_name: string): Promise<string> {
+  const { view_url } = await caller.call("set_timer", { timer_name, seconds: 3_600 });
+  const { origin, pathname } = new URL(view_url);
+  expect(origin).toBe(PUBLIC_URL);
+  return pathname;
+}
+
+async function follow(path: string) {
+  const response = await get(path);
+  const location = new URL(response.headers.get("location") ?? "", PUBLIC_URL);
+  return { response, location, cookie: cookieOf(response), link: location.searchParams.get("link") ?? "" };
+}
+
+async function signIn(token: string): Promise<string> {
+  const response = await fetch(`${stack.origin}/pages/session`, {
+    method: "POST",
+    headers: { ...bearer(token), ...OWN },
+  });
+  expect(response.status).toBe(204);
+  expect(response.headers.get("set-cookie")).toMatch(/; HttpOnly; SameSite=Strict/);
+  return cookieOf(response);
+}
+
+/** A call as a page makes it. */
+async function callFrom(headers: Record<string, string>, name: string, args: object) {
+  const params = { name, arguments: args };
+  return fetch(stack.url, {
+    method: "POST",
+    headers: { ...rpcHeaders("tools/call", params), ...headers },
+    body: JSON.stringify(rpcMessage("tools/call", params, {})),
+  });
+}
+
+describe("a link", () => {
+  test("is exchanged for a cookie, and shows that job, which cannot be changed by it", async () => {
+    const { response, location, cookie, link } = await follow(await timerOf(ada, "linked"));
+    expect(response.status).toBe(303);
+    expect(location.pathname).toBe("/jobs/timer_linked");
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+    });
+    const shown = await look("timer_linked", { cookie, ...OWN }, link);
+    expect(shown.headers.get("cache-control")).toBe("no-store");
+    const job = await shown.json();
+    expect(job).toMatchObject({ job_name: "timer_linked", status: "running", may_write: false });
+    expect(job.task).toBeUndefined();
+    const refused = await callFrom({ cookie, ...OWN }, "cancel_job", { job_names: ["timer_linked"] });
+    expect(refused.status).toBe(401);
+  });
+
+  test("shows no other job, neither of its caller nor of another", async () => {
+    const { cookie, link } = await follow(await timerOf(ada, "only this"));
+    await timerOf(ada, "not this");
+    await timerOf(bob, "nor that");
+    for (const name of ["timer_not this", "timer_nor that", "timer_only this~2", "timer_only%20this"]) {
+      expect([name, (await look(name, { cookie, ...OWN }, link)).status]).toEqual([name, 401]);
+    }
+    expect((await look("timer_only this", { cookie, ...OWN }, "0000000000000000")).status).toBe(401);
+    expect((await look("timer_only this", OWN, link)).status).toBe(401);
+  });
+
+  test("is of use to a page of this server alone", async () => {
+    const { cookie, link } = await follow(await timerOf(ada, "ours"));
+    for (const site of ["cross-site", "same-site", "none"]) {
+      expect((await look("timer_ours", { cookie, "sec-fetch-site": site }, link)).status).toBe(401);
+    }
+    expect((await look("timer_ours", { cookie }, link)).status).toBe(401);
+  });
+
+  test("that is forged leads nowhere", async () => {
+    for (const path of ["/view/x", "/view/AAAA", `/view/${"A".repeat(200)}`, "/view/%00"]) {
+      const response = await get(path);
+      expect([path, response.status, response.headers.get("set-cookie")]).toEqual([path, 404, null]);
+    }
+  });
+
+  test("of one caller shows that one's job to another who has a job of the name himself", async () => {
+    const path = await timerOf(ada, "tea");
+    await bob.call("set_timer", { timer_name: "tea", seconds: 60 });
+    const { cookie, link } = await follow(path);
+    const both = { cookie: `${cookie}; ${await signIn(TOKENS.bob)}`, ...OWN };
+    const [linked, own] = await Promise.all(
+      [look("timer_tea", both, link), look("timer_tea", both)].map(async (r) => (await r).json()),
+    );
+    expect(linked).toMatchObject({ may_write: false });
+    expect(own).toMatchObject({ may_write: true });
+    expect(linked.args.fires_at).not.toBe(own.args.fires_at);
+  });
+});
+
+describe("a session", () => {
+  test("is its caller: it sees the jobs that are his, and no others", async () => {
+    await timerOf(ada, "of ada");
+    await timerOf(bob, "of bob");
+    const cookie = await signIn(TOKENS.ada);
+    expect((await look("timer_of ada", { cookie, ...OWN })).status).toBe(200);
+    expect((await look("timer_of bob", { cookie, ...OWN })).status).toBe(404);
+    const listed = await (await callFrom({ cookie, ...OWN }, "list_jobs", { limit: 100 })).json();
+    const names = listed.result.structuredContent.jobs.map(({ job_name }: { job_name: string }) => job_name);
+    expect(names).toContain("timer_of ada");
+    expect(names).not.toContain("timer_of bob");
+  });
+
+  test("counts for nothing in what another site's page, or no page, asks for", async () => {
+    await timerOf(ada, "safe");
+    const cookie = await signIn(TOKENS.ada);
+    for (const headers of [{ "sec-fetch-site": "cross-site" }, { "sec-fetch-site": "same-site" }, {}]) {
+      const sent = { cookie, ...headers } as Record<string, string>;
+      expect((await callFrom(sent, "cancel_job", { job_names: ["timer_safe"] })).status).toBe(401);
+      expect((await look("timer_safe", sent)).status).toBe(401);
+    }
+    const abroad = await callFrom({ cookie, ...OWN, origin: "https://evil.example" }, "cancel_job", {
+      job_names: ["timer_safe"],
+    });
+    expect(abroad.status).toBe(403);
+    expect(await ada.call("get_timer_status", { timer_name: "safe" })).toMatchObject({ status: "running" });
+  });
+
+  test("is begun with a token that is good, by a page of this server", async () => {
+    const begin = (headers: Record<string, string>) =>
+      fetch(`${stack.origin}/pages/session`, { method: "POST", headers });
+    expect((await begin({ ...bearer("no-such-token"), ...OWN })).status).toBe(401);
+    expect((await begin(OWN)).status).toBe(401);
+    expect((await begin(bearer(TOKENS.ada))).status).toBe(403);
+    expect((await begin({ ...bearer(TOKENS.ada), "sec-fetch-site": "cross-site" })).status).toBe(403);
+  });
+
+  test("that is forged, or another deployment's, is none", async () => {
+    for (const value of ["", "x", TOKENS.ada, "A".repeat(80)]) {
+      const headers = { cookie: `session=${value}`, ...OWN };
+      expect((await callFrom(headers, "list_jobs", {})).status).toBe(401);
+    }
+  });
+});
+
+const browser: Browser | undefined = await startBrowser();
+afterAll(() => browser?.close());
+
+test.runIf(browser)("in a browser: one link, two visitors; signing in, the list, signing out", async () => {
+  const path = await timerOf(ada, "in a browser");
+  for (const token of [undefined, TOKENS.bob]) {
+    await using visitor = await visit(browser as Browser, stack.origin);
+    if (token !== undefined) {
+      const signing = await visitor.open("/jobs");
+      await signing.getByLabel("Token").fill(token);
+      await signing.getByRole("button", { name: "Sign in" }).click();
+      await signing.getByRole("searchbox").waitFor();
+    }
+    const page = await visitor.open(path);
+    await page.locator(".facts .chip", { hasText: "running" }).waitFor();
+    expect(page.url()).toContain("/jobs/timer_in%20a%20browser?link=");
+    expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
+  }
+  await using visitor = await visit(browser as Browser, stack.origin);
+  const page = await visitor.open("/jobs");
+  await page.getByLabel("Token").fill("no-such-token");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByLabel("Token").fill(TOKENS.ada);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("link", { name: "timer_in a browser" }).click();
+  page.on("dialog", (dialog) => dialog.accept());
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.locator(".facts .chip", { hasText: "cancelled" }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Connect" }).waitFor();
+  await page.goto(`${stack.origin}/jobs`);
+  await page.getByLabel("Token").waitFor();
+});
