@@ -28,6 +28,12 @@ describe("bindings", () => {
     expect(readConfig({ ...env, RATE_LIMIT: "0", MAX_JOBS: "3" })).toMatchObject({ RATE_LIMIT: 0, MAX_JOBS: 3 });
   });
 
+  test("a Resonate object needs no address, and a server elsewhere takes its place", () => {
+    const RESONATE = { idFromName: () => ({}), get: () => ({ fetch }) };
+    expect(readConfig({ AUTH_MODE: "none", RESONATE })).toMatchObject({ RESONATE, RESONATE_URL: "http://resonate" });
+    expect(readConfig({ ...MINIMAL, RESONATE })).toEqual(readConfig(MINIMAL));
+  });
+
   test.each([
     [{}, "RESONATE_URL"],
     [{ RESONATE_URL: "127.0.0.1:8001" }, "RESONATE_URL"],

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ResonateNamespace } from "../core/resonate/place.ts";
 import { AuthConfig, TrustedUrl } from "./auth/config.ts";
 import { LogLevel } from "./http/log.ts";
 import type { ListenerNamespace } from "./listener/feed.ts";
@@ -14,8 +15,10 @@ const list = z.string().transform((text) =>
 
 /** The edge's bindings, as wrangler vars and secrets. */
 const Env = z.object({
-  /** Base URL of the Resonate server. */
+  /** Base URL of the Resonate server; without one it is the object at `RESONATE`. */
   RESONATE_URL: z.url({ protocol: /^https?$/ }),
+  /** The account's own Resonate server. */
+  RESONATE: z.custom<ResonateNamespace>((value) => typeof value === "object").optional(),
   /** Bearer token for the Resonate server, when it requires one. */
   RESONATE_TOKEN: z.string().optional(),
   /** The worker group that executes the jobs. Never `default`: sleeping promises of every SDK carry that target. */
@@ -97,6 +100,8 @@ export function readConfig(env: unknown): Config {
       ([, value]) => typeof value !== "string" || value.trim() !== "",
     ),
   );
+  if (given.RESONATE_URL !== undefined) delete given.RESONATE;
+  else if (given.RESONATE) given.RESONATE_URL = "http://resonate";
   const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];
   const issues = [auth, general].flatMap(({ error }) => error?.issues ?? []);
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);

@@ -2,6 +2,7 @@
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import type { Job } from "../core/jobs/job.ts";
+import { keyFrom } from "../core/resonate/place.ts";
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { type Auth, createAuth } from "./auth/auth.ts";
@@ -52,7 +53,9 @@ export function createParts({ jobs, tools, identity }: Deployment, config: Confi
   const log = new EdgeLog(config.LOG_LEVEL);
   const feed = config.LISTENER && createFeed(config.LISTENER);
   const store = new RemoteStore({ ...placeOf(config), feed }, jobs, { quota: config.MAX_JOBS });
-  const handles = config.TASK_KEY ? new TaskHandles(config.TASK_KEY, config.RESONATE_NAMESPACE) : undefined;
+  const { TASK_KEY, RESONATE } = config;
+  const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
+  const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
   const origins = config.CORS_ORIGINS ?? [];
   return {

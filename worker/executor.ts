@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import * as z from "zod";
-import { type Log, type Metrics, NonRetryableError } from "../core/durable/context.ts";
+import { type Log, NonRetryableError } from "../core/durable/context.ts";
 import { earlierQuestions } from "../core/durable/earlier.ts";
 import { History, type Recorded } from "../core/durable/events.ts";
 import type { Implementation } from "../core/durable/implement.ts";
@@ -19,13 +19,11 @@ import type { Acquired, OperationKind, PromiseRecord } from "../core/resonate/pr
 import { QuotaExceeded, type RemoteStore } from "../core/resonate/remote-store.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { Histories, type Remembered } from "./histories.ts";
+import { type Instruments, type LineLog, reasonOf, thrown } from "./instruments.ts";
 import { Limits } from "./limits.ts";
-import { type Logger, reasonOf, thrown } from "./logger.ts";
-import { jobMetrics, leasesLost, retries, settled } from "./metrics.ts";
 import type { News } from "./news.ts";
 import { Reporter } from "./reporter.ts";
 import { Returns } from "./returns.ts";
-import { inSpan, traceOf } from "./tracing.ts";
 
 export interface EngineOptions {
   implementations: readonly Implementation[];
@@ -40,7 +38,8 @@ export interface EngineOptions {
   namespace: string;
   /** The job a promise id names. */
   nameOf(id: string): string;
-  log: Logger;
+  log: LineLog;
+  instruments: Instruments;
 }
 
 /** What a job's promise holds: the function to run and its arguments. */
@@ -105,7 +104,6 @@ export class Executor {
     const { id, tags } = acquired.promise;
     const job = this.#options.nameOf(id);
     const attributes = { job, "task.version": acquired.task.version };
-    const parent = traceOf(tags["resonate:origin"] ?? id);
     const request = tags[REQUEST_TAG];
     const starter = tags[STARTER];
     const log = this.#options.log.child({
@@ -114,15 +112,15 @@ export class Executor {
       // The job that started it, where one did.
       ...(starter !== undefined && splitKey(starter).name !== "" && { started_by: starter }),
     });
-    await inSpan(
+    await this.#options.instruments.inSpan(
       `job ${kind}`,
-      { attributes, parent },
+      { attributes, of: tags["resonate:origin"] ?? id },
       () => this.#execute(acquired, runnable, kind, log),
       (outcome) => ({ outcome }),
     );
   }
 
-  async #execute(acquired: Task, runnable: Runnable, kind: string, log: Logger): Promise<Ending> {
+  async #execute(acquired: Task, runnable: Runnable, kind: string, log: LineLog): Promise<Ending> {
     const { task, promise } = acquired;
     if (runnable === AFTER) return this.#after(acquired, log);
     if (await this.#isGivenUp(promise)) {
@@ -143,7 +141,7 @@ export class Executor {
     } catch (error) {
       const isSettled = stop.signal.reason === SETTLED;
       const isLost = isSettled || (error instanceof LeaseLost && error.message.includes("answered 4"));
-      if (isLost) leasesLost.inc({ job: kind });
+      if (isLost) this.#options.instruments.leaseLost(kind);
       log.info({ reason: isSettled ? SETTLED : reasonOf(error) }, "job left");
       return "left";
     } finally {
@@ -157,11 +155,11 @@ export class Executor {
     acquired: Task,
     { code, args, implementation }: Exclude<Runnable, string>,
     kind: string,
-    log: Logger,
+    log: LineLog,
     stop: AbortController,
   ): Promise<Ending> {
     const { task, promise } = acquired;
-    const { client, store, news, lease: patience } = this.#options;
+    const { client, store, news, instruments, lease: patience } = this.#options;
     const send: Send = async (request, data, origin) => {
       try {
         return await client.send(request as OperationKind, data as never, { origin, patience });
@@ -193,7 +191,7 @@ export class Executor {
       owner,
       env: implementation.env ? this.#environments.get(implementation.env) : {},
       log: logOf(log),
-      metrics: jobMetrics,
+      metrics: instruments.metrics,
       signal: stop.signal,
       start: async (job, given) => {
         watchForEnd(); // what is cancelled starts no more
@@ -212,10 +210,10 @@ export class Executor {
       beforeSleep: () => reporter.beforeSleep({ quiet, patience }),
       onFailure: (_error, { retry_in_ms }) => {
         if (retry_in_ms === undefined) return;
-        retries.inc({ job: kind });
+        instruments.retried(kind);
         watchForEnd(); // in the pause as well: a job that is cancelled asks no more
       },
-      trace: (name, attempt, run) => inSpan(`step ${name}`, { attributes: { attempt } }, run, () => ({})),
+      trace: (name, attempt, run) => instruments.inSpan(`step ${name}`, { attributes: { attempt } }, run, () => ({})),
     };
     try {
       const outcome = await new Pass(code as never, args, remembered.history, lease, around).run();
@@ -239,7 +237,7 @@ export class Executor {
       remembered: Remembered;
       reporter: Reporter;
       kind: string;
-      log: Logger;
+      log: LineLog;
     },
   ): Promise<Ending> {
     const { acquired, lease, remembered, reporter, kind, log } = run;
@@ -250,12 +248,12 @@ export class Executor {
       case "complete":
         await lease.fulfill("resolved", outcome.value);
         await this.#returns.give(promise);
-        return report(log, kind, promise, "complete");
+        return this.#report(log, kind, promise, "complete");
       case "failed": {
         const error = storedError(outcome.error);
         await lease.fulfill("rejected", error);
         await this.#returns.give(promise);
-        return report(log, kind, promise, "failed", error.message, outcome.error);
+        return this.#report(log, kind, promise, "failed", error.message, outcome.error);
       }
       case "asleep":
         remembered.history.version = task.version;
@@ -271,6 +269,22 @@ export class Executor {
         return "blocked";
       }
     }
+  }
+
+  #report(
+    log: LineLog,
+    job: string,
+    { createdAt }: PromiseRecord,
+    outcome: "complete" | "failed",
+    reason?: string,
+    error?: unknown,
+  ): "complete" | "failed" {
+    const duration_ms = Date.now() - createdAt;
+    // Where it was thrown is for whoever wrote the function; callers get the reason only.
+    const why = reason !== undefined && { reason, ...(error instanceof Error && { error: thrown(error) }) };
+    log.info({ outcome, duration_ms, ...why }, "job done");
+    this.#options.instruments.settled(job, outcome);
+    return outcome;
   }
 
   /** What is known of what a job has done: what this worker remembers, and what it has to read. */
@@ -336,7 +350,7 @@ export class Executor {
   }
 
   /** A job was cancelled: what it has started, by its records, is given up. */
-  async #after({ task, promise }: Task, log: Logger): Promise<Ending> {
+  async #after({ task, promise }: Task, log: LineLog): Promise<Ending> {
     const { client, lease: patience } = this.#options;
     const id = promise.tags["resonate:parent"] ?? "";
     this.#heartbeat.start(task);
@@ -407,23 +421,7 @@ function storedError(thrown: unknown): Error {
   return error;
 }
 
-function report(
-  log: Logger,
-  job: string,
-  { createdAt }: PromiseRecord,
-  outcome: "complete" | "failed",
-  reason?: string,
-  error?: unknown,
-): "complete" | "failed" {
-  const duration_ms = Date.now() - createdAt;
-  // Where it was thrown is for whoever wrote the function; callers get the reason only.
-  const why = reason !== undefined && { reason, ...(error instanceof Error && { error: thrown(error) }) };
-  log.info({ outcome, duration_ms, ...why }, "job done");
-  settled.inc({ job, outcome });
-  return outcome;
-}
-
-function logOf(log: Logger): Log {
+function logOf(log: LineLog): Log {
   return {
     debug: (message, fields = {}) => log.debug(fields, message),
     info: (message, fields = {}) => log.info(fields, message),
@@ -431,5 +429,3 @@ function logOf(log: Logger): Log {
     error: (message, fields = {}) => log.error(fields, message),
   };
 }
-
-export type { Metrics };

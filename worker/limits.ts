@@ -1,11 +1,11 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { LeaseLost } from "../core/durable/replay.ts";
 import type { Limit } from "../core/durable/surroundings.ts";
 import { Turns } from "../core/jobs/turns.ts";
+import { pause } from "../core/resonate/backoff.ts";
 import type { ResonateClient } from "../core/resonate/client.ts";
 import { childOf, decodeValue, encodeValue } from "../core/resonate/codec.ts";
 import type { PromiseRecord } from "../core/resonate/protocol.ts";
-import { reasonOf } from "./logger.ts";
+import { reasonOf } from "./instruments.ts";
 import type { News } from "./news.ts";
 
 /** For how long a worker uses a place for one request after the other before it lets others have it, in milliseconds. */
@@ -111,7 +111,7 @@ class Queue {
       for (let next = first(this.#waiting); next; next = first(this.#waiting)) {
         const slot = await this.#find(next.limit);
         if (slot) this.#use(slot);
-        else await Promise.race([this.#wakeUp.promise, delay(LOOK_AGAIN, undefined, { ref: false })]);
+        else await Promise.race([this.#wakeUp.promise, pause(LOOK_AGAIN)]);
       }
     } catch (error) {
       for (const { reject } of this.#waiting) reject(new LeaseLost(reasonOf(error), { cause: error }));

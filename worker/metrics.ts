@@ -1,6 +1,8 @@
 /** What the worker counts, served in the Prometheus text format. `job` is the kind of job: its function's name. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../core/durable/context.ts";
+import type { Instruments } from "./instruments.ts";
+import { inSpan, traceOf } from "./tracing.ts";
 
 export const registry = new Registry();
 const registers = [registry];
@@ -15,14 +17,9 @@ export const connected = gauge("connected", "1 while jobs can arrive from the Re
 export const running = gauge("tasks_running", "Jobs that execute at the moment; one that sleeps does not.", "job");
 export const waiting = gauge("tasks_waiting", "Jobs dispatched to this worker that wait for a place.", "job");
 
-export const settled = counter(
-  "jobs_settled_total",
-  "Jobs that ended here; outcome: complete, failed.",
-  "job",
-  "outcome",
-);
-export const retries = counter("job_retries_total", "Attempts that failed and are made again after a wait.", "job");
-export const leasesLost = counter(
+const settled = counter("jobs_settled_total", "Jobs that ended here; outcome: complete, failed.", "job", "outcome");
+const retries = counter("job_retries_total", "Attempts that failed and are made again after a wait.", "job");
+const leasesLost = counter(
   "leases_lost_total",
   "Jobs given up because the Resonate server had taken them back, or they had been settled elsewhere, meanwhile.",
   "job",
@@ -39,7 +36,7 @@ export const strange = counter(
 );
 
 /** What durable functions count and measure themselves, each under its name. */
-export const jobMetrics: Metrics = {
+const jobMetrics: Metrics = {
   count(name, labels = {}) {
     own(Counter, `durable_job_${name}_total`, labels, {}).inc(labels);
   },
@@ -68,3 +65,13 @@ export const resonateRequests = counter(
   "kind",
   "status",
 );
+
+/** What runs a job in this process counts and traces by. */
+export const instruments: Instruments = {
+  metrics: jobMetrics,
+  settled: (job, outcome) => settled.inc({ job, outcome }),
+  retried: (job) => retries.inc({ job }),
+  leaseLost: (job) => leasesLost.inc({ job }),
+  inSpan: (name, { attributes, of }, work, describe) =>
+    inSpan(name, { attributes, ...(of !== undefined && { parent: traceOf(of) }) }, work, describe),
+};

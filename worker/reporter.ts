@@ -2,7 +2,7 @@ import { LeaseLost } from "../core/durable/replay.ts";
 import type { State } from "../core/durable/state.ts";
 import { doing, type Entry } from "../core/jobs/journal.ts";
 import type { Journals } from "../core/resonate/journals.ts";
-import { type Logger, reasonOf } from "./logger.ts";
+import { type LineLog, reasonOf } from "./instruments.ts";
 
 /** What is over sooner than this is not worth an entry, in milliseconds. */
 const WORTH_TELLING = 1_000;
@@ -32,7 +32,7 @@ export interface Newest {
 export class Reporter {
   readonly #journals: Journals;
   readonly #promise: { id: string; createdAt: number; timeoutAt: number };
-  readonly #log: Logger;
+  readonly #log: LineLog;
   /** The number of the newest entry; unknown at first. */
   #n: number | undefined;
   #written = "";
@@ -47,7 +47,7 @@ export class Reporter {
     journals: Journals,
     promise: { id: string; createdAt: number; timeoutAt: number },
     newest: Newest | undefined,
-    log: Logger,
+    log: LineLog,
   ) {
     this.#journals = journals;
     this.#promise = promise;

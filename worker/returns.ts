@@ -2,17 +2,17 @@ import { PLACE } from "../core/resonate/codec.ts";
 import type { PromiseRecord } from "../core/resonate/protocol.ts";
 import { placesIn } from "../core/resonate/quota.ts";
 import type { RemoteStore } from "../core/resonate/remote-store.ts";
-import { type Logger, reasonOf } from "./logger.ts";
+import { type LineLog, reasonOf } from "./instruments.ts";
 
 /** Gives back the places of jobs that have ended here; of one caller's jobs that end at once, those of all together. */
 export class Returns {
   readonly #store: RemoteStore;
-  readonly #log: Logger;
+  readonly #log: LineLog;
   /** What is to be given back when the request that is under way has been answered. */
   readonly #next = new Map<string, { count: number; done: Promise<void> }>();
   readonly #running = new Map<string, Promise<void>>();
 
-  constructor(store: RemoteStore, log: Logger) {
+  constructor(store: RemoteStore, log: LineLog) {
     this.#store = store;
     this.#log = log;
   }

@@ -2,7 +2,8 @@ import type { Implementation } from "../core/durable/implement.ts";
 import { conflicts } from "../core/jobs/job.ts";
 import { readConfig } from "./config.ts";
 import { serveHealth } from "./health.ts";
-import { createLogger, reasonOf } from "./logger.ts";
+import { reasonOf } from "./instruments.ts";
+import { createLogger } from "./logger.ts";
 import { startTracing } from "./tracing.ts";
 import { Worker } from "./worker.ts";
 

@@ -12,9 +12,10 @@ import { checkSupport } from "../core/resonate/support.ts";
 import type { WorkerConfig } from "./config.ts";
 import { Executor, type Runnable } from "./executor.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import { reasonOf } from "./instruments.ts";
 import { Lane } from "./lane.ts";
-import { type Logger, reasonOf } from "./logger.ts";
-import { handedBack, resonateRequests, running, strange, waiting } from "./metrics.ts";
+import type { Logger } from "./logger.ts";
+import { handedBack, instruments, resonateRequests, running, strange, waiting } from "./metrics.ts";
 import { News } from "./news.ts";
 import { Pauses } from "./pauses.ts";
 import { Strangers } from "./strangers.ts";
@@ -112,6 +113,7 @@ export class Worker {
       namespace: config.RESONATE_NAMESPACE,
       nameOf: (id) => this.#nameOf(id),
       log,
+      instruments,
     });
   }
 

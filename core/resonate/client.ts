@@ -96,6 +96,8 @@ export interface ClientOptions {
   /** The server's base URL. */
   url: string;
   token?: string | undefined;
+  /** What sends the requests, where it is not the network. */
+  fetch?: typeof fetch | undefined;
   /** How long one request, or opening a connection, may take, in milliseconds; 10 s. */
   timeout?: number;
   /** Told of each request sent, repeated ones too: the status of its answer, or undefined without one. */
@@ -141,10 +143,12 @@ export class ResonateClient {
   readonly #token: string | undefined;
   readonly #timeout: number;
   readonly #onRequest: ClientOptions["onRequest"];
+  readonly #fetcher: typeof fetch;
   /** Whether the server has shown that it writes to connections over which nothing else comes. */
   #isKeptAlive = false;
 
-  constructor({ url, token, timeout = TIMEOUT, onRequest }: ClientOptions) {
+  constructor({ url, token, fetch: fetcher, timeout = TIMEOUT, onRequest }: ClientOptions) {
+    this.#fetcher = (...request) => (fetcher ?? fetch)(...request);
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
     this.#timeout = timeout;
@@ -231,7 +235,7 @@ export class ResonateClient {
       ...(origin !== undefined && { "resonate:origin": origin }),
     };
     const timeout = AbortSignal.timeout(this.#timeout);
-    return fetch(this.#url, {
+    return this.#fetcher(this.#url, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ kind, head, data: withHeads(data) }),
@@ -361,7 +365,7 @@ export class ResonateClient {
 
   async #fetch(path: string, init: RequestInit): Promise<Response> {
     try {
-      return await fetch(this.#url + path, init);
+      return await this.#fetcher(this.#url + path, init);
     } catch (error) {
       throw unreachable(error);
     }

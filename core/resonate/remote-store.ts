@@ -11,6 +11,7 @@ import { Journals, Read } from "./journals.ts";
 import { Listing, ListMemory } from "./listing.ts";
 import { Names, rootOf } from "./names.ts";
 import { type Cursor, Own, ownTags } from "./own.ts";
+import { fetchFrom, type ResonateNamespace } from "./place.ts";
 import type { PromiseRecord } from "./protocol.ts";
 import { isOver, placesIn, Quota, QuotaExceeded, type Taken } from "./quota.ts";
 
@@ -59,6 +60,8 @@ export interface StorePlace {
   /** The Resonate server's base URL. */
   url: string;
   token?: string | undefined;
+  /** What sends the requests, where it is not the network. */
+  fetch?: typeof fetch | undefined;
   /** The worker group. */
   group: string;
   /** What stands before every promise id. */
@@ -73,8 +76,10 @@ export function placeOf(config: {
   RESONATE_TOKEN?: string | undefined;
   RESONATE_GROUP: string;
   RESONATE_NAMESPACE: string;
+  RESONATE?: ResonateNamespace | undefined;
 }): StorePlace {
   return {
+    ...(config.RESONATE && { fetch: fetchFrom(config.RESONATE) }),
     url: config.RESONATE_URL,
     token: config.RESONATE_TOKEN,
     group: config.RESONATE_GROUP,

@@ -6,13 +6,13 @@ import { fromBase64Url, toBase64Url } from "../http/base64url.ts";
  * that whoever holds one was given it. Nothing is stored to verify one.
  */
 export class TaskHandles {
-  readonly #secret: string;
+  readonly #secret: string | (() => Promise<string>);
   readonly #namespace: string;
   /** A value, not a promise: what one request has not finished importing, another does for itself. */
   #key: CryptoKey | undefined;
 
-  /** @param secret at least 32 characters, the same in every isolate of a deployment, for as long as its tasks live */
-  constructor(secret: string, namespace: string) {
+  /** @param secret at least 32 characters or what asks for them, the same in every isolate of a deployment, for as long as its tasks live */
+  constructor(secret: string | (() => Promise<string>), namespace: string) {
     this.#secret = secret;
     this.#namespace = namespace;
   }
@@ -22,7 +22,7 @@ export class TaskHandles {
    * later job of that name; ids of earlier versions are without.
    */
   async seal(name: string, caller: string, begun?: number): Promise<string> {
-    this.#key ??= await importKey(this.#secret);
+    this.#key ??= await importKey(typeof this.#secret === "string" ? this.#secret : await this.#secret());
     const mac = await crypto.subtle.sign("HMAC", this.#key, this.#sealed(name, caller, begun));
     const job = begun === undefined ? name : `${name}\n${begun}`; // no name holds a line break
     return `${toBase64Url(utf8.encode(job))}.${toBase64Url(new Uint8Array(mac))}`;

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execa } from "execa";
+import { buildModules } from "../modules/build.ts";
 import { buildPages } from "../pages/build.ts";
 import { resolveModule } from "./package.ts";
 import { configurationOf, readProject } from "./project.ts";
@@ -20,6 +21,8 @@ export interface Bundle {
   readonly dir: string;
   /** The module's file name. */
   readonly main: string;
+  /** The modules that it loads when it needs them: their files, as paths from the folder, by which it also names them. */
+  readonly modules: readonly string[];
   readonly compatibilityDate: string;
   readonly compatibilityFlags: readonly string[];
   /** The text variables of the wrangler configuration. */
@@ -31,7 +34,7 @@ export interface Bundle {
 }
 
 /** What the wrangler configuration says of a bundle. */
-export type Settings = Omit<Bundle, "dir" | "main">;
+export type Settings = Omit<Bundle, "dir" | "main" | "modules">;
 
 /**
  * Bundles the edge as `wrangler deploy` uploads it, or finds the bundle of the same sources from an earlier call. Needs no
@@ -43,10 +46,11 @@ export type Settings = Omit<Bundle, "dir" | "main">;
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
   const cache = join(root, CACHE);
-  await buildPages(root);
+  const [, sources] = await Promise.all([buildPages(root), buildModules(root)]);
   const known = join(cache, `inputs-${hash(entry ?? "")}.json`);
+  const own = sources.map((source) => relative(root, source));
   const inputs: string[] | undefined = await readJson(known);
-  const cached = inputs && (await readBundle(join(cache, await bundleName(inputs, config, root))));
+  const cached = inputs && (await readBundle(join(cache, await bundleName([...inputs, ...own], config, root))));
   if (cached) return cached;
 
   await removeOldBundles(cache);
@@ -55,13 +59,16 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
     const building = join(cache, `building-${hash(entry ?? "")}-${process.pid}`);
     const [made, settings] = await Promise.all([runWrangler(entry, building, root), readSettings(config)]);
     if (await changedSince(started, made.inputs, root)) continue; // It may hold some files as they were, some as they are.
-    await writeFile(join(building, "bundle.json"), JSON.stringify({ ...settings, main: made.main }));
-    const dir = join(cache, await bundleName(made.inputs, config, root));
+    await writeFile(
+      join(building, "bundle.json"),
+      JSON.stringify({ ...settings, main: made.main, modules: made.modules }),
+    );
+    const dir = join(cache, await bundleName([...made.inputs, ...own], config, root));
     // A rename, so that a bundle is there whole or not at all; when another process was first, its bundle is as good.
     await rename(building, dir).catch(() => rm(building, { recursive: true }));
     await writeFile(`${known}.${process.pid}`, JSON.stringify(made.inputs));
     await rename(`${known}.${process.pid}`, known);
-    return { ...settings, dir, main: made.main };
+    return { ...settings, dir, main: made.main, modules: made.modules };
   }
 }
 
@@ -99,7 +106,7 @@ export interface Configuration {
   assets?: { directory?: string; binding?: string };
   alias?: Record<string, string>;
   define?: Record<string, string>;
-  rules?: unknown[];
+  rules?: { type: string }[];
   build?: { command?: string };
 }
 
@@ -154,7 +161,9 @@ async function runWrangler(entry: string | undefined, outdir: string, root: stri
   await rm(metafile);
   const [main] = Object.entries(outputs).find(([, { entryPoint }]) => entryPoint !== undefined) ?? [];
   if (main === undefined) throw new Error("The edge's bundle has no entry point.");
-  return { main: basename(main), inputs: Object.keys(inputs).filter(isOwn).sort() };
+  const others = await readdir(outdir, { recursive: true });
+  const modules = others.filter((path) => path.endsWith(".js") && path !== basename(main)).sort();
+  return { main: basename(main), modules, inputs: Object.keys(inputs).filter(isOwn).sort() };
 }
 
 interface Metafile {

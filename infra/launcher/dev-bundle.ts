@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
+import { BUILD, buildModules, copyModules } from "../modules/build.ts";
 import { buildPages } from "../pages/build.ts";
 import {
   type Bundle,
@@ -77,7 +78,8 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
 
   return {
     async edge() {
-      const pages = await buildPages(root).catch((error: Error) => {
+      const built = Promise.all([buildPages(root), buildModules(root)]);
+      const [pages, sources] = await built.catch((error: Error) => {
         throw new CompileError(error.message);
       });
       const current = await configuration();
@@ -85,15 +87,25 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
         const bundle = await bundleEdge(undefined, root).catch((error: Error) => {
           throw new CompileError(error.message);
         });
-        return { version: bundle.dir, program: bundle, inputs: [config, ...pages] };
+        return { version: bundle.dir, program: bundle, inputs: [config, ...pages, ...sources] };
       }
       const result = await build(edgeOptions(current, root, dir));
       const [map = "", code = ""] = texts(result);
-      const version = hash(map, code, JSON.stringify(settings));
+      const modules = await copyModules(root, dir);
+      const version = hash(
+        map,
+        code,
+        JSON.stringify(settings),
+        ...modules.map((path) => readFileSync(join(dir, path), "utf8")),
+      );
       const main = `index-${++count}.js`;
       await mkdir(dir, { recursive: true });
       await Promise.all([writeFile(join(dir, main), code), writeFile(join(dir, `${main}.map`), map)]);
-      return { version, program: { ...settings, dir, main }, inputs: [...inputsOf(result, root), config, ...pages] };
+      return {
+        version,
+        program: { ...settings, dir, main, modules },
+        inputs: [...inputsOf(result, root), config, ...pages, ...sources],
+      };
     },
     async worker() {
       const program = workerOf(project);
@@ -118,7 +130,8 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
 /** Whether the configuration asks for what only wrangler does to a bundle. */
 function isForWrangler({ compatibility_flags, build, rules }: Configuration): boolean {
   const isNode = compatibility_flags.some((flag) => flag.startsWith("nodejs_"));
-  return isNode || build?.command !== undefined || (rules ?? []).length > 0;
+  const isOwn = build?.command === BUILD && rules?.every(({ type }) => type === "ESModule");
+  return isNode || (!isOwn && (build?.command !== undefined || (rules ?? []).length > 0));
 }
 
 /** As wrangler bundles, but not minified. */
@@ -133,7 +146,7 @@ function edgeOptions({ main, alias = {}, define = {} }: Configuration, root: str
     target: "es2024",
     supported: { "import-source": true, using: true },
     conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
+    external: ["cloudflare:*", "node:*", "./modules/*.js"],
     alias: Object.fromEntries(
       Object.entries(alias).map(([name, path]) => [name, path.startsWith(".") ? resolve(root, path) : path]),
     ),

@@ -18,6 +18,8 @@ export interface LocalEdgeOptions {
   port: number;
   /** Text bindings, over those in `wrangler.toml`. An empty string leaves a binding out, a Durable Object's too. */
   bindings: Readonly<Record<string, string | undefined>>;
+  /** A folder to keep in what the Durable Objects store; none unless given, and none of them has SQL then. */
+  data?: string | undefined;
   /** What to bundle instead of the edge's own entry point. */
   entry?: string | undefined;
   /** Port on 127.0.0.1 for the inspector of the isolate; none unless given. */
@@ -53,18 +55,22 @@ export async function startEdge(options: LocalEdgeOptions): Promise<Edge> {
 /** Starts workerd on a bundle. `listening` resolves to the port once it listens, and rejects if it never does. */
 export async function spawnEdge(
   bundle: Bundle,
-  { port, bindings, inspectorPort, grace = GRACE }: Omit<LocalEdgeOptions, "entry"> & { grace?: number },
+  { port, data, bindings, inspectorPort, grace = GRACE }: Omit<LocalEdgeOptions, "entry"> & { grace?: number },
 ) {
   const values = Object.entries({ ...bundle.vars, ...bindings }).filter(([, value]) => value);
+  // With a server elsewhere the account's own is not there.
+  const isOff = (name: string) =>
+    bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
   const config = join(bundle.dir, `${randomUUID()}.capnp`);
   await writeFile(
     config,
     workerdConfig(
       {
         ...bundle,
-        objects: Object.fromEntries(Object.entries(bundle.objects).filter(([name]) => bindings[name] !== "")),
+        objects: Object.fromEntries(Object.entries(bundle.objects).filter(([name]) => !isOff(name))),
       },
       values.map(([name]) => name),
+      data,
     ),
   );
   const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${port}`, "--control-fd", "3"];
@@ -100,8 +106,8 @@ async function listeningPort(process: Child, wanted: number): Promise<number> {
 }
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
-function workerdConfig(bundle: Bundle, bindings: string[]): string {
-  const { main, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
+function workerdConfig(bundle: Bundle, bindings: string[], data: string | undefined): string {
+  const { main, modules, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
   const flags = compatibilityFlags.map(quote).join(", ");
   const fromEnvironment = bindings.map(quote).map((name) => `(name = ${name}, fromEnvironment = ${name})`);
   const classes = [...new Set(Object.values(objects))].map(quote);
@@ -111,22 +117,27 @@ function workerdConfig(bundle: Bundle, bindings: string[]): string {
   );
   if (assets) bound.push(`(name = ${quote(assets.binding)}, service = "assets")`);
   const files = assets ? `(name = "assets", disk = ${quote(assets.directory)}),` : "";
+  const scripts = [[EDGE_MODULE, main] as const, ...modules.map((path) => [path, path] as const)].map(
+    ([name, path]) => `(name = ${quote(name)}, esModule = embed ${quote(path)})`,
+  );
+  const disk = data === undefined ? "" : `(name = "data", disk = (path = ${quote(data)}, writable = true)),`;
   // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
     (name = "edge", worker = .edge),
     ${files}
+    ${disk}
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
   ],
   sockets = [(name = "http", http = (), service = "edge")],
 );
 const edge :Workerd.Worker = (
-  modules = [(name = ${quote(EDGE_MODULE)}, esModule = embed ${quote(main)})],
+  modules = [${scripts.join(", ")}],
   compatibilityDate = ${quote(compatibilityDate)},
   compatibilityFlags = [${flags}],
   durableObjectNamespaces = [${namespaces.join(", ")}],
-  durableObjectStorage = (inMemory = void),
+  durableObjectStorage = ${data === undefined ? "(inMemory = void)" : '(localDisk = "data")'},
   bindings = [${[...fromEnvironment, ...bound].join(", ")}],
 );
 `;

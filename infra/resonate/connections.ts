@@ -43,6 +43,11 @@ export class Connections {
     return connection;
   }
 
+  /** Whether anybody of a group is connected. */
+  isHeard(group: string): boolean {
+    return this.#groups.has(group);
+  }
+
   /** The connection of a group with this id. */
   named(group: string, id: string): PollConnection | undefined {
     for (const connection of this.#groups.get(group) ?? []) if (connection.id === id) return connection;

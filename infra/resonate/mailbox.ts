@@ -34,9 +34,13 @@ export class Mailbox {
   /** Up to where what waits for a group has been gone through; undefined when nothing waits behind that. */
   readonly #through = new Map<string, Place | undefined>();
 
-  constructor(connections: Connections, store: Store) {
+  readonly #onUnheard: (group: string) => void;
+
+  /** `onUnheard` is told of a group for which something waits and nobody is connected. */
+  constructor(connections: Connections, store: Store, onUnheard: (group: string) => void = () => {}) {
     this.#connections = connections;
     this.#store = store;
+    this.#onUnheard = onUnheard;
   }
 
   /** Delivers the messages among `changes` and forgets the dispatches of tasks that are not free any more. */
@@ -75,7 +79,9 @@ export class Mailbox {
   /** Sees to it that an offer which went to nobody is come across. */
   #leave(offer: Offer): void {
     const group = parsePollAddress(offer.address)?.group;
-    if (group === undefined || !this.#through.has(group)) return;
+    if (group === undefined) return;
+    if (!this.#connections.isHeard(group)) this.#onUnheard(group);
+    if (!this.#through.has(group)) return;
     const through = this.#through.get(group);
     if (!through || !isBefore(through, offer)) this.#through.set(group, { timer: offer.timer, id: "" });
   }

@@ -21,6 +21,8 @@ export interface Host {
   soon(work: () => void): void;
   /** Called after every commit that changed something: something may be due earlier, or later, than before. */
   onCommit?(): void;
+  /** Told of a worker group for which tasks wait and nobody is connected. */
+  onUnheard?(group: string): void;
 }
 
 interface Waiting {
@@ -43,7 +45,7 @@ export class Resonate {
   constructor(store: Store, host: Host) {
     this.#store = store;
     this.#engine = new Engine(store);
-    this.#mailbox = new Mailbox(this.#connections, store);
+    this.#mailbox = new Mailbox(this.#connections, store, (group) => host.onUnheard?.(group));
     this.#host = host;
   }
 

@@ -5,6 +5,8 @@ import { CONTENT_TOOLS } from "./content-tools.ts";
 import { TASK_TOOLS } from "./task-tools.ts";
 
 export { Listener } from "../../functions/edge.ts";
+export { ResonateObject } from "../../functions/resonate-object.ts";
+export { RunnerObject } from "../../functions/runner-object.ts";
 
 export default createEdge({
   name: "durable-mcp-edge",

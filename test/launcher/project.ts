@@ -12,8 +12,11 @@ export async function folder(): Promise<Folder> {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** What a project consists of: everything of this checkout but the launcher, which is run from here. */
-const PARTS = ["core", "tools", "functions", "pages", "worker", "package.json", "package-lock.json", "wrangler.toml"];
+/** What a project consists of: everything of this checkout that it is made and built of, and what is built. */
+const PARTS = [
+  ...["core", "tools", "functions", "worker", "wrap", "infra", "pages", ".build/pages"],
+  ...["package.json", "package-lock.json", "wrangler.toml"],
+];
 
 /** This checkout as a project of its own, to be edited. */
 export async function copyProject(): Promise<Folder> {

@@ -3,6 +3,7 @@ import { MAX_BODY, respond, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
+import { type RunnerNamespace, Runners } from "./runners.ts";
 import { ObjectSql } from "./sql.ts";
 import type { ObjectState, ObjectStorage } from "./state.ts";
 import { Streams } from "./stream.ts";
@@ -26,13 +27,14 @@ export class ObjectServer {
   readonly #notes: Notes;
   readonly #resonate: Resonate;
   readonly #streams: Streams;
+  readonly #runners: Runners | undefined;
   /** When the alarm is set to; undefined when it is not. */
   #alarm: number | undefined;
   #isInAlarm = false;
   #sweepAt: number;
   #swept: SweepPosition | undefined;
 
-  constructor(state: ObjectState) {
+  constructor(state: ObjectState, env: { RUNNER?: RunnerNamespace } = {}) {
     const { storage } = state;
     this.#storage = storage;
     this.#sql = new ObjectSql(storage);
@@ -45,8 +47,10 @@ export class ObjectServer {
       },
       soon: (work) => queueMicrotask(work),
       onCommit: () => this.#arm(),
+      onUnheard: (group) => this.#runners?.take(group),
     });
     this.#streams = new Streams(this.#resonate, () => storage.sync());
+    if (env.RUNNER) this.#runners = new Runners(this.#resonate, env.RUNNER, () => storage.sync());
     void state.blockConcurrencyWhile(async () => {
       this.#alarm = (await storage.getAlarm()) ?? undefined;
       // The platform drops an alarm that has failed six times: whatever wakes the object sets it again.
@@ -139,6 +143,7 @@ export class ObjectServer {
     if (request.method === "HEAD") return new Response(null, { headers });
     const connection = this.#resonate.connect(group, id);
     if (!connection) return new Response("Poll registration at capacity", { status: 503 });
+    this.#runners?.leave(group);
     // A reader that leaves shows by either.
     request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
     return new Response(this.#streams.read(connection), { headers });

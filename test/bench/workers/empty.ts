@@ -3,3 +3,5 @@ export default { fetch: () => new Response("ok") };
 
 /** Bound in the configuration that this is bundled with; nothing here uses it. */
 export class Listener {}
+export class ResonateObject {}
+export class RunnerObject {}

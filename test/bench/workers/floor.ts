@@ -57,3 +57,5 @@ export default app;
 
 /** Bound in the configuration that this is bundled with; nothing here uses it. */
 export class Listener {}
+export class ResonateObject {}
+export class RunnerObject {}

@@ -4,7 +4,7 @@
  *   node test/support/object/main.ts [--port 0] [--data DIR | --memory]
  */
 import { createHash, randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -12,6 +12,7 @@ import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { startChild } from "../../../infra/launcher/child.ts";
 import { resolveModule } from "../../../infra/launcher/package.ts";
+import { buildModules, copyModules, put } from "../../../infra/modules/build.ts";
 
 const wrangler = createRequire(resolveModule("wrangler/package.json", process.cwd()));
 
@@ -28,8 +29,9 @@ const dir = values.data === undefined ? mkdtempSync(join(tmpdir(), "resonate-obj
 mkdirSync(dir, { recursive: true });
 const build = resolve(".build");
 mkdirSync(build, { recursive: true });
-const config = join(build, `${randomUUID()}.capnp`);
-writeFileSync(config, configuration(await bundled(), dir));
+const folder = await bundled();
+const config = join(folder, `${randomUUID()}.capnp`);
+writeFileSync(config, configuration(dir));
 const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${values.port}`, "--control-fd", "3"];
 const workerd = startChild(wrangler("workerd").default, args, { env: {}, grace: 1_000 });
 workerd.stderr.on("data", (text) => process.stderr.write(text));
@@ -52,7 +54,7 @@ const { exitCode } = await workerd.exited;
 if (values.data === undefined) rmSync(dir, { recursive: true, force: true });
 process.exit(exitCode ?? 0);
 
-/** The Worker as one module, by its name beside the configuration. */
+/** The folder of the Worker's modules. */
 async function bundled(): Promise<string> {
   const esbuild: typeof import("esbuild") = wrangler("esbuild");
   const { outputFiles } = await esbuild.build({
@@ -62,19 +64,18 @@ async function bundled(): Promise<string> {
     format: "esm",
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
+    external: ["./modules/*.js"],
   });
   const code = outputFiles[0]?.text ?? "";
-  const name = `object-${createHash("sha256").update(code).digest("hex").slice(0, 16)}.js`;
-  const file = join(build, name);
-  if (!existsSync(file)) {
-    writeFileSync(`${file}.${process.pid}`, code);
-    renameSync(`${file}.${process.pid}`, file);
-  }
-  return name;
+  const sources = await buildModules(process.cwd());
+  if (sources.length === 0) throw new Error("This runs in the project's own folder.");
+  const built = join(build, `object-${createHash("sha256").update(code).digest("hex").slice(0, 16)}`);
+  await copyModules(process.cwd(), built);
+  await put(built, "index.js", code);
+  return built;
 }
 
-function configuration(module: string, dir: string): string {
+function configuration(dir: string): string {
   const { compatibility_date: date } = settings();
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
@@ -85,7 +86,10 @@ const config :Workerd.Config = (
   sockets = [(name = "http", http = (), service = "main")],
 );
 const main :Workerd.Worker = (
-  modules = [(name = "index.js", esModule = embed ${JSON.stringify(module)})],
+  modules = [
+    (name = "index.js", esModule = embed "index.js"),
+    (name = "modules/resonate.js", esModule = embed "modules/resonate.js"),
+  ],
   compatibilityDate = ${JSON.stringify(date)},
   durableObjectNamespaces = [(className = "ResonateObject", uniqueKey = "ResonateObject", enableSql = true)],
   durableObjectStorage = (localDisk = "disk"),

@@ -1,0 +1,118 @@
+/** Runs jobs inside the account's own Workers: each task that it is woken with, to its next suspension. */
+import { NonRetryableError } from "../../core/durable/context.ts";
+import type { Implementation } from "../../core/durable/implement.ts";
+import { splitKey } from "../../core/jobs/caller.ts";
+import { splitGeneration } from "../../core/jobs/job.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import type { ResonateNamespace } from "../../core/resonate/place.ts";
+import type { LeaseRef } from "../../core/resonate/protocol.ts";
+import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
+import { Executor } from "../../worker/executor.ts";
+import { Heartbeat } from "../../worker/heartbeat.ts";
+import type { Instruments } from "../../worker/instruments.ts";
+import { News } from "../../worker/news.ts";
+import { lineLog } from "./log.ts";
+
+/** How long a task stays this runner's without a sign of life, in milliseconds: one that is gone is run elsewhere then. */
+const LEASE = 15_000;
+
+interface RunnerEnv {
+  RESONATE?: ResonateNamespace;
+  RESONATE_URL?: string;
+  RESONATE_TOKEN?: string;
+  RESONATE_GROUP?: string;
+  RESONATE_NAMESPACE?: string;
+  LOG_LEVEL?: string;
+}
+
+/** A Worker has no counters that anybody asks for: what it logs is counted by the platform. */
+const instruments: Instruments = {
+  metrics: { count: () => {}, observe: () => {} },
+  settled: () => {},
+  retried: () => {},
+  leaseLost: () => {},
+  inSpan: (_name, _about, work) => work(),
+};
+
+export class RunnerServer {
+  readonly #client: ResonateClient;
+  readonly #executor: Executor;
+  readonly #implementations: readonly Implementation[];
+  readonly #namespace: string;
+  readonly #heartbeat: Heartbeat;
+  readonly #pid = crypto.randomUUID();
+
+  constructor(env: object, implementations: readonly Implementation[]) {
+    const {
+      RESONATE,
+      RESONATE_URL,
+      RESONATE_TOKEN,
+      RESONATE_GROUP = "workers",
+      RESONATE_NAMESPACE = "",
+    }: RunnerEnv = env;
+    const place = placeOf({
+      RESONATE_URL: RESONATE_URL || "http://resonate",
+      RESONATE_TOKEN,
+      RESONATE_GROUP,
+      RESONATE_NAMESPACE,
+      ...(!RESONATE_URL && { RESONATE }),
+    });
+    this.#client = new ResonateClient({ ...place, timeout: LEASE });
+    this.#namespace = RESONATE_NAMESPACE;
+    this.#implementations = implementations.map(withoutContainer);
+    this.#heartbeat = new Heartbeat(this.#client, this.#pid, LEASE);
+    const texts = Object.entries(env).filter(([, value]) => typeof value === "string");
+    this.#executor = new Executor({
+      implementations: this.#implementations,
+      env: Object.fromEntries(texts),
+      client: this.#client,
+      store: new RemoteStore(
+        place,
+        this.#implementations.map(({ job }) => job),
+        {},
+        this.#client,
+      ),
+      // Without a connection of its own, which would keep it awake: what it waits for wakes the task up.
+      news: new News(this.#client),
+      heartbeat: this.#heartbeat,
+      lease: LEASE,
+      namespace: RESONATE_NAMESPACE,
+      nameOf: (id) => this.#nameOf(id),
+      log: lineLog((env as RunnerEnv).LOG_LEVEL),
+      instruments,
+    });
+  }
+
+  /** Runs the task that a request names; answers when its job has ended or sleeps, or was not to be had. */
+  async fetch(request: Request): Promise<Response> {
+    const { id, version } = (await request.json()) as LeaseRef;
+    const data = { id, version, pid: this.#pid, ttl: LEASE };
+    const answer = await this.#client.send("task.acquire", data, { origin: id });
+    if (answer.status !== 200) return Response.json({ ran: false });
+    const { task, promise } = answer.data;
+    const runnable = this.#executor.codeFor(promise);
+    if (runnable) await this.#executor.execute({ task, promise }, runnable, this.#kindOf(id));
+    return Response.json({ ran: runnable !== undefined });
+  }
+
+  #kindOf(id: string): string {
+    const { base } = splitGeneration(splitKey(this.#nameOf(id)).name);
+    return this.#implementations.find(({ job }) => job.owns(base))?.job.kind ?? "unknown";
+  }
+
+  #nameOf(id: string): string {
+    return id.startsWith(this.#namespace) ? id.slice(this.#namespace.length) : id;
+  }
+}
+
+/** A kind of job that needs a container ends at once where there is none, and says so. */
+function withoutContainer(implementation: Implementation): Implementation {
+  const { kind, runs } = implementation.job;
+  if (runs !== "container") return implementation;
+  const refuse = async () => {
+    throw new NonRetryableError(
+      `${kind} needs a container, and this deployment runs jobs in Workers: start a worker, or deploy with a container`,
+    );
+  };
+  return { ...implementation, versionOf: () => refuse };
+}

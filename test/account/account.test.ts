@@ -1,0 +1,99 @@
+// One account: edge, Resonate object and runner in one workerd, as wrangler.toml configures them, and nothing else.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { until } from "../../infra/testing/process.ts";
+import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
+import { currentClient, type McpClient } from "../support/clients.ts";
+import { rpc } from "../support/rpc.ts";
+
+let archive: SampleArchive;
+let data: string;
+let port: number;
+beforeAll(async () => {
+  archive = await startSampleArchive();
+});
+afterAll(() => archive[Symbol.asyncDispose]());
+beforeEach(async () => {
+  data = await mkdtemp(join(tmpdir(), "account-"));
+  port = await freePort();
+  return () => rm(data, { recursive: true, force: true });
+});
+
+const start = (bindings: Record<string, string> = {}): Promise<Edge> =>
+  startEdge({
+    port,
+    data,
+    bindings: { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", WEATHER_API_URL: archive.url, ...bindings },
+  });
+const mcp = (edge: Edge) => `${edge.url}/mcp`;
+const connect = (edge: Edge): Promise<McpClient> => currentClient.connect(mcp(edge));
+
+test("jobs start, run and end: one that waits, one that fetches, one that starts others", async () => {
+  await using edge = await start();
+  await using client = await connect(edge);
+  const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 2 });
+  const { content: month } = await client.callTool("start_gathering", {
+    ...{ latitude: 47.61, longitude: -122.33, year: 2013, month: 5 },
+  });
+  const job_names = [timer.job_name, month.job_name];
+  const { content } = await client.callTool("await_result", { job_names, timeout_seconds: 60 });
+  expect(content).toMatchObject({ errors: {}, running: [] });
+  expect(Object.keys(content.results).sort()).toEqual(job_names.toSorted());
+  const where = { latitude: 47.61, longitude: -122.33 };
+  const range = await client.callTool("weather_range", { ...where, from: "2012-01", to: "2012-06" });
+  expect(range.content).toMatchObject({ status: "complete" });
+});
+
+test("the object makes the key of task ids, and keeps it", async () => {
+  const call = { name: "timer", arguments: { timer_name: "task", seconds: 3_600 } };
+  let taskId: string;
+  {
+    await using edge = await start();
+    const { result } = await rpc(mcp(edge), "tools/call", call);
+    expect(result.resultType).toBe("task");
+    taskId = result.taskId;
+  }
+  await using edge = await start();
+  const { result } = await rpc(mcp(edge), "tasks/get", { taskId });
+  expect(result.status).toBe("working");
+});
+
+test("what runs is not lost when all of it is killed, at any moment", async () => {
+  const kills = fc.sample(fc.integer({ min: 1, max: 30 }), 3);
+  const names: string[] = [];
+  for (const [round, answered] of [...kills, 8].entries()) {
+    const edge = await start();
+    const client = await connect(edge);
+    const calls = Array.from({ length: answered }, (_, n) =>
+      n % 2
+        ? client.callTool("set_timer", { timer_name: `${round} ${n}`, seconds: 1 + (n % 3) })
+        : client.callTool("start_gathering", {
+            latitude: 47.61,
+            longitude: -122 - n / 100,
+            year: 2012 + round,
+            month: 1,
+          }),
+    );
+    for (const { content } of await Promise.all(calls)) names.push(content.job_name);
+    edge.process.kill("SIGKILL");
+    await edge.process.exited;
+    await client.close().catch(() => {});
+  }
+  await using edge = await start();
+  await using client = await connect(edge);
+  await until(
+    "every job to end",
+    async () => {
+      const { content } = await client.callTool("await_result", { job_names: names, timeout_seconds: 20 });
+      expect(content.errors).toEqual({});
+      return content.running.length === 0;
+    },
+    80_000,
+  );
+});
