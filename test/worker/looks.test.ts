@@ -22,7 +22,10 @@ function passes({ calls }: Gate, id: string) {
   const starts = own.flatMap(({ kind }, i) => (kind === "task.acquire" ? [i] : []));
   const all = starts.map((start, i) => own.slice(start, starts[i + 1]));
   const once = all.filter((pass) => pass.filter(({ kind }) => kind === "task.suspend").length === 1);
-  return once.map((pass) => ({ requests: pass.length, bytes: pass.reduce((sum, { bytes }) => sum + bytes, 0) }));
+  return once.map((pass) => {
+    const bytes = pass.map((call) => call.bytes);
+    return { requests: pass.length, bytes: bytes.reduce((sum, each) => sum + each, 0), largest: Math.max(...bytes) };
+  });
 }
 
 test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (func) => {
@@ -42,8 +45,9 @@ test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (f
   await rm(file);
   const cost = passes(gate, id);
   const [early, late] = [cost.slice(2, 5), cost.slice(-4, -1)];
-  const most = (of: "requests" | "bytes", some: typeof cost) => Math.max(...some.map((pass) => pass[of]));
+  const most = (of: keyof (typeof cost)[number], some: typeof cost) => Math.max(...some.map((pass) => pass[of]));
   expect(most("requests", late)).toBeLessThanOrEqual(most("requests", early) + 1);
   expect(most("requests", late)).toBeLessThanOrEqual(7);
-  expect(most("bytes", late)).toBeLessThanOrEqual(1.2 * most("bytes", early));
+  // With the one request more that there may be.
+  expect(most("bytes", late)).toBeLessThanOrEqual(1.2 * most("bytes", early) + most("largest", early));
 });
