@@ -49,7 +49,8 @@ export interface Edge {
 /** How long what was learned of the Resonate server's readiness is told, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 
-export function createParts({ jobs, tools, identity }: Deployment, config: Config): Edge {
+export function createParts({ jobs, tools, identity: said }: Deployment, config: Config): Edge {
+  const identity = withIcon(said, config);
   const log = new EdgeLog(config.LOG_LEVEL);
   const feed = config.LISTENER && createFeed(config.LISTENER);
   const store = new RemoteStore({ ...placeOf(config), feed }, jobs, { quota: config.MAX_JOBS });
@@ -80,6 +81,13 @@ export function createParts({ jobs, tools, identity }: Deployment, config: Confi
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
   };
+}
+
+/** What a server says of itself with its icon, where it knows its own address. */
+function withIcon(identity: Identity, { PUBLIC_URL, ASSETS }: Config): Identity {
+  if (PUBLIC_URL === undefined || !ASSETS) return identity;
+  const icon = { src: new URL("/assets/icon.svg", PUBLIC_URL).href, mimeType: "image/svg+xml", sizes: ["any"] };
+  return { ...identity, info: { ...identity.info, icons: [icon] } };
 }
 
 /** What a client in a browser sends and reads besides what every page may. */

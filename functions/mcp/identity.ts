@@ -3,7 +3,13 @@ import { TASKS } from "../tasks/task.ts";
 
 /** What a server says of itself. */
 export interface Identity {
-  info: { name: string; title: string; version: string; websiteUrl?: string };
+  info: {
+    name: string;
+    title: string;
+    version: string;
+    websiteUrl?: string;
+    icons?: { src: string; mimeType: string; sizes: string[] }[];
+  };
   /** What it is for, in up to 100 characters, for people. */
   description: string;
   /** How the tools are meant to be used, for the model. */

@@ -43,6 +43,14 @@ export async function fileOf(files: Files | undefined, name: string, request: Re
   const known = found.headers.get("etag");
   // What a name with a hash in it stands for never changes.
   const cache = name.startsWith("chunk-") ? "public, max-age=31536000, immutable" : "no-cache";
-  const headers = { ...HEADERS, "content-type": contentType, "cache-control": cache, ...(known && { etag: known }) };
+  // Icons are for others to show.
+  const policy = contentType.startsWith("image/") ? { "cross-origin-resource-policy": "cross-origin" } : {};
+  const headers = {
+    ...HEADERS,
+    ...policy,
+    "content-type": contentType,
+    "cache-control": cache,
+    ...(known && { etag: known }),
+  };
   return new Response(found.body, { status: found.status, headers });
 }

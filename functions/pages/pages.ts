@@ -49,6 +49,7 @@ export class Pages {
     const { AUTH_MODE } = auth;
     return {
       ...identity.info,
+      description: identity.description,
       ...(PUBLIC_URL !== undefined && { url: new URL("/mcp", PUBLIC_URL).href }),
       auth: AUTH_MODE,
       ...(AUTH_MODE === "oauth" && { issuer: auth.OAUTH_ISSUER }),

@@ -37,6 +37,7 @@ export interface About {
   name: string;
   title: string;
   version: string;
+  description: string;
   websiteUrl?: string;
   /** The MCP endpoint, where the deployment is told. */
   url?: string;
