@@ -3,6 +3,8 @@
  * `--chart-1`, `--chart-2`, `--chart-text` and `--chart-line` of the element, read anew at each drawing: a host's, or the
  * page's for light and dark.
  */
+import "./language.ts";
+
 import uPlot from "uplot";
 import type { ChartView } from "../../core/jobs/view.ts";
 import { type Columns, columnsOf } from "./columns.ts";
