@@ -1,0 +1,36 @@
+/**
+ * `npm run wrapped -- NAME…`: proofs of wrapped servers that take long, kill at random, or need what npm has not.
+ *
+ *   chaos     [--seed N] [--minutes 1]  kills the worker, the edge, the Resonate server and the wrapped server at random
+ *   patience  [--minutes 10]            a tool that takes so long, through clients that give up after five seconds
+ *   latency   [--calls 300]             what a fast call costs more than without the wrap
+ *   python                              FastMCP servers, with tasks and without, from PyPI
+ *
+ * Ends with 0 when all is as it has to be.
+ */
+import { randomInt } from "node:crypto";
+import { parseArgs } from "node:util";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seed: { type: "string" }, minutes: { type: "string" }, calls: { type: "string" } },
+});
+const { seed = randomInt(2 ** 31), minutes, calls = 300 } = values;
+
+const PROOFS: Record<string, () => Promise<string[]>> = {
+  chaos: async () => (await import("./chaos.ts")).chaos(Number(seed), Number(minutes ?? 1)),
+  patience: async () => (await import("./patience.ts")).patience(Number(minutes ?? 10)),
+  latency: async () => (await import("./latency.ts")).latency(Number(calls)),
+  python: async () => (await import("./python.ts")).python(),
+};
+
+const unknown = positionals.filter((name) => !Object.hasOwn(PROOFS, name));
+if (unknown.length > 0 || positionals.length === 0) throw new Error(`Give some of ${Object.keys(PROOFS).join(", ")}.`);
+let failures = 0;
+for (const name of positionals) {
+  const problems = (await PROOFS[name]?.()) ?? [];
+  for (const problem of problems) console.log(`${name}: ${problem}`);
+  console.log(`${name}: ${problems.length === 0 ? "as it has to be" : `${problems.length} problems`}`);
+  failures += problems.length;
+}
+process.exit(failures > 0 ? 1 : 0);
