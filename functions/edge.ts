@@ -3,6 +3,7 @@ import { conflicts, type Job } from "../core/jobs/job.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { createApp } from "./app.ts";
 import { instructionsOf } from "./mcp/identity.ts";
+import { CARD_TOOLS } from "./tools/card.ts";
 import { builtIn } from "./tools/index.ts";
 
 export { Listener } from "./listener/listener.ts";
@@ -50,7 +51,7 @@ export function createEdge(options: EdgeOptions): EdgeWorker {
   const { name, title = name, version, description = title, instructions, websiteUrl, tools } = options;
   const jobs = jobsOf(tools);
   const all = [...tools, ...builtIn(jobs)];
-  const problems = [...conflicts(jobs), ...twice(all.map((tool) => tool.name))];
+  const problems = [...conflicts(jobs), ...twice([...all.map((tool) => tool.name), ...CARD_TOOLS])];
   if (description.length > 100)
     problems.push(`The description has ${description.length} characters; up to 100 are possible.`);
   if (problems.length > 0) throw new Error(problems.join("\n"));

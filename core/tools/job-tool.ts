@@ -86,16 +86,20 @@ export function jobTool<Input, Args, Result, Output extends object>(
 ): Tool & { readonly job: Job<Args, Result> } {
   const { job } = options;
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
+  const argsOf = async (input: Input, context: ToolContext) =>
+    (options.args ? await refusing(options.name, () => options.args?.(input, context)) : input) as Args;
   const launch = async (input: Input, context: CallContext): Promise<DurablePromise> => {
-    const args = options.args ? await refusing(options.name, () => options.args?.(input, context)) : input;
-    const promise = await startJob(context.store, job, args as Args, context.now);
+    const promise = await startJob(context.store, job, await argsOf(input, context), context.now);
     await options.onStarted?.(startedOf(promise), input, context);
     return promise;
   };
+  const find = async (args: unknown, context: ToolContext) =>
+    context.jobs.find(job, await argsOf(args as Input, context));
   if ("answer" in options) {
     return {
       ...describeTool(options, options.output),
       job,
+      find,
       waits: false,
       returnsAtOnce: true,
       async call(args, context) {
@@ -111,6 +115,7 @@ export function jobTool<Input, Args, Result, Output extends object>(
     job,
     waits: !options.tasksOnly,
     ...(options.tasksOnly && { tasksOnly: true }),
+    find,
     start: (args, context) => launch(args as Input, context),
     call: async (args, context) => waitFor(await launch(args as Input, context), context),
   };

@@ -23,6 +23,8 @@ export const CLIENT_INFO: typeof sdk.CLIENT_INFO_META_KEY = "io.modelcontextprot
 export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
   "io.modelcontextprotocol/clientCapabilities";
 export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo";
+/** The extension by which hosts show pages of servers: MCP Apps. */
+export const UI = "io.modelcontextprotocol/ui";
 export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 
 export const ErrorCode = {

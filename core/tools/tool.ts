@@ -121,6 +121,8 @@ export interface ToolOptions<Args> {
 /** What the edge's own tools have as well. */
 export interface CallContext extends ToolContext {
   store: RemoteStore;
+  /** Whether the client says that it shows cards, and so keeps from its model what is for them alone. */
+  showsCards: boolean;
   /** How long a call waits for its job where its caller asked for no progress, in milliseconds. */
   patience: number;
 }
@@ -160,6 +162,8 @@ export interface Tool {
    * @throws {ProtocolError}
    */
   read?(uri: string, context: CallContext): Promise<{ contents: unknown[] }>;
+  /** Present where a call's job can be found without starting it: the newest of it. @throws {ToolError} */
+  find?(args: unknown, context: ToolContext): Promise<Started | undefined>;
   /** Whether the tool can serve only clients that understand tasks. */
   readonly tasksOnly?: boolean;
 }

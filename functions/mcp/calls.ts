@@ -38,6 +38,8 @@ export interface CallRequest
   /** Whether the request declared that its client understands tasks, and that it shows forms to its user. */
   declaresTasks: boolean;
   showsForms: boolean;
+  /** Whether it declared that its client shows cards. */
+  showsCards: boolean;
 }
 
 /** What a deployment decides about calls. */

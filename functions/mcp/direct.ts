@@ -38,7 +38,7 @@ export class Direct {
 
   /** The answer, or undefined where it is the SDK's to give. */
   async answer(request: PlainRequest, scope: RequestScope, signal: AbortSignal): Promise<Response | undefined> {
-    const { message, era, declaresTasks, showsForms, revision } = request;
+    const { message, era, declaresTasks, showsForms, showsCards, revision } = request;
     const { id, method, params } = message;
     const constant = this.#constants.get(`${era} ${method}`);
     if (constant !== undefined) return json(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${constant}}`);
@@ -53,7 +53,7 @@ export class Direct {
     if (method !== "tools/call" || typeof name !== "string" || !isRecord(args) || !this.#calls.has(name)) {
       return undefined;
     }
-    const context = { scope, declaresTasks, showsForms, signal, inputResponses: {} };
+    const context = { scope, declaresTasks, showsForms, showsCards, signal, inputResponses: {} };
     if (!this.#calls.waits(name, declaresTasks)) {
       return this.#respond(request, () => this.#calls.call(name, args, context));
     }

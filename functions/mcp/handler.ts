@@ -1,5 +1,6 @@
 import { CLIENT_CAPABILITIES } from "../../core/tools/protocol.ts";
 import type { Tool } from "../../core/tools/tool.ts";
+import { Cards } from "../cards.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { Access, RequestScope } from "../http/request.ts";
 import type { RequestLine } from "../http/request-line.ts";
@@ -38,8 +39,8 @@ export interface McpOptions {
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
   log: EdgeLog;
-  /** Who knows the addresses of jobs' pages. */
-  pages: Pick<Pages, "urlOf">;
+  /** Who knows the addresses of jobs' pages, and the files of which pages and cards are made, if there are any. */
+  pages: Pick<Pages, "urlOf" | "files">;
   policy: CallRules;
 }
 
@@ -55,12 +56,13 @@ const ACCESS: ReadonlyMap<string, Access> = new Map([
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
 export function createMcp({ tools, identity, handles, log, pages, policy }: McpOptions): Mcp {
   const tasks = handles && { handles, log };
-  const calls = new Calls(tools, { tasks, log, pages, policy });
+  const cards = pages.files && new Cards(pages.files, identity.info.name, tools);
+  const calls = new Calls(cards?.tools ?? tools, { tasks, log, pages, policy });
   const direct = new Direct(calls, tasks, identity);
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const loadSdk = async () => {
-    loaded ??= (await import("./sdk.ts")).createSdk({ calls, tasks, identity, maxBody: MAX_BODY });
+    loaded ??= (await import("./sdk.ts")).createSdk({ calls, tasks, identity, cards, maxBody: MAX_BODY });
     return loaded;
   };
 

@@ -4,7 +4,7 @@
  * request. So what is accepted here must be accepted by the SDK too, and means the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/protocol.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION, UI } from "../../core/tools/protocol.ts";
 import { showsForms, TASKS } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */
@@ -90,6 +90,8 @@ export interface PlainRequest {
   /** Whether the request declared that its client understands tasks, and that it shows forms to its user. */
   declaresTasks: boolean;
   showsForms: boolean;
+  /** Whether it declared that its client shows cards. */
+  showsCards: boolean;
   /** The revision that a handshake asks for. */
   revision?: string;
 }
@@ -128,11 +130,12 @@ function asModern(headers: Headers, message: PlainMessage, _meta: unknown): Plai
     progressToken: meta.progressToken,
     declaresTasks,
     showsForms: showsForms(declared),
+    showsCards: declared.extensions?.[UI] !== undefined,
   };
 }
 
 /** What a client of 2025 can do of what tasks need. */
-const OF_NEITHER = { declaresTasks: false, showsForms: false } as const;
+const OF_NEITHER = { declaresTasks: false, showsForms: false, showsCards: false } as const;
 
 function asLegacy(headers: Headers, message: PlainMessage, _meta: unknown): PlainRequest | undefined {
   // A request that names no revision, as before the handshake, is taken for one of an early revision.

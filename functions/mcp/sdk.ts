@@ -1,5 +1,12 @@
 /** The requests that are the SDK's to answer: whatever is not plain. */
-import { createMcpHandler, type McpServerFactory, type ServerContext } from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  type McpServerFactory,
+  type ReadResourceResult,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { UI } from "../../core/tools/protocol.ts";
+import type { Cards } from "../cards.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/request.ts";
 import { readJob, TEMPLATES } from "../resources/jobs.ts";
@@ -20,6 +27,8 @@ export interface SdkOptions {
   calls: Calls;
   tasks: TaskService | undefined;
   identity: Identity;
+  /** The pages of tools; undefined in a deployment without. */
+  cards: Cards | undefined;
   /** In bytes. */
   maxBody: number;
 }
@@ -37,7 +46,13 @@ export interface SdkRequest {
  * Answers by the SDK, with a server and a handler for each request: a handler keeps what it has under way, and what it
  * keeps of a request whose work the platform has cancelled would stay there for good.
  */
-export function createSdk({ calls, tasks, identity, maxBody }: SdkOptions): (request: SdkRequest) => Promise<Response> {
+export function createSdk({
+  calls,
+  tasks,
+  identity,
+  cards,
+  maxBody,
+}: SdkOptions): (request: SdkRequest) => Promise<Response> {
   const createServer: McpServerFactory = ({ era }) => {
     const offersTasks = tasks !== undefined && era === "modern";
     const server = new TasksServer(identity.info, {
@@ -56,14 +71,16 @@ export function createSdk({ calls, tasks, identity, maxBody }: SdkOptions): (req
     });
     server.setRequestHandler("resources/list", () => ({ resources: [] }));
     server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }));
-    server.setRequestHandler("resources/read", ({ params }, context) =>
-      calls.explained(
-        calls.reads(params.uri)
-          ? (calls.read(params.uri, callContextOf(context)) as never)
-          : readJob(scopeOf(context).store, params.uri, context.mcpReq.signal),
-        context.mcpReq.signal,
-      ),
-    );
+    server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
+      const { signal } = context.mcpReq;
+      const read = (): Promise<ReadResourceResult> => {
+        if (cards?.has(uri)) return cards.read(uri);
+        return calls.reads(uri)
+          ? (calls.read(uri, callContextOf(context)) as never)
+          : readJob(scopeOf(context).store, uri, signal);
+      };
+      return calls.explained(read(), signal);
+    });
     if (offersTasks) registerTaskMethods(server, tasks);
     return server;
   };
@@ -85,6 +102,7 @@ function callContextOf(context: ServerContext): CallRequest {
     scope: scopeOf(context),
     declaresTasks: declaresTasks(context),
     showsForms: showsForms(capabilitiesOf(context)),
+    showsCards: capabilitiesOf(context)?.extensions?.[UI] !== undefined,
     signal,
     inputResponses,
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),

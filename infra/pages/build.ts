@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import type { BuildOptions } from "esbuild";
 import { isCheckout, resolveModule, thisPackage } from "../launcher/package.ts";
 import { readProject } from "../launcher/project.ts";
+import { cardOf } from "./card.ts";
 
 /** Where they lie in a checkout; wrangler.toml names it. */
 const OUT = ".build/pages";
@@ -61,6 +62,7 @@ export async function writePages(root: string, out: string): Promise<void> {
     await cp(join(root, "pages", name), join(out, name));
   }
   await esbuild.build({ ...options(root), entryPoints: entriesOf(names), splitting: true, outdir: out });
+  await writeFile(join(out, "card.html"), await cardOf(esbuild, options(root)));
 }
 
 /** How everything that a browser runs is built. */

@@ -16,7 +16,6 @@ interface FormProps {
 export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onSubmit, children }) => {
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const fields = Object.entries(schema.properties ?? {});
   return (
     <form
       class="form"
@@ -24,25 +23,11 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
         event.preventDefault();
         setBusy(true);
         setProblem("");
-        const data = new FormData(event.target as HTMLFormElement);
-        const filled = fields.flatMap(([name, field]) => {
-          const value = filledIn(field, data.getAll(name).map(String));
-          return value === undefined ? [] : [[name, value]];
-        });
-        await onSubmit(Object.fromEntries(filled)).catch((error) => setProblem(error.message));
+        await onSubmit(valuesOf(schema, event.target as HTMLFormElement)).catch((error) => setProblem(error.message));
         setBusy(false);
       }}
     >
-      {fields.map(([name, field]) => (
-        <Field
-          key={name}
-          id={`${id}-${name}`}
-          name={name}
-          field={field}
-          value={values[name] ?? field.default}
-          isRequired={schema.required?.includes(name) === true}
-        />
-      ))}
+      <Fields id={id} schema={schema} values={values} />
       {problem !== "" && (
         <p class="notice error" role="alert">
           {problem}
@@ -57,6 +42,32 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
     </form>
   );
 };
+
+/** The fields of a form, by themselves: where forms cannot be submitted, something else asks for what is filled in. */
+export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => (
+  <>
+    {Object.entries(schema.properties ?? {}).map(([name, field]) => (
+      <Field
+        key={name}
+        id={`${id}-${name}`}
+        name={name}
+        field={field}
+        value={values[name] ?? field.default}
+        isRequired={schema.required?.includes(name) === true}
+      />
+    ))}
+  </>
+);
+
+/** What is filled in; a field that may be left empty and is, is left out. */
+export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<string, unknown> {
+  const data = new FormData(form);
+  const filled = Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const value = filledIn(field, data.getAll(name).map(String));
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(filled);
+}
 
 /** A field's type; where others are taken as well, such as a number as text, the first. */
 const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);

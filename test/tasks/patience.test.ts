@@ -33,6 +33,7 @@ test("is answered, before the client gives up, with the job's name and how to co
     now,
     until: now + 3_600_000,
     tasks: false,
+    showsCards: false,
     asks: false,
     mayConfirm: true,
     patience: 4_000,

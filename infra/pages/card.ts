@@ -1,0 +1,21 @@
+/** The card of a job for chats: one file that holds all it needs, as hosts load nothing else. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { BuildOptions } from "esbuild";
+
+const FOLDER = "pages/card";
+
+/** The card as HTML. @throws {Error} with what esbuild says, when it does not compile */
+export async function cardOf(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
+  const built = await esbuild.build({
+    ...options,
+    entryPoints: [`${FOLDER}/main.tsx`, `${FOLDER}/card.css`],
+    outdir: "out",
+    write: false,
+  });
+  const textOf = (ending: string) => built.outputFiles?.find(({ path }) => path.endsWith(ending))?.text ?? "";
+  const page = await readFile(join(options.absWorkingDir ?? "", FOLDER, "card.html"), "utf8");
+  return page
+    .replace("<style></style>", () => `<style>${textOf(".css")}</style>`)
+    .replace('<script type="module"></script>', () => `<script type="module">${textOf(".js")}</script>`);
+}

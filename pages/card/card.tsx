@@ -1,0 +1,147 @@
+/** What a card shows of a job. */
+import { useEffect, useRef, useState } from "hono/jsx/dom";
+import type { View } from "../../core/jobs/view.ts";
+import { type Chart, drawChart } from "../chart/chart.ts";
+import { Tree } from "../job/tree.tsx";
+import { lengthOf, Time, useNow } from "../lib/parts.tsx";
+import type { Follower, Seen } from "./follow.ts";
+import type { About, Job } from "./job.ts";
+import { Question } from "./question.tsx";
+
+export interface CardProps {
+  about: About;
+  seen: Seen;
+  follower: Follower;
+  /** Changes with the host's colours: a chart is drawn anew. */
+  theme: number;
+  onOpen(url: string): void;
+}
+
+const WORDS: Record<Job["status"], string> = {
+  running: "Running",
+  complete: "Complete",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  timed_out: "Not done in time",
+  not_found: "Not found",
+};
+
+export function Card({ about, seen, follower, theme, onOpen }: CardProps) {
+  const { job, result, notice, isLost } = seen;
+  const asks = job?.questions?.length ?? 0;
+  const status = asks > 0 ? "asks" : (job?.status ?? "running");
+  const word = asks > 0 ? "Waiting for your answer" : job ? WORDS[job.status] : result ? "Complete" : "Starting";
+  return (
+    <>
+      <header>
+        <h1>{about.title ?? "Job"}</h1>
+        <span class={`status ${status}`} role="status">
+          {word}
+        </span>
+      </header>
+      {job ? <div class="name">{job.job_name}</div> : null}
+      {job?.status === "running" ? <Running job={job} view={about.view} /> : null}
+      {job?.error === undefined ? null : <p>{job.error}</p>}
+      {job?.newer === undefined ? null : <p class="quiet">It was started again: {job.newer}</p>}
+      {job?.questions?.map(({ question, message, schema }) => (
+        <Question
+          key={question}
+          id={question}
+          message={message}
+          schema={schema}
+          onAnswer={(content) => follower.act("answer_for_user", { job_name: job.job_name, question, content })}
+        />
+      ))}
+      {result ? <Result value={result.value} view={about.view} theme={theme} /> : null}
+      <div class="actions">
+        {job?.status === "running" ? <Cancel job={job} follower={follower} /> : null}
+        {job?.view_url === undefined ? null : (
+          <button type="button" onClick={() => onOpen(job.view_url ?? "")}>
+            Open its page
+          </button>
+        )}
+      </div>
+      {notice === undefined ? null : (
+        <div class="notice" role="alert">
+          {isLost ? `Not connected, trying again. ${notice}` : notice}
+        </div>
+      )}
+    </>
+  );
+}
+
+function Running({ job, view }: { job: Job; view: View | undefined }) {
+  const now = useNow();
+  const { progress, step, doing, started_at } = job;
+  const until = view?.as === "countdown" ? dateIn(job.arguments, view.until) : undefined;
+  const age = started_at === undefined ? undefined : now - Date.parse(started_at);
+  const next = step?.next === undefined || step.next <= now ? "" : `, next in ${lengthOf(step.next - now)}`;
+  return (
+    <>
+      {until === undefined ? null : (
+        <>
+          <div class="count">{lengthOf(Math.max(until - now, 0))}</div>
+          <div class="quiet">
+            until <Time at={until} />
+          </div>
+        </>
+      )}
+      {progress?.total === undefined ? null : (
+        <progress value={progress.done} max={progress.total} aria-label={`${progress.done} of ${progress.total}`} />
+      )}
+      {step?.error === undefined ? (
+        doing === undefined || job.questions?.length ? null : (
+          <p>{doing}</p>
+        )
+      ) : (
+        <p>
+          {step.name}: attempt {step.attempt - (step.next === undefined ? 0 : 1)} failed{next}. {step.error}
+        </p>
+      )}
+      {age === undefined || until !== undefined ? null : <div class="quiet">for {lengthOf(age)}</div>}
+    </>
+  );
+}
+
+/** Cancels at the second press: what was done is not lost, but the job has to be started again. */
+function Cancel({ job, follower }: { job: Job; follower: Follower }) {
+  const [isSure, setSure] = useState(false);
+  const press = () => {
+    if (!isSure) return setSure(true);
+    setSure(false);
+    return void follower.act("cancel_job", { job_names: [job.job_name] });
+  };
+  return (
+    <>
+      <button type="button" onClick={press}>
+        {isSure ? "Really cancel?" : "Cancel"}
+      </button>
+      {isSure ? (
+        <button type="button" onClick={() => setSure(false)}>
+          Keep it
+        </button>
+      ) : null}
+    </>
+  );
+}
+
+function Result({ value, view, theme }: { value: unknown; view: View | undefined; theme: number }) {
+  const element = useRef<HTMLDivElement>(null);
+  const chart = useRef<Chart | undefined>(undefined);
+  const [isChart, setChart] = useState(view?.as === "chart");
+  useEffect(() => {
+    if (view?.as !== "chart" || !element.current) return undefined;
+    chart.current = drawChart(element.current, view, value);
+    if (!chart.current) setChart(false);
+    return () => chart.current?.destroy();
+  }, [value]);
+  useEffect(() => chart.current?.redraw(), [theme]);
+  if (isChart) return <div class="chart" ref={element} />;
+  return <Tree value={value} />;
+}
+
+function dateIn(value: unknown, path: string): number | undefined {
+  const found = path.split(".").reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], value);
+  const time = typeof found === "string" ? Date.parse(found) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time;
+}

@@ -1,0 +1,71 @@
+/** A job as a card follows it: through the calls that its host makes for it. */
+import type { App } from "@modelcontextprotocol/ext-apps";
+import type { View } from "../../core/jobs/view.ts";
+import type { FormSchema } from "../lib/server.ts";
+
+/** What the server has put into the card. */
+export interface About {
+  tool?: string;
+  title?: string;
+  kind?: string;
+  view?: View;
+}
+
+/** What the server's `job_card` says of a job. */
+export interface Job {
+  job_name: string;
+  status: "running" | "complete" | "failed" | "cancelled" | "timed_out" | "not_found";
+  error?: string;
+  doing?: string;
+  progress?: { done: number; total?: number };
+  step?: { name: string; attempt: number; error?: string; next?: number };
+  questions?: { question: string; message: string; schema: FormSchema }[];
+  arguments?: unknown;
+  newer?: string;
+  view_url?: string;
+  started_at?: string;
+  finished_at?: string;
+}
+
+export type CallAnswer = Awaited<ReturnType<App["callServerTool"]>>;
+
+/** What a tool answered in words, when it refused. */
+export const wordsOf = ({ content }: Pick<CallAnswer, "content">): string =>
+  content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+
+/** @throws {Error} in words, where the host or the tool refuses */
+export async function call(app: App, name: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const answer = await app.callServerTool({ name, arguments: args });
+  if (answer.isError) throw new Error(wordsOf(answer));
+  return (answer.structuredContent ?? {}) as Record<string, unknown>;
+}
+
+/** The most that is read of a result, in parts: more is no picture. */
+const MOST_PARTS = 40;
+
+/** A job's result: all of it, or the fields that its view shows. @throws {Error} where it cannot be read */
+export async function resultOf(app: App, job: string, view: View | undefined): Promise<unknown> {
+  const fields = fieldsOf(view);
+  let text = "";
+  for (let part = 0, offset = 0; part < MOST_PARTS; part += 1) {
+    const asked = { job_names: [job], result: "full", ...(fields && { fields }), ...(offset > 0 && { offset }) };
+    const [status] = (await call(app, "probe_status", asked)).statuses as Record<string, unknown>[];
+    if (!status || !("summary" in status)) return status?.result;
+    const summary = status.summary as { part: string; next_offset?: number };
+    text += summary.part;
+    if (summary.next_offset === undefined) return JSON.parse(text);
+    offset = summary.next_offset;
+  }
+  throw new Error("The result is too large to be shown here.");
+}
+
+/** What a chart needs of a result. */
+function fieldsOf(view: View | undefined): string[] | undefined {
+  if (view?.as !== "chart") return undefined;
+  const paths = view.series.flatMap((series) => {
+    const values = series.as === "band" ? [series.low, series.high] : [series.values];
+    // A unit may be no path, which picks nothing.
+    return [...values, ...(series.unit === undefined ? [] : [series.unit])];
+  });
+  return [...new Set([view.x, ...paths])];
+}

@@ -1,0 +1,142 @@
+/** Cards in the extension's own host, in a real browser, on the whole product with the conformance suite's jobs: some ask. */
+import { readFile } from "node:fs/promises";
+import { gzipSync } from "node:zlib";
+import type { Browser, FrameLocator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { PATIENCE, startBrowser } from "../pages/browser.ts";
+import { SEATTLE } from "../support/months.ts";
+import { rpc } from "../support/rpc.ts";
+import type { Stack } from "../support/stack.ts";
+import { startTaskStack } from "../tasks/support.ts";
+import type { Host, Opening } from "./host.ts";
+import { type HostPage, serveHost } from "./page.ts";
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const browser: Browser | undefined = await startBrowser();
+
+/** Where pictures of what the tests see are kept, where they are wanted. */
+const PICTURES = process.env.CARD_PICTURES;
+
+describe.runIf(browser)("a card in its host", () => {
+  let stack: Stack;
+  let host: HostPage;
+  const requests: string[] = [];
+  const complaints: string[] = [];
+  beforeAll(async () => {
+    host = await serveHost();
+    stack = await startTaskStack({ bindings: { CORS_ORIGINS: host.origin } });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.[Symbol.asyncDispose]();
+    await host?.[Symbol.asyncDispose]();
+  });
+
+  /** Opens a card in a host, as if a model had called its tool. */
+  async function open(tool: string, args: Record<string, unknown>, more: Partial<Opening> = {}) {
+    const context = await (browser as Browser).newContext({ viewport: { width: 640, height: 700 }, locale: "en-GB" });
+    context.setDefaultTimeout(PATIENCE);
+    context.on("request", (request) => requests.push(request.url()));
+    context.on("weberror", (error) => complaints.push(String(error.error())));
+    const page = await context.newPage();
+    page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+    await page.goto(host.origin);
+    await page.waitForFunction("window.host");
+    const opening = { url: stack.url, tool, args, ...more };
+    const opened = page.evaluate((given) => (window as unknown as { host: Host }).host.open(given), opening);
+    return { page, opened, card: page.frameLocator("iframe"), [Symbol.asyncDispose]: () => context.close() };
+  }
+
+  const status = (card: FrameLocator, words: string) => card.getByRole("status").filter({ hasText: words }).waitFor();
+  const picture = async (page: Page, name: string) => {
+    if (PICTURES !== undefined) await page.screenshot({ path: `${PICTURES}/${name}.png`, fullPage: true });
+  };
+  const calledBy = (page: Page) => page.evaluate(() => (window as unknown as { host: Host }).host.called);
+
+  test("comes from a live job to the chart of its month, in the host's colours, and follows them", async () => {
+    const month = { ...SEATTLE, year: 2013, month: 7 };
+    stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2013-07" });
+    await using opened = await open("start_gathering", month);
+    const { page, card } = opened;
+    await opened.opened;
+    await card.getByText(/request: attempt \d+ failed.*503/).waitFor();
+    await picture(page, "retrying");
+    stack.archive.control.clear();
+    await status(card, "Complete");
+    await card.getByRole("img", { name: /^Chart of 2013-07-01 to 2013-07-31\. Temperature, highest from / }).waitFor();
+    const colour = () => card.locator("body").evaluate((body) => getComputedStyle(body).color);
+    expect(await colour()).toBe("rgb(20, 20, 20)");
+    await picture(page, "month-light");
+    await page.evaluate(() => (window as unknown as { host: Host }).host.theme("dark"));
+    await until("the host's other colours", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
+    await picture(page, "month-dark");
+  });
+
+  test("shows a range as a whole, which is read in parts, and how many of its months there are", async () => {
+    await using opened = await open("weather_range", { ...SEATTLE, from: "2012-01", to: "2013-12" });
+    await status(opened.card, "Complete");
+    await opened.card.getByRole("img", { name: /^Chart of 2012-01-01 to 2013-12-31/ }).waitFor();
+    await picture(opened.page, "range");
+  });
+
+  test("finds its job by the call, where its host was given a task", async () => {
+    const args = { timer_name: "card/<b>tea</b>", seconds: 86_400 };
+    await using opened = await open("timer", args, { as: "task" });
+    await opened.opened;
+    await opened.card.getByText("timer_card/<b>tea</b>").waitFor();
+    await opened.card.getByText(/^23 h \d+ min$/).waitFor();
+    await picture(opened.page, "timer");
+    await opened.card.getByRole("button", { name: "Cancel" }).click();
+    await opened.card.getByRole("button", { name: "Really cancel?" }).click();
+    await status(opened.card, "Cancelled");
+    expect(await calledBy(opened.page)).toEqual(expect.arrayContaining(["job_card", "cancel_job"]));
+    const { result } = await rpc(stack.url, "tools/call", {
+      name: "probe_status",
+      arguments: { job_names: ["timer_card/<b>tea</b>"] },
+    });
+    expect(result.structuredContent.statuses).toMatchObject([{ status: "cancelled" }]);
+  });
+
+  test("has its user answer what only the user may, and sees the job go on", async () => {
+    await using opened = await open("confirm_delete", { filename: "report.pdf" }, { as: "task" });
+    await status(opened.card, "Waiting for your answer");
+    await picture(opened.page, "question");
+    await opened.card.getByRole("button", { name: "Answer" }).click();
+    await status(opened.card, "Complete");
+  });
+
+  test("of a client that does not say that it shows cards an answer is refused, in words", async () => {
+    await using opened = await open("confirm_delete", { filename: "other.pdf" }, { as: "task", declares: false });
+    await status(opened.card, "Waiting for your answer");
+    await opened.card.getByRole("button", { name: "Answer" }).click();
+    await opened.card.getByRole("alert").filter({ hasText: "does not say that it shows cards" }).waitFor();
+  });
+
+  test("says what its host refuses to call, and goes on when it may again", async () => {
+    await using opened = await open(
+      "set_timer",
+      { timer_name: "refused", seconds: 3_600 },
+      { refuses: ["cancel_job"] },
+    );
+    await status(opened.card, "Running");
+    const cancel = async () => {
+      await opened.card.getByRole("button", { name: "Cancel" }).click();
+      await opened.card.getByRole("button", { name: "Really cancel?" }).click();
+    };
+    await cancel();
+    await opened.card.getByRole("alert").filter({ hasText: "The user does not allow cancel_job" }).waitFor();
+    await picture(opened.page, "refused");
+    await opened.page.evaluate(() => (window as unknown as { host: Host }).host.refuse([]));
+    await cancel();
+    await status(opened.card, "Cancelled");
+  });
+
+  test("loads nothing, breaks no policy, and is small", async () => {
+    const origins = new Set(requests.map((url) => new URL(url).origin));
+    expect([...origins].filter((origin) => origin !== host.origin && origin !== stack.origin)).toEqual([]);
+    expect(complaints).toEqual([]);
+    expect(gzipSync(await readFile(".build/pages/card.html")).length).toBeLessThan(200_000);
+  });
+});

@@ -1,0 +1,94 @@
+/**
+ * A host of cards, in a browser: the extension's own `AppBridge`, a client of the server, and a frame with the content policy
+ * that the extension has hosts set. What it was asked to do is kept for the tests to look at.
+ */
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { AppBridge, getToolUiResourceUri, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge";
+import { rpc } from "../support/rpc.ts";
+
+export interface Opening {
+  /** The server's endpoint. */
+  url: string;
+  tool: string;
+  args: Record<string, unknown>;
+  /** `result`: the card gets what the call was answered with; `task`: it was answered with a task, of which it gets nothing. */
+  as?: "result" | "task";
+  /** Tools that the host refuses to call for the card. */
+  refuses?: readonly string[];
+  theme?: "light" | "dark";
+  /** The host says of itself that it shows cards. */
+  declares?: boolean;
+}
+
+const UI = "io.modelcontextprotocol/ui";
+
+let bridge: AppBridge;
+/** The tools that the card has called. */
+const called: string[] = [];
+let refused: readonly string[] = [];
+
+async function open({ url, tool, args, as = "result", refuses = [], theme = "light", declares = true }: Opening) {
+  refused = refuses;
+  const extensions = { [UI]: { mimeTypes: ["text/html;profile=mcp-app"] } };
+  const capabilities = declares ? { extensions } : {};
+  const client = new Client({ name: "host", version: "1" }, { versionNegotiation: { mode: "auto" }, capabilities });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  const { tools } = await client.listTools();
+  const listed = tools.find(({ name }) => name === tool);
+  const uri = listed && getToolUiResourceUri(listed);
+  if (!listed || uri === undefined) throw new Error(`${tool} has no card`);
+  const { contents } = await client.readResource({ uri });
+  const [page] = contents as { mimeType: string; text: string }[];
+  if (page?.mimeType !== "text/html;profile=mcp-app") throw new Error(`no card: ${page?.mimeType}`);
+  const id = await (await fetch("/frames", { method: "POST", body: page.text })).text();
+
+  const frame = document.createElement("iframe");
+  frame.setAttribute("sandbox", "allow-scripts");
+  frame.title = "card";
+  // As hosts do: else the browser puts a ground of its own beneath a card of the other scheme.
+  frame.style.colorScheme = theme;
+  document.body.append(frame);
+  const hostContext = { theme, toolInfo: { tool: listed as never }, locale: "en-GB", styles: stylesOf(theme) };
+  bridge = new AppBridge(null, { name: "host", version: "1" }, { serverTools: {}, openLinks: {} }, { hostContext });
+  bridge.oncalltool = async ({ name, arguments: given }) => {
+    called.push(name);
+    if (refused.includes(name)) throw new Error(`The user does not allow ${name}`);
+    return (await client.callTool({ name, arguments: given ?? {} })) as never;
+  };
+  bridge.addEventListener("sizechange", ({ height }) => {
+    if (height !== undefined) frame.style.height = `${height}px`;
+  });
+  const ready = new Promise<void>((resolve) => bridge.addEventListener("initialized", () => resolve()));
+  const target = frame.contentWindow as Window;
+  await bridge.connect(new PostMessageTransport(target, target));
+  frame.src = `/frames/${id}`;
+  await ready;
+  await bridge.sendToolInput({ arguments: args });
+  if (as === "task") {
+    const { result } = await rpc(url, "tools/call", { name: tool, arguments: args });
+    if (result.resultType !== "task") throw new Error("the call was answered with no task");
+  } else await bridge.sendToolResult((await client.callTool({ name: tool, arguments: args })) as never);
+}
+
+const stylesOf = (theme: "light" | "dark") => ({
+  variables: {
+    "--color-text-primary": theme === "dark" ? "rgb(240, 240, 240)" : "rgb(20, 20, 20)",
+    "--color-background-primary": theme === "dark" ? "rgb(30, 30, 30)" : "rgb(255, 255, 255)",
+  } as never,
+});
+
+const host = {
+  open,
+  called,
+  theme(theme: "light" | "dark") {
+    const frame = document.querySelector("iframe") as HTMLIFrameElement;
+    frame.style.colorScheme = theme;
+    document.body.style.background = theme === "dark" ? "rgb(30, 30, 30)" : "white";
+    bridge.setHostContext({ theme, styles: stylesOf(theme) });
+  },
+  refuse(tools: readonly string[]) {
+    refused = tools;
+  },
+};
+export type Host = typeof host;
+Object.assign(window, { host });

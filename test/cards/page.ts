@@ -1,0 +1,50 @@
+/** Where the host of cards is served: its page, and the frames that it makes, each under the policy of the extension. */
+import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
+import { build } from "esbuild";
+
+/** What the extension has hosts allow a card that names no origins. */
+const POLICY =
+  "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+  "media-src 'self' data:; connect-src 'none'";
+
+export interface HostPage extends AsyncDisposable {
+  readonly origin: string;
+}
+
+export async function serveHost(): Promise<HostPage> {
+  const built = await build({
+    entryPoints: ["test/cards/host.ts"],
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    write: false,
+    logLevel: "silent",
+  });
+  const script = built.outputFiles[0]?.text ?? "";
+  const page = `<!doctype html><html lang="en"><title>host</title><style>body { margin: 16px } iframe { width: 100%; border: 0 }</style>
+<body><script type="module" src="/host.js"></script></body></html>`;
+  const frames = new Map<string, string>();
+  const server = createServer(async (request, response) => {
+    const { method, url = "/" } = request;
+    if (method === "POST") {
+      const id = randomUUID();
+      frames.set(id, await text(request));
+      response.end(id);
+    } else if (url === "/host.js") response.writeHead(200, { "content-type": "text/javascript" }).end(script);
+    else if (url.startsWith("/frames/")) {
+      const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": POLICY };
+      response.writeHead(200, headers).end(frames.get(url.slice("/frames/".length)) ?? "");
+    } else response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(page);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
