@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
-import { JobStatus, Json, statusOf, viewOf } from "../../core/jobs/status.ts";
+import { JobStatus, viewOf } from "../../core/jobs/status.ts";
 import type { DurablePromise } from "../../core/resonate/remote-store.ts";
 import { check, jobName } from "../../core/tools/arguments.ts";
 import { type CallContext, defineTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
@@ -21,22 +21,8 @@ const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
 /** The most of a job's arguments that a card is told, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;
 
-const CardView = z.object({
-  job_name: z.string(),
-  status: JobStatus,
-  error: z.string().optional(),
-  doing: z.string().optional(),
-  progress: z.object({ done: z.number(), total: z.number().optional() }).optional(),
-  step: z
-    .object({ name: z.string(), attempt: z.number(), error: z.string().optional(), next: z.number().optional() })
-    .optional()
-    .describe("next: when the next attempt is due, in milliseconds since the epoch."),
-  questions: z.array(z.object({ question: z.string(), message: z.string(), schema: Json })).optional(),
-  arguments: Json.optional(),
-  newer: z.string().optional(),
-  started_at: z.string().optional(),
-  finished_at: z.string().optional(),
-});
+/** What the card's own program reads; no model does, so that more need not be said. */
+const CardView = z.looseObject({ job_name: z.string(), status: JobStatus });
 
 /** What a card shows of a job, which it knows by its name, or by the call that has started it. */
 export const jobCard = (tools: readonly Tool[]): Tool =>
@@ -79,9 +65,7 @@ async function nameOf(
 async function cardOf(promise: DurablePromise, { store, signal }: CallContext): Promise<z.infer<typeof CardView>> {
   const { name, args } = promise;
   const { result: _result, ...view } = viewOf(name, promise);
-  const { started_at, finished_at, error } = view;
-  const common = { job_name: name, status: statusOf(promise), started_at, finished_at, error };
-  const shown = (JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS ? { ...common, arguments: args } : common;
+  const shown = (JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS ? { ...view, arguments: args } : view;
   if (promise.state !== "pending") {
     const newer = await newerGeneration(store, promise, signal);
     return { ...shown, ...(newer && { newer: newer.name }) };

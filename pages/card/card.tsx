@@ -1,7 +1,7 @@
 /** What a card shows of a job. */
 import { useEffect, useRef, useState } from "hono/jsx/dom";
 import type { View } from "../../core/jobs/view.ts";
-import { type Chart, drawChart } from "../chart/chart.ts";
+import { drawChart } from "../chart/chart.ts";
 import { Tree } from "../job/tree.tsx";
 import { lengthOf, Time, useNow } from "../lib/parts.tsx";
 import type { Follower, Seen } from "./follow.ts";
@@ -127,17 +127,14 @@ function Cancel({ job, follower }: { job: Job; follower: Follower }) {
 
 function Result({ value, view, theme }: { value: unknown; view: View | undefined; theme: number }) {
   const element = useRef<HTMLDivElement>(null);
-  const chart = useRef<Chart | undefined>(undefined);
   const [isChart, setChart] = useState(view?.as === "chart");
   useEffect(() => {
     if (view?.as !== "chart" || !element.current) return undefined;
-    chart.current = drawChart(element.current, view, value);
-    if (!chart.current) setChart(false);
-    return () => chart.current?.destroy();
-  }, [value]);
-  useEffect(() => chart.current?.redraw(), [theme]);
-  if (isChart) return <div class="chart" ref={element} />;
-  return <Tree value={value} />;
+    const chart = drawChart(element.current, view, value);
+    if (!chart) setChart(false);
+    return () => chart?.destroy();
+  }, [value, theme]);
+  return isChart ? <div class="chart" ref={element} /> : <Tree value={value} />;
 }
 
 function dateIn(value: unknown, path: string): number | undefined {

@@ -102,9 +102,11 @@ describe.runIf(browser)("a card in its host", () => {
   test("has its user answer what only the user may, and sees the job go on", async () => {
     await using opened = await open("confirm_delete", { filename: "report.pdf" }, { as: "task" });
     await status(opened.card, "Waiting for your answer");
+    await opened.card.getByLabel("confirm").check();
     await picture(opened.page, "question");
     await opened.card.getByRole("button", { name: "Answer" }).click();
     await status(opened.card, "Complete");
+    await opened.card.getByText(/deleted/i).waitFor();
   });
 
   test("of a client that does not say that it shows cards an answer is refused, in words", async () => {
