@@ -15,7 +15,7 @@ const Front: FC = () => {
       {about && (
         <>
           <h1>{about.title}</h1>
-          <p class="lead">{about.description}</p>
+          {about.description !== about.title && <p class="lead">{about.description}</p>}
           <p class="lead muted">
             An MCP server whose tools are durable: a call starts a job that goes on whatever crashes, and whose result
             stays there under its name, for every later conversation.

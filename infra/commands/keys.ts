@@ -13,7 +13,7 @@ Writes what lets the parts of one deployment talk to one another:
 
   private.pem  signs tokens; keep it where you keep secrets, no server needs it
   public.pem   what the Resonate server checks tokens with
-  edge.env     secrets of the edge: its Resonate token and task key, the namespace, the worker group
+  edge.env     secrets of the edge: its Resonate token, its task and view keys, the namespace, the worker group
   worker.env   environment of the worker: its Resonate token, the namespace, the worker group
 
   --namespace NAME/  put before the name of every job, and all that the tokens give access to; NAME is also the name
@@ -25,7 +25,7 @@ Writes what lets the parts of one deployment talk to one another:
                      that is new (--task-key)
   --operator         write operator.env too: a token that may search, which no token of a namespace may, and so one for
                      all namespaces of the server; for the commands of whoever runs it
-  --task-key         with --key: make a task key too
+  --task-key         with --key: make a task and a view key too
   --help             show this text
 `;
 
@@ -110,7 +110,8 @@ async function make({ namespace, key, taskKey, operator }: Options, expires: Dat
     sign(signing, "edge", namespace, expires),
     sign(signing, "worker", namespace, expires),
   ]);
-  const sealing = taskKey ? { TASK_KEY: randomBytes(32).toString("hex") } : {};
+  const secret = () => randomBytes(32).toString("hex");
+  const sealing = taskKey ? { TASK_KEY: secret(), VIEW_KEY: secret() } : {};
   files.push(
     { name: "edge.env", content: dotenv({ ...common, RESONATE_TOKEN: edge, ...sealing }) },
     { name: "worker.env", content: dotenv({ ...common, RESONATE_TOKEN: worker }) },

@@ -46,7 +46,7 @@ const ENDS: Record<JobInfo["status"], string> = {
 
 const Item: FC<{ at: number; mark: "done" | "bad" | "open"; children?: Child }> = ({ at, mark, children }) => (
   <li class={mark}>
-    <span>{children}</span> <Time at={at} />
+    <Time at={at} /> <span>{children}</span>
   </li>
 );
 

@@ -10,6 +10,7 @@ import { measureGrowth } from "./growth.ts";
 import { measureJobs } from "./jobs.ts";
 import { measureHeldStreams, measureServed, measureWaiting } from "./memory.ts";
 import { type Options, parseOptions, type Section, USAGE } from "./options.ts";
+import { measurePages } from "./pages.ts";
 import { addedSubrequests, fallenRatios, readRecorded, record } from "./recorded.ts";
 import { measureRecovery } from "./recovery.ts";
 import { describeRun, type Report, render } from "./report.ts";
@@ -23,6 +24,7 @@ const OUT = join(import.meta.dirname, "../../.build/bench.json");
 const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Figure[]>> = {
   ceiling: (bench) => measureCeiling(bench, 5),
   bundle: measureBundle,
+  pages: (bench) => measurePages(bench, 5),
   startup: (bench) => measureStartup(bench, 10),
   subrequests: measureSubrequests,
   settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],

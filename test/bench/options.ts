@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 export const SECTIONS = [
   "ceiling",
   "bundle",
+  "pages",
   "startup",
   "subrequests",
   "settlement",

@@ -38,6 +38,7 @@ test("makes a key pair and a token each for edge and worker, limited to the name
     ...place,
     RESONATE_TOKEN: expect.any(String),
     TASK_KEY: expect.stringMatching(/^[0-9a-f]{64}$/),
+    VIEW_KEY: expect.stringMatching(/^[0-9a-f]{64}$/),
   });
   expect(worker).toEqual({ ...place, RESONATE_TOKEN: expect.any(String) });
   expect(edge.RESONATE_TOKEN).not.toBe(worker.RESONATE_TOKEN);

@@ -1,0 +1,27 @@
+/** What a page loads, by its files. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { buildPages, pagesFolder } from "../../infra/pages/build.ts";
+
+export const PAGES = ["index.html", "jobs.html", "job.html"];
+
+/** The files that a page of this checkout loads in any case, or may load later on, a chart. */
+export async function filesOf(page: string): Promise<Map<string, Buffer>> {
+  await buildPages(process.cwd());
+  const found = new Map<string, Buffer>();
+  const load = async (name: string): Promise<void> => {
+    if (found.has(name)) return;
+    const content = await readFile(join(pagesFolder(), name));
+    found.set(name, content);
+    const named = content.toString().matchAll(/(?:\/assets\/|["']\.\/)([\w-]+\.(?:js|css|svg))/g);
+    for (const [, next = ""] of named) await load(next);
+  };
+  await load(page);
+  return found;
+}
+
+/** The bytes of a page as they are sent, each of its files compressed. */
+export async function weightOf(page: string): Promise<number> {
+  return [...(await filesOf(page)).values()].reduce((bytes, content) => bytes + gzipSync(content).length, 0);
+}
