@@ -63,6 +63,8 @@ export const AuthConfig = z.discriminatedUnion(
       /** The scope that a token needs besides to look at jobs, and to start, answer and stop them; none when not set. */
       OAUTH_READ_SCOPE: scope.optional(),
       OAUTH_WRITE_SCOPE: scope.optional(),
+      /** What browsers that sign in are called there: a public client, whose redirect URI is that of `/jobs`. */
+      OAUTH_CLIENT_ID: z.string().min(1).optional(),
       /** Which tokens are taken: any JWT for an access token, or RFC 9068's only. */
       OAUTH_TOKENS: z.enum(["jwt", "rfc9068"]).default("jwt"),
     }),

@@ -14,12 +14,11 @@ const TYPES: Record<string, string> = {
 };
 
 /** Nothing of another origin, nothing within another page, and no script or style that is not a file of ours. */
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
-  "form-action 'none'; frame-ancestors 'none'";
+const policy = (abroad = "") =>
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; " +
+  `frame-ancestors 'none'; connect-src 'self' ${abroad}`;
 
 const HEADERS = {
-  "content-security-policy": POLICY,
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
@@ -27,8 +26,12 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** A file of the pages as an answer to `request`; undefined when there is none. */
-export async function fileOf(files: Files | undefined, name: string, request: Request): Promise<Response | undefined> {
+/** A file of the pages as an answer to `request`; undefined when there is none. `abroad`: what they may speak to besides. */
+export async function fileOf(
+  { files, abroad }: { files: Files | undefined; abroad: string | undefined },
+  name: string,
+  request: Request,
+): Promise<Response | undefined> {
   const type = /^[\w-]+\.([a-z]+)$/.exec(name)?.[1];
   const contentType = type === undefined ? undefined : TYPES[type];
   if (!files || contentType === undefined) return undefined;
@@ -44,10 +47,11 @@ export async function fileOf(files: Files | undefined, name: string, request: Re
   // What a name with a hash in it stands for never changes.
   const cache = name.startsWith("chunk-") ? "public, max-age=31536000, immutable" : "no-cache";
   // Icons are for others to show.
-  const policy = contentType.startsWith("image/") ? { "cross-origin-resource-policy": "cross-origin" } : {};
+  const sharing = contentType.startsWith("image/") && { "cross-origin-resource-policy": "cross-origin" };
   const headers = {
+    "content-security-policy": policy(abroad),
     ...HEADERS,
-    ...policy,
+    ...sharing,
     "content-type": contentType,
     "cache-control": cache,
     ...(known && { etag: known }),

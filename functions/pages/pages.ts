@@ -42,6 +42,12 @@ export class Pages {
     return this.#config.ASSETS;
   }
 
+  /** The one other origin that pages speak to: that at which browsers sign in, where they do. */
+  get abroad(): string | undefined {
+    const { auth } = this.#config;
+    return auth.AUTH_MODE === "oauth" && auth.OAUTH_CLIENT_ID ? new URL(auth.OAUTH_ISSUER).origin : undefined;
+  }
+
   /** What everybody may know of the deployment. */
   get about() {
     const { tools, identity } = this.site;
@@ -52,8 +58,8 @@ export class Pages {
       description: identity.description,
       ...(PUBLIC_URL !== undefined && { url: new URL("/mcp", PUBLIC_URL).href }),
       auth: AUTH_MODE,
-      ...(AUTH_MODE === "oauth" && { issuer: auth.OAUTH_ISSUER }),
-      sign_in: AUTH_MODE !== "none" && this.#seal !== undefined,
+      ...(AUTH_MODE === "oauth" && { issuer: auth.OAUTH_ISSUER, client_id: auth.OAUTH_CLIENT_ID }),
+      sign_in: this.#seal !== undefined && (AUTH_MODE === "bearer" || this.abroad !== undefined),
       tools: tools.map(({ job, listing: { name, title, description, inputSchema, annotations } }) => {
         return { name, title, description, inputSchema, annotations, ...(job && { kind: job.kind }) };
       }),

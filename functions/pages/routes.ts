@@ -17,12 +17,12 @@ const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" 
 
 export function routePages(app: App): void {
   for (const [path, file] of Object.entries(PAGES)) {
-    app.get(path, async (c) => (await fileOf(c.var.edge.pages.files, file, c.req.raw)) ?? c.notFound());
+    app.get(path, async (c) => (await fileOf(c.var.edge.pages, file, c.req.raw)) ?? c.notFound());
   }
   app.get("/assets/:file", async (c) => {
-    return (await fileOf(c.var.edge.pages.files, c.req.param("file"), c.req.raw)) ?? c.notFound();
+    return (await fileOf(c.var.edge.pages, c.req.param("file"), c.req.raw)) ?? c.notFound();
   });
-  app.get("/favicon.ico", async (c) => (await fileOf(c.var.edge.pages.files, "icon.svg", c.req.raw)) ?? c.notFound());
+  app.get("/favicon.ico", async (c) => (await fileOf(c.var.edge.pages, "icon.svg", c.req.raw)) ?? c.notFound());
 
   app.get("/pages/about", (c) => c.json(c.var.edge.pages.about));
 

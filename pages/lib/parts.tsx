@@ -1,6 +1,6 @@
 /** What all pages are made of. */
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
-import { type About, about as askAbout, type Status, signOut } from "./server.ts";
+import { type About, about as askAbout, hasSignedIn, type Status, signOut } from "./server.ts";
 
 /** What the server says of itself; undefined until it has. */
 export function useAbout(): About | undefined {
@@ -35,7 +35,7 @@ export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job"; c
         <a href="/jobs" aria-current={props.at === "jobs" ? "page" : undefined}>
           Jobs
         </a>
-        {props.about?.sign_in && (
+        {props.about?.sign_in && hasSignedIn() && (
           <button
             type="button"
             class="quiet"

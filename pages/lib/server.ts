@@ -43,6 +43,8 @@ export interface About {
   url?: string;
   auth: "none" | "bearer" | "oauth";
   issuer?: string;
+  /** What browsers are called at the authorization server. */
+  client_id?: string;
   /** Whether a browser can sign in. */
   sign_in: boolean;
   tools: ToolInfo[];
@@ -118,9 +120,17 @@ export async function trouble(): Promise<string | undefined> {
 
 /** Signs this browser in with a token, or out. */
 export async function signIn(token: string): Promise<void> {
-  await json(await fetch("/pages/session", { method: "POST", headers: { authorization: `Bearer ${token}` } }));
+  const response = await fetch("/pages/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
+  if (!response.ok) await json(response);
+  localStorage.setItem(SIGNED_IN, "yes");
 }
-export const signOut = () => fetch("/pages/session", { method: "DELETE" });
+export async function signOut(): Promise<void> {
+  await fetch("/pages/session", { method: "DELETE" });
+  localStorage.removeItem(SIGNED_IN);
+}
+/** Whether this browser has signed in; the session itself no script can see. */
+export const hasSignedIn = (): boolean => localStorage.getItem(SIGNED_IN) !== null;
+const SIGNED_IN = "signed-in";
 
 /** Calls a tool; the structured content of its answer. @throws {Refused} */
 export async function call<T>(name: string, args: object): Promise<T> {

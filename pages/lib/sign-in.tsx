@@ -1,9 +1,8 @@
-import { type FC, useState } from "hono/jsx/dom";
+import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { type About, signIn } from "./server.ts";
 
 /** What somebody sees whom the server does not know. */
 export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
-  const [problem, setProblem] = useState("");
   if (!about) return null;
   if (!about.sign_in) {
     return (
@@ -13,6 +12,12 @@ export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
       </p>
     );
   }
+  return about.auth === "oauth" ? <AtIssuer about={about} /> : <ByToken />;
+};
+
+/** Signs in with the token that an MCP client has. */
+const ByToken: FC = () => {
+  const [problem, setProblem] = useState("");
   return (
     <form
       class="form card"
@@ -33,11 +38,7 @@ export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
           The one that your MCP client has. This browser keeps it sealed, for up to twelve hours.
         </small>
       </div>
-      {problem !== "" && (
-        <p class="notice error" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem words={problem} />
       <div class="actions">
         <button type="submit" class="main">
           Sign in
@@ -46,3 +47,47 @@ export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
     </form>
   );
 };
+
+/** Signs in at the authorization server. */
+const AtIssuer: FC<{ about: About }> = ({ about }) => {
+  const [problem, setProblem] = useState("");
+  const [isHidden, setHidden] = useState(false);
+  const failed = (error: Error) => setProblem(error.message);
+  useEffect(() => {
+    (async () => {
+      const { arrive, hidesSubjects, isBack } = await import("./oauth.ts");
+      if (!isBack()) return setHidden(await hidesSubjects(about));
+      await signIn(await arrive(about));
+      location.reload();
+    })().catch(failed);
+  }, []);
+  return (
+    <section class="card" aria-labelledby="sign-in">
+      <h2 id="sign-in">Sign in</h2>
+      {isHidden && (
+        <p class="notice lost">
+          {about.issuer} names you differently to each application. You can sign in, but will not see the jobs that your
+          MCP client started: open those by the links that its tools return.
+        </p>
+      )}
+      <Problem words={problem} />
+      <button
+        type="button"
+        class="main"
+        onClick={async () => {
+          const { leave } = await import("./oauth.ts");
+          await leave(about).catch(failed);
+        }}
+      >
+        Sign in at {new URL(about.issuer ?? location.href).host}
+      </button>
+    </section>
+  );
+};
+
+const Problem: FC<{ words: string }> = ({ words }) =>
+  words === "" ? null : (
+    <p class="notice error" role="alert">
+      {words}
+    </p>
+  );

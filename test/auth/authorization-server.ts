@@ -94,6 +94,8 @@ function configuration(clients: string[], jwks: JWKS): Configuration {
       response_types: [],
     })),
     scopes: ["mcp", "offline_access"],
+    // Pages of any origin may ask for tokens.
+    clientBasedCORS: () => true,
     cookies: { keys: ["for loopback only"] },
     findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
     ttl: { AccessToken: 600, ClientCredentials: 600, Interaction: 600, Session: 600, Grant: 600, RefreshToken: 600 },

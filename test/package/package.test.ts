@@ -42,9 +42,11 @@ describe("the package", () => {
     expect(names.filter((name) => /weather|\/timer|\/test\/|container/i.test(name))).toEqual([]);
     const sources = names.filter((name) => /(?<!\.d)\.ts$|\.test\./.test(name));
     expect(sources.filter((name) => !name.startsWith("package/dist/infra/commands/template/"))).toEqual([]);
-    // What browsers load is imported by nobody.
-    const isImported = (name: string) => name.endsWith(".js") && !name.startsWith("package/dist/pages/");
-    for (const name of names.filter(isImported)) {
+    const pages = names.filter((name) => name.startsWith("package/dist/pages/"));
+    expect(pages).toEqual(
+      expect.arrayContaining(["index.html", "job.js", "style.css"].map((file) => `package/dist/pages/${file}`)),
+    );
+    for (const name of names.filter((name) => name.endsWith(".js") && !pages.includes(name))) {
       expect(names).toContain(name.replace(/\.js$/, ".d.ts"));
       expect(names).toContain(`${name}.map`);
     }
@@ -182,6 +184,9 @@ describe("the server", () => {
           "list_jobs",
         ],
       ]);
+      const page = await fetch(new URL("/jobs", url));
+      expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("/assets/jobs.js")]);
+      expect((await fetch(new URL("/assets/jobs.js", url))).status).toBe(200);
       // The answer to this call never comes; the client would wait for it.
       void client.callTool("wait_for_site", { url: site.url }).catch(() => {});
       await site.asked(1);

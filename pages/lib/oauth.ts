@@ -1,0 +1,81 @@
+/** Signs a browser in at the deployment's authorization server: the authorization-code flow of a public client, with PKCE. */
+import * as oauth from "oauth4webapi";
+import type { About } from "./server.ts";
+
+/** What is kept of the flow while the browser is at the authorization server. */
+interface Begun {
+  state: string;
+  verifier: string;
+}
+const KEPT = "sign-in";
+
+/** What tokens are for, by the server's own metadata. */
+interface Resource {
+  resource: string;
+  scopes_supported?: string[];
+}
+
+async function discover({ issuer = "", client_id = "" }: About) {
+  const url = new URL(issuer);
+  const options = { [oauth.allowInsecureRequests]: true };
+  const find = async (algorithm: "oidc" | "oauth2") =>
+    oauth.processDiscoveryResponse(url, await oauth.discoveryRequest(url, { algorithm, ...options }));
+  const server = await find("oidc").catch(() => find("oauth2"));
+  const about: Resource = await (await fetch("/.well-known/oauth-protected-resource/mcp")).json();
+  return { server, client: { client_id }, about, options };
+}
+
+const redirectUri = () => new URL("/jobs", location.href).href;
+
+/** Whether the server gives each application another name for one person: then a browser sees none of a client's jobs. */
+export async function hidesSubjects(deployment: About): Promise<boolean> {
+  const { server } = await discover(deployment);
+  const types = server.subject_types_supported;
+  return types !== undefined && types.length > 0 && !types.includes("public");
+}
+
+/** Leaves for the authorization server. */
+export async function leave(deployment: About): Promise<void> {
+  const { server, client, about } = await discover(deployment);
+  if (server.authorization_endpoint === undefined) throw new Error("It lets nobody sign in from a browser.");
+  const begun: Begun = { state: oauth.generateRandomState(), verifier: oauth.generateRandomCodeVerifier() };
+  sessionStorage.setItem(KEPT, JSON.stringify(begun));
+  const url = new URL(server.authorization_endpoint);
+  const parameters = {
+    response_type: "code",
+    client_id: client.client_id,
+    redirect_uri: redirectUri(),
+    scope: (about.scopes_supported ?? []).join(" "),
+    resource: about.resource,
+    state: begun.state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(begun.verifier),
+    code_challenge_method: "S256",
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  location.assign(url);
+}
+
+/** Whether the browser comes back from there. */
+export const isBack = (): boolean => sessionStorage.getItem(KEPT) !== null && /[?&](code|error)=/.test(location.search);
+
+/** The access token that it comes back with. @throws {Error} in the authorization server's words */
+export async function arrive(deployment: About): Promise<string> {
+  const { state, verifier }: Begun = JSON.parse(sessionStorage.getItem(KEPT) ?? "{}");
+  sessionStorage.removeItem(KEPT);
+  const here = new URL(location.href);
+  // Neither is to be used again, or seen.
+  history.replaceState(null, "", here.pathname);
+  const { server, client, about, options } = await discover(deployment);
+  const parameters = oauth.validateAuthResponse(server, client, here, state);
+  const response = await oauth.authorizationCodeGrantRequest(
+    server,
+    client,
+    oauth.None(),
+    parameters,
+    redirectUri(),
+    verifier,
+    { ...options, additionalParameters: { resource: about.resource } },
+  );
+  const { access_token } = await oauth.processAuthorizationCodeResponse(server, client, response);
+  return access_token;
+}

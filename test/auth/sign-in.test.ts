@@ -1,0 +1,72 @@
+/** Signing in from a browser at an authorization server, as the page does it. */
+import { decodeJwt } from "jose";
+import type { Browser } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
+import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { freePort } from "../../infra/testing/port.ts";
+import { ownGroup } from "../../infra/testing/worker.ts";
+import { startBrowser, visit } from "../pages/browser.ts";
+import { startResonate } from "../support/resonate.ts";
+import { type AuthorizationServer, startAuthorizationServer } from "./authorization-server.ts";
+import { callerAt } from "./support.ts";
+
+const cleanup = new AsyncDisposableStack();
+afterAll(() => cleanup.disposeAsync());
+
+/** Registers a public client of that redirect URI; its id. */
+async function register(server: AuthorizationServer, redirectUri: string): Promise<string> {
+  const client = {
+    redirect_uris: [redirectUri],
+    grant_types: ["authorization_code"],
+    response_types: ["code"],
+    token_endpoint_auth_method: "none",
+    application_type: "native",
+  };
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(`${server.issuer}/reg`, { method: "POST", headers, body: JSON.stringify(client) });
+  return (await response.json()).client_id;
+}
+
+const browser: Browser | undefined = await startBrowser();
+if (browser) cleanup.defer(() => browser.close());
+
+test.runIf(browser)("whoever signs in there sees his jobs, and nobody else's", async () => {
+  const server = cleanup.use(await startAuthorizationServer(["bob"]));
+  const resonate = cleanup.use(await startResonate());
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const bindings = {
+    AUTH_MODE: "oauth",
+    OAUTH_ISSUER: server.issuer,
+    OAUTH_CLIENT_ID: await register(server, `${origin}/jobs`),
+    VIEW_KEY: "v".repeat(32),
+    PUBLIC_URL: origin,
+    ALLOWED_HOSTS: "127.0.0.1",
+    ...resonate.env,
+    ...ownGroup().env,
+  };
+  const edge: Edge = cleanup.use(await startEdge({ port, bindings }));
+  const resource = `${origin}/mcp`;
+  const bob = callerAt(`${edge.url}/mcp`, await server.issue("bob", resource));
+  await bob.call("set_timer", { timer_name: "of bob", seconds: 3_600 });
+  // A token of the same person as another application has it.
+  const { iss, aud } = decodeJwt(bob.token);
+  const now = Math.floor(Date.now() / 1_000);
+  const claims = { iss, aud, sub: "ada", scope: "mcp", client_id: "chat", iat: now, exp: now + 600 };
+  const ada = callerAt(`${edge.url}/mcp`, await server.sign(claims as Parameters<typeof server.sign>[0]));
+  await ada.call("set_timer", { timer_name: "of ada", seconds: 3_600 });
+
+  await using visitor = await visit(browser as Browser, origin);
+  const page = await visitor.open("/jobs");
+  await page.getByRole("button", { name: /^Sign in at 127\.0\.0\.1/ }).click();
+  await page.locator("input[name=login]").fill("ada");
+  await page.locator("input[name=password]").fill("any");
+  await page.locator("button[type=submit]").click();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("link", { name: "timer_of ada" }).waitFor();
+  expect(page.url()).toBe(`${origin}/jobs`);
+  expect(await page.getByRole("link", { name: "timer_of bob" }).count()).toBe(0);
+  const [session] = (await visitor.context.cookies(origin)).filter(({ name }) => name === "session");
+  expect(session).toMatchObject({ httpOnly: true, sameSite: "Strict" });
+  expect(visitor.complaints).toEqual([]);
+});
