@@ -33,6 +33,7 @@ async function scene(env: Record<string, string>) {
           func: "weather_data",
           args,
           group,
+          timeoutAt: Date.now() + 3_600_000,
         });
       });
       return (await Promise.all(starts)).map(({ id }) => id);
@@ -69,6 +70,30 @@ describe.concurrent("a backlog", () => {
     await allSettled(ids);
     expect(the.archive.control.requests.total).toBe(40);
     expect(the.count("task.heartbeat")).toBeGreaterThan(5);
+  });
+
+  test("goes on while a job pauses long before its next attempt: that holds no place", async () => {
+    await using the = await scene({ MAX_TASKS: "1" });
+    const fault = { kind: "status", status: 503, retry_after: "1800" } as const;
+    the.archive.control.inject({ fault, month: "2012-01", times: 1 });
+    await using _worker = await the.worker();
+    const [pausing = ""] = await the.gather(1);
+    await until("the first attempt to have failed", () => the.archive.control.count("2012-01") === 1);
+    await allSettled(await the.gather(3, 1));
+    expect((await resonate.get(pausing))?.state).toBe("pending");
+    expect(the.archive.control.count("2012-01")).toBe(1);
+  });
+
+  test("goes on when a job is cancelled whose request hangs: the step hears of it, and its place is free", async () => {
+    await using the = await scene({ MAX_TASKS: "1", UPSTREAM_TIMEOUT_SECONDS: "3000" });
+    the.archive.control.inject({ fault: { kind: "hang" }, month: "2012-01" });
+    await using _worker = await the.worker();
+    const [hanging = ""] = await the.gather(1);
+    await until("its request to be under way", () => the.archive.control.count("2012-01") === 1);
+    const waiting = await the.gather(2, 1);
+    await resonate.call("promise.settle", { id: hanging, state: "rejected_canceled", value: {} });
+    await allSettled(waiting);
+    expect(the.archive.control.requests.maxConcurrent).toBe(1);
   });
 
   test("of which jobs are cancelled is not asked for those", async () => {

@@ -5,10 +5,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
 const PASSES = 14;
+const MONTHS = 48;
 
 let resonate: Resonate;
 beforeAll(async () => {
@@ -51,3 +53,29 @@ test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (f
   // With the one request more that there may be.
   expect(most("bytes", late)).toBeLessThanOrEqual(1.2 * most("bytes", early) + most("largest", early));
 });
+
+test("a range asks once for each month that it waits for, and a pass costs no more for those that have ended", async () => {
+  await using gate = await startGate(resonate.url);
+  await using archive = await startSampleArchive();
+  // Each month fails first, so that they end at different times.
+  archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "6" }, times: MONTHS });
+  const { group, namespace, env } = ownGroup();
+  await using _worker = await startWorker({
+    ...resonate.env,
+    ...env,
+    RESONATE_URL: gate.url,
+    WEATHER_API_URL: archive.url,
+  });
+  const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2015-12", confirmed: true };
+  const id = `${namespace}weather_range_47.6_-122.3_2012-01_2015-12`;
+  await resonate.start({ id, func: "weather_range", args, group, timeoutAt: Date.now() + 3_600_000 });
+  const { value } = await resonate.settled(id, 200_000);
+  expect(value.data).toMatchObject({ months: { length: MONTHS } });
+  expect(value.data.missing).toBeUndefined();
+  const own = gate.calls.filter((call) => call.id?.startsWith(id));
+  const count = (kind: string) => own.filter((call) => call.kind === kind).length;
+  expect(count("task.suspend")).toBeGreaterThan(1);
+  // Each month is started once; and each time that it waits again it says so, with what has ended meanwhile.
+  expect(count("task.fence")).toBeLessThanOrEqual(MONTHS + 1);
+  expect(own.length - count("task.fence")).toBeLessThanOrEqual(4 * count("task.suspend") + 4);
+}, 240_000);
