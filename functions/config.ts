@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ResonateNamespace } from "../core/resonate/place.ts";
+import { KEYS } from "../core/resonate/sealed.ts";
 import { AuthConfig, TrustedUrl } from "./auth/config.ts";
 import { LogLevel } from "./http/log.ts";
 import type { ListenerNamespace } from "./listener/feed.ts";
@@ -21,6 +22,8 @@ const Env = z.object({
   RESONATE: z.custom<ResonateNamespace>((value) => typeof value === "object").optional(),
   /** Bearer token for the Resonate server, when it requires one. */
   RESONATE_TOKEN: z.string().optional(),
+  /** What arguments and results are encrypted with before the Resonate server gets them: the first; all decrypt. */
+  ENCRYPTION_KEYS: z.string().regex(KEYS, "must be keys of 32 bytes in base64, separated by commas").optional(),
   /** The worker group that executes the jobs. Never `default`: sleeping promises of every SDK carry that target. */
   RESONATE_GROUP: z
     .string()

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { KEYS } from "../core/resonate/sealed.ts";
 
 const url = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ""));
 const count = z.coerce.number().int().min(1);
@@ -16,6 +17,8 @@ const Environment = z.object({
   CONTAINER: z.string().optional(),
   RESONATE_URL: url.default("http://127.0.0.1:8001"),
   RESONATE_TOKEN: z.string().optional(),
+  /** What arguments and results are encrypted with before the Resonate server gets them: the first; all decrypt. */
+  ENCRYPTION_KEYS: z.string().regex(KEYS, "must be keys of 32 bytes in base64, separated by commas").optional(),
   /** Of the deployment: where jobs go whose definition names no other. */
   RESONATE_GROUP: group.default("workers"),
   /** Whose jobs this worker takes; the deployment's when left out. */

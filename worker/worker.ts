@@ -4,7 +4,7 @@ import PQueue from "p-queue";
 import type { Implementation } from "../core/durable/implement.ts";
 import { splitKey } from "../core/jobs/caller.ts";
 import { splitGeneration } from "../core/jobs/job.ts";
-import { ResonateClient } from "../core/resonate/client.ts";
+import { ResonateClient, ResonateRefused } from "../core/resonate/client.ts";
 import { ownerOf } from "../core/resonate/codec.ts";
 import type { LeaseRef as Dispatch, PromiseRecord, TaskRecord } from "../core/resonate/protocol.ts";
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
@@ -94,6 +94,7 @@ export class Worker {
     const client = new ResonateClient({
       url,
       token,
+      encryptionKeys: config.ENCRYPTION_KEYS,
       timeout: Math.min(10_000, this.#lease),
       onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
     });
@@ -236,7 +237,8 @@ export class Worker {
       return held;
     } catch (error) {
       // The server dispatches the task again: after a while, or when the lease it gave unheard has lapsed.
-      this.#log.debug({ job: this.#nameOf(id), reason: reasonOf(error) }, "task not taken");
+      const level = error instanceof ResonateRefused ? "warn" : "debug";
+      this.#log[level]({ job: this.#nameOf(id), reason: reasonOf(error) }, "task not taken");
       return undefined;
     }
   }

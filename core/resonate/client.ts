@@ -11,6 +11,7 @@ import {
   parseMessage,
   type RequestData,
 } from "./protocol.ts";
+import { maySeal, Sealing } from "./sealed.ts";
 
 /** How long one request, or opening a connection, may take unless told otherwise, in milliseconds. */
 const TIMEOUT = 10_000;
@@ -98,6 +99,8 @@ export interface ClientOptions {
   token?: string | undefined;
   /** What sends the requests, where it is not the network. */
   fetch?: typeof fetch | undefined;
+  /** The keys with which what promises hold is encrypted: see `sealed.ts`. Without any it is not. */
+  encryptionKeys?: string | undefined;
   /** How long one request, or opening a connection, may take, in milliseconds; 10 s. */
   timeout?: number;
   /** Told of each request sent, repeated ones too: the status of its answer, or undefined without one. */
@@ -144,15 +147,17 @@ export class ResonateClient {
   readonly #timeout: number;
   readonly #onRequest: ClientOptions["onRequest"];
   readonly #fetcher: typeof fetch;
+  readonly #sealing: Sealing;
   /** Whether the server has shown that it writes to connections over which nothing else comes. */
   #isKeptAlive = false;
 
-  constructor({ url, token, fetch: fetcher, timeout = TIMEOUT, onRequest }: ClientOptions) {
+  constructor({ url, token, encryptionKeys, fetch: fetcher, timeout = TIMEOUT, onRequest }: ClientOptions) {
     this.#fetcher = (...request) => (fetcher ?? fetch)(...request);
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
     this.#timeout = timeout;
     this.#onRequest = onRequest;
+    this.#sealing = new Sealing(encryptionKeys);
   }
 
   /**
@@ -223,11 +228,12 @@ export class ResonateClient {
   /**
    * One request, its answer as it is: for whoever wants the server's own words. Rejects with fetch's error.
    */
-  post<K extends OperationKind>(
+  async post<K extends OperationKind>(
     kind: K,
     data: RequestData<K>,
     { origin, signal }: SendOptions = {},
   ): Promise<Response> {
+    const sent = this.#sealing.isOn ? await this.#sealing.seal(data) : data;
     const head = {
       corrId: crypto.randomUUID(),
       version: PROTOCOL_VERSION,
@@ -238,7 +244,7 @@ export class ResonateClient {
     return this.#fetcher(this.#url, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ kind, head, data: withHeads(data) }),
+      body: JSON.stringify({ kind, head, data: withHeads(sent) }),
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
   }
@@ -274,7 +280,11 @@ export class ResonateClient {
     }
     const onData = (data: string) => {
       const message = parseMessage(data);
-      if (message) onMessage(message);
+      if (message?.kind === "unblock" && maySeal(data)) {
+        // What cannot be read is not told: whoever waits for it looks after a while, and is told why.
+        const opened = this.#sealing.record(message.promise);
+        opened.then((promise) => onMessage({ ...message, promise })).catch(() => {});
+      } else if (message) onMessage(message);
     };
     const onComment = () => {
       this.#isKeptAlive = true;
@@ -357,7 +367,8 @@ export class ResonateClient {
       const envelope = parseEnvelope(text);
       status = envelope?.head.status ?? response.status;
       if (!envelope || !isAnswer(status)) throw refusal(status);
-      return { status, data: envelope.data } as OperationAnswer<K>;
+      const opened = maySeal(text) ? await this.#sealing.open(envelope.data).catch(unreadable) : envelope.data;
+      return { status, data: opened } as OperationAnswer<K>;
     } finally {
       this.#onRequest?.(kind, status);
     }
@@ -398,6 +409,10 @@ function unreachable(error: unknown): ResonateUnavailable {
   const reason = isTimeout(error) ? "it did not answer in time" : "it could not be reached";
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return new ResonateUnavailable(reason, { cause, inPassing: true });
+}
+
+function unreadable(): never {
+  throw new ResonateRefused("what it keeps is encrypted with a key that this deployment does not have");
 }
 
 function isTimeout(error: unknown): boolean {

@@ -62,6 +62,8 @@ export interface StorePlace {
   token?: string | undefined;
   /** What sends the requests, where it is not the network. */
   fetch?: typeof fetch | undefined;
+  /** See {@link ResonateClient}. */
+  encryptionKeys?: string | undefined;
   /** The worker group. */
   group: string;
   /** What stands before every promise id. */
@@ -74,6 +76,7 @@ export interface StorePlace {
 export function placeOf(config: {
   RESONATE_URL: string;
   RESONATE_TOKEN?: string | undefined;
+  ENCRYPTION_KEYS?: string | undefined;
   RESONATE_GROUP: string;
   RESONATE_NAMESPACE: string;
   RESONATE?: ResonateNamespace | undefined;
@@ -82,6 +85,7 @@ export function placeOf(config: {
     ...(config.RESONATE && { fetch: fetchFrom(config.RESONATE) }),
     url: config.RESONATE_URL,
     token: config.RESONATE_TOKEN,
+    encryptionKeys: config.ENCRYPTION_KEYS,
     group: config.RESONATE_GROUP,
     namespace: config.RESONATE_NAMESPACE,
   };

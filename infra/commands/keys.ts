@@ -23,6 +23,7 @@ Writes what lets the parts of one deployment talk to one another:
   --key FILE         sign with this private key instead of a new one: to renew tokens before they expire, or to add
                      a deployment to the same Resonate server; writes no keys, and a task key only for a namespace
                      that is new (--task-key)
+  --encrypt          write ENCRYPTION_KEYS for both too: what jobs hold is encrypted before the Resonate server gets it
   --operator         write operator.env too: a token that may search, which no token of a namespace may, and so one for
                      all namespaces of the server; for the commands of whoever runs it
   --task-key         with --key: make a task and a view key too
@@ -39,6 +40,7 @@ interface Options {
   key: string | undefined;
   taskKey: boolean;
   operator: boolean;
+  encrypt: boolean;
 }
 
 /** @throws {Error} saying what is wrong with the arguments */
@@ -52,6 +54,7 @@ function parseOptions(args: string[]): Options | undefined {
       key: { type: "string" },
       "task-key": { type: "boolean", default: false },
       operator: { type: "boolean", default: false },
+      encrypt: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -65,8 +68,8 @@ function parseOptions(args: string[]): Options | undefined {
   if (namespace === "default/") throw new Error('--namespace must not be "default/": that worker group is reserved.');
   const days = Number(values.days);
   if (!(days > 0 && days <= 3650)) throw new Error(`--days must be a number from 1 to 3650, not "${values.days}".`);
-  const { operator } = values;
-  return { namespace, out, days, key, operator, taskKey: key === undefined || values["task-key"] };
+  const { operator, encrypt } = values;
+  return { namespace, out, days, key, operator, encrypt, taskKey: key === undefined || values["task-key"] };
 }
 
 /** Tells apart, in the Resonate server's log and for whoever finds one, whose token it is; it gives no rights. */
@@ -89,7 +92,7 @@ interface OutputFile {
   mode?: number;
 }
 
-async function make({ namespace, key, taskKey, operator }: Options, expires: Date): Promise<OutputFile[]> {
+async function make({ namespace, key, taskKey, operator, encrypt }: Options, expires: Date): Promise<OutputFile[]> {
   const files: OutputFile[] = [];
   let signing: CryptoKey;
   if (key === undefined) {
@@ -105,7 +108,8 @@ async function make({ namespace, key, taskKey, operator }: Options, expires: Dat
     });
   }
   // A group of its own: what a server dispatches to a group, only tokens of one namespace can take.
-  const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1) };
+  const encryption = encrypt ? { ENCRYPTION_KEYS: randomBytes(32).toString("base64") } : {};
+  const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1), ...encryption };
   const [edge, worker] = await Promise.all([
     sign(signing, "edge", namespace, expires),
     sign(signing, "worker", namespace, expires),

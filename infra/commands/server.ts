@@ -24,9 +24,10 @@ export interface Server {
 export function serverOf(values: { "env-file"?: string; data: string }): Server {
   if (values["env-file"] !== undefined) process.loadEnvFile(values["env-file"]);
   const { RESONATE_URL, RESONATE_TOKEN, RESONATE_NAMESPACE: namespace = "", RESONATE_GROUP } = process.env;
+  const encryptionKeys = process.env.ENCRYPTION_KEYS || undefined;
   const local = RESONATE_URL ? undefined : recordOf(values.data);
   const url = RESONATE_URL || local?.resonateUrl;
   if (!url) throw new Error(`RESONATE_URL is not set, and ${values.data} says of no stack on this machine.`);
   const token = local ? local.resonateToken : RESONATE_TOKEN || undefined;
-  return { client: new ResonateClient({ url, token }), namespace, group: RESONATE_GROUP || "workers" };
+  return { client: new ResonateClient({ url, token, encryptionKeys }), namespace, group: RESONATE_GROUP || "workers" };
 }

@@ -53,6 +53,13 @@ test("makes a key pair and a token each for edge and worker, limited to the name
   }
 });
 
+test("makes a key for edge and worker to encrypt with, when it is told to", async () => {
+  await keys("--namespace", "prod/", "--out", join(dir, "k"), "--encrypt");
+  const { ENCRYPTION_KEYS: key = "" } = await env("k", "edge.env");
+  expect(Buffer.from(key, "base64").length).toBe(32);
+  expect(await env("k", "worker.env")).toMatchObject({ ENCRYPTION_KEYS: key });
+});
+
 test("makes a token for whoever runs the server, limited to no namespace, when it is told to", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"), "--operator");
   const { RESONATE_TOKEN: token, ...place } = await env("k", "operator.env");

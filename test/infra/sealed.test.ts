@@ -1,0 +1,68 @@
+/** A deployment whose arguments and results the Resonate server keeps encrypted. */
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { currentClient } from "../support/clients.ts";
+import { type StackPart, startStack } from "../support/stack.ts";
+
+const MONTH = { latitude: 47.6062, longitude: -122.3321, year: 2012 };
+
+async function restart(...parts: readonly StackPart[]): Promise<void> {
+  for (const part of parts) {
+    await part.kill();
+    await part.start();
+  }
+}
+
+test("works as before, keeps nothing in clear, and reads what it kept with a key that was replaced", {
+  timeout: 180_000,
+}, async () => {
+  const [old, recent] = [0, 1].map(() => randomBytes(32).toString("base64"));
+  const keys = { ENCRYPTION_KEYS: `${old}` };
+  await using stack = await startStack({ env: keys, bindings: keys });
+  const { resonate, namespace, archive } = stack;
+  await using client = await currentClient.connect(stack.url);
+  const gather = async (month: number) => {
+    const { content } = await client.callTool("start_gathering", { ...MONTH, month });
+    const name = String(content.job_name);
+    return {
+      name,
+      content: (await client.callTool("await_result", { job_names: [name], timeout_seconds: 60 })).content,
+    };
+  };
+  // One that fails at first tells of it in its journal.
+  archive.control.inject({ fault: { kind: "status", status: 503 }, times: 2 });
+  const first = await gather(7);
+  expect(first.content).toMatchObject({ results: { [first.name]: { latitude: 47.6062 } }, running: [] });
+
+  const kept = await until("all to be found", async () => {
+    const found = [];
+    for (let cursor: string | undefined; ; ) {
+      const { data } = await resonate.call("promise.search", { limit: 1_000, ...(cursor !== undefined && { cursor }) });
+      if (typeof data !== "object") throw new Error(data);
+      found.push(...data.promises.filter(({ id }) => id.startsWith(namespace)));
+      cursor = data.cursor;
+      if (cursor === undefined) return found;
+    }
+  });
+  const held = kept.flatMap(({ param, value }) => [param.data, value.data].filter(Boolean));
+  expect(held.length).toBeGreaterThan(4);
+  expect(held.filter((data) => !data?.startsWith("sealed:"))).toEqual([]);
+
+  // A new key comes before the old one; the workers and the edge start with both.
+  keys.ENCRYPTION_KEYS = `${recent},${old}`;
+  await restart(stack.edge, ...stack.workers);
+  const again = await gather(7);
+  expect(again.content).toEqual(first.content);
+  const second = await gather(8);
+  expect(second.content).toMatchObject({ results: { [second.name]: { latitude: 47.6062 } } });
+
+  // Without the key that a job is kept under it is not `not_found`: whoever asks is told that something is wrong.
+  keys.ENCRYPTION_KEYS = `${old}`;
+  await restart(stack.edge);
+  const { text, isError } = await client.callTool("probe_status", { job_names: [second.name] });
+  expect([isError, text]).toEqual([
+    true,
+    expect.stringContaining("encrypted with a key that this deployment does not have"),
+  ]);
+});
