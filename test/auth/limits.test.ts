@@ -56,6 +56,22 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
   expect(await bob.call("set_timer", { timer_name: "f", seconds: 600 })).toMatchObject({ status: "running" });
 });
 
+test("to cancel a month that callers share takes the edge few calls, whoever of them it is", async () => {
+  await using gate = await startGate(resonate.url);
+  await using stack = await serve({ RESONATE_URL: gate.url });
+  const [ada, bob] = [callerAt(stack.url, TOKENS.ada), callerAt(stack.url, TOKENS.bob)];
+  const { job_name } = await ada.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
+  await bob.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
+  const cancel = async (caller: typeof ada) => {
+    const before = gate.calls.length;
+    const outcome = await caller.call("cancel_job", { job_names: [job_name] });
+    return { outcome, calls: gate.calls.length - before };
+  };
+  expect(await cancel(ada)).toMatchObject({ outcome: { given_up: [job_name] }, calls: 3 });
+  // The last one ends it, and gives back the place that it took of its creator's.
+  expect(await cancel(bob)).toMatchObject({ outcome: { cancelled: [job_name] }, calls: 8 });
+});
+
 test.each([
   ["none", 1, 1, 1, 1],
   ["bearer", 4, 4, 1, 1],
