@@ -1,5 +1,5 @@
 /** The keys of an authorization server, as it publishes them. */
-import { createRemoteJWKSet, type JSONWebKeySet } from "jose";
+import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { allowInsecureRequests, discoveryRequest, processDiscoveryResponse } from "oauth4webapi";
 import { SharedValue } from "../http/shared-value.ts";
 import { isLoopback, TrustedUrl } from "./config.ts";
@@ -62,10 +62,14 @@ export class PublishedKeys {
 
   async #fetch(): Promise<JSONWebKeySet> {
     this.#url ??= await this.#discover();
-    // Made for this one fetch: the library's own cache shares what it is fetching among requests.
-    const remote = createRemoteJWKSet(this.#url, { timeoutDuration: TIMEOUT });
-    await remote.reload();
-    return remote.jwks() ?? { keys: [] };
+    // Not by the library's own cache, which shares what it is fetching among requests.
+    const headers = { accept: "application/json, application/jwk-set+json" };
+    const signal = AbortSignal.timeout(TIMEOUT);
+    const response = await fetch(this.#url, { headers, signal, redirect: "manual" });
+    if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
+    const keys: JSONWebKeySet = await response.json();
+    createLocalJWKSet(keys); // throws for what is none
+    return keys;
   }
 
   /** Where the keys are, by the authorization server's metadata: OpenID Connect's, or else RFC 8414's. */
