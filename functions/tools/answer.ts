@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import type { RemoteStore } from "../../core/resonate/remote-store.ts";
 import { jobName } from "../../core/tools/arguments.ts";
 import { defineTool, refusal, ToolError } from "../../core/tools/tool.ts";
 import { checkAnswer } from "../tasks/answer.ts";
@@ -22,37 +23,55 @@ export const answerQuestion = defineTool({
   }),
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-  async run({ job_name, question: key, answer }, { store, signal }) {
-    const refused = (reason: string) => new ToolError(refusal(NAME, [reason]));
-    const promise = await store.get(job_name, signal);
-    if (!promise)
-      throw refused(`job_name: ${JSON.stringify(job_name)} names no job. Accepted: a name as tools returned it.`);
-    const { questions } = await jobSnapshotOf(store, promise, signal);
-    const open = questions.get(key);
-    if (!open) {
-      const keys = [...questions.keys()].join(", ");
-      throw refused(
-        keys === ""
-          ? `${job_name} asks nothing now. Look at it with probe_status.`
-          : `question: ${JSON.stringify(key)} is not open. Accepted: ${keys}.`,
-      );
-    }
-    if (open.question.answeredBy !== "anyone") {
-      throw refused(`only the user may answer "${open.question.message}", in a client that shows questions.`);
-    }
-    const content = jsonOf(answer);
-    const response = content === null ? { action: "decline" } : { action: "accept", content };
-    const fitted = checkAnswer(open.question, response);
-    if ("reason" in fitted) {
-      const schema = JSON.stringify(open.question.requestedSchema);
-      throw refused(
-        `answer: ${content === undefined ? "it is no JSON" : fitted.reason}. Accepted: JSON that fits ${schema}.`,
-      );
-    }
-    await store.journals.answer(open.promiseId, fitted.answer);
-    return { job_name, question: key, answered: true as const };
+  async run({ job_name, question, answer }, { store, signal }) {
+    await giveAnswer(NAME, { job_name, question, content: jsonOf(answer), isUser: false }, store, signal);
+    return { job_name, question, answered: true as const };
   },
 });
+
+/** An answer as a tool is given it: null declines. */
+interface Given {
+  job_name: string;
+  question: string;
+  content: unknown;
+  /** Whether it is the user's own. */
+  isUser: boolean;
+}
+
+/** Gives an answer by a tool. @throws {ToolError} for one that is not asked for, not the caller's to give, or does not fit */
+export async function giveAnswer(
+  tool: string,
+  { job_name, question: key, content, isUser }: Given,
+  store: RemoteStore,
+  signal: AbortSignal,
+): Promise<void> {
+  const refused = (reason: string) => new ToolError(refusal(tool, [reason]));
+  const promise = await store.get(job_name, signal);
+  if (!promise)
+    throw refused(`job_name: ${JSON.stringify(job_name)} names no job. Accepted: a name as tools returned it.`);
+  const { questions } = await jobSnapshotOf(store, promise, signal);
+  const open = questions.get(key);
+  if (!open) {
+    const keys = [...questions.keys()].join(", ");
+    throw refused(
+      keys === ""
+        ? `${job_name} asks nothing now. Look at it with probe_status.`
+        : `question: ${JSON.stringify(key)} is not open. Accepted: ${keys}.`,
+    );
+  }
+  if (!isUser && open.question.answeredBy !== "anyone") {
+    throw refused(`only the user may answer "${open.question.message}", in a client that shows questions.`);
+  }
+  const response = content === null ? { action: "decline" } : { action: "accept", content };
+  const fitted = checkAnswer(open.question, response);
+  if ("reason" in fitted) {
+    const schema = JSON.stringify(open.question.requestedSchema);
+    throw refused(
+      `answer: ${content === undefined ? "it is no JSON" : fitted.reason}. Accepted: JSON that fits ${schema}.`,
+    );
+  }
+  await store.journals.answer(open.promiseId, fitted.answer);
+}
 
 /** Undefined for what is no JSON. */
 function jsonOf(text: string): unknown {

@@ -93,7 +93,7 @@ async function sourcesOf(root: string): Promise<string[]> {
 
 async function hashOf(paths: readonly string[]): Promise<string> {
   const sum = createHash("sha256");
-  for (const path of [...paths, import.meta.filename]) {
+  for (const path of [...paths, import.meta.filename, join(import.meta.dirname, "card.ts")]) {
     const content = await readFile(path).catch(() => "");
     sum.update(`${path}\0${content.length}\0`).update(content);
   }

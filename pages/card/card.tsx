@@ -43,12 +43,12 @@ export function Card({ about, seen, follower, theme, onOpen }: CardProps) {
       {job?.status === "running" ? <Running job={job} view={about.view} /> : null}
       {job?.error === undefined ? null : <p>{job.error}</p>}
       {job?.newer === undefined ? null : <p class="quiet">It was started again: {job.newer}</p>}
-      {job?.questions?.map(({ question, message, schema }) => (
+      {job?.questions?.map(({ question, message, requestedSchema }) => (
         <Question
           key={question}
           id={question}
           message={message}
-          schema={schema}
+          schema={requestedSchema}
           onAnswer={(content) => follower.act("answer_for_user", { job_name: job.job_name, question, content })}
         />
       ))}

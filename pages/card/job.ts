@@ -19,7 +19,7 @@ export interface Job {
   doing?: string;
   progress?: { done: number; total?: number };
   step?: { name: string; attempt: number; error?: string; next?: number };
-  questions?: { question: string; message: string; schema: FormSchema }[];
+  questions?: { question: string; message: string; requestedSchema: FormSchema }[];
   arguments?: unknown;
   newer?: string;
   view_url?: string;
