@@ -1,4 +1,4 @@
-import { type FC, useEffect, useRef, useState } from "hono/jsx/dom";
+import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { columnsOf, csvOf } from "../chart/columns.ts";
 import { SchemaForm } from "../lib/form.tsx";
 import { Notice } from "../lib/parts.tsx";
@@ -50,7 +50,7 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
             Download CSV
           </button>
         )}
-        {isRunning && <TellMe job={job} />}
+        <TellMe job={job} />
       </div>
       {isAgain && tool && (
         <div class="card">
@@ -92,16 +92,13 @@ function download(name: string, type: string, text: string): void {
 /** The browser's own notification, once the job has ended. */
 const TellMe: FC<{ job: JobInfo }> = ({ job }) => {
   const [isWanted, setWanted] = useState(false);
-  const wanted = useRef(false);
-  wanted.current = isWanted;
-  useEffect(
-    () => () => {
-      // It is shown while the job runs: gone, the job has ended.
-      if (wanted.current) new Notification(job.job_name, { body: "The job has ended.", tag: job.job_name });
-    },
-    [],
-  );
-  if (!("Notification" in window)) return null;
+  const { status, job_name } = job;
+  useEffect(() => {
+    if (!isWanted || status === "running") return;
+    setWanted(false);
+    new Notification(job_name, { body: `The job is ${status.replace("_", " ")}.`, tag: job_name });
+  }, [isWanted, status]);
+  if (status !== "running" || !("Notification" in window)) return null;
   return (
     <label class="check">
       <input

@@ -183,6 +183,14 @@ test.runIf(browser)("in a browser: one link, two visitors; signing in, the list,
     expect(page.url()).toContain("/jobs/timer_in%20a%20browser?link=");
     expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
   }
+  // Whoever has but a link follows the job too, without a stream.
+  const other = await timerOf(ada, "followed by its link");
+  await using guest = await visit(browser as Browser, stack.origin);
+  const linked = await guest.open(other);
+  await linked.locator(".facts .chip", { hasText: "running" }).waitFor();
+  await ada.call("cancel_job", { job_names: ["timer_followed by its link"] });
+  await linked.locator(".facts .chip", { hasText: "cancelled" }).waitFor();
+
   await using visitor = await visit(browser as Browser, stack.origin);
   const page = await visitor.open("/jobs");
   await page.getByLabel("Token").fill("no-such-token");

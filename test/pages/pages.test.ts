@@ -161,6 +161,46 @@ describe.runIf(browser)("in a browser", () => {
     await Promise.all(pages.map((page) => status(page, "cancelled")));
   });
 
+  test("a tab that is hidden has no stream, and is told what happened meanwhile when it is seen again", async () => {
+    await call("set_timer", { timer_name: "hidden", seconds: 3_600 });
+    await using own = await visit(browser as Browser, stack.origin);
+    const open = new Set<unknown>();
+    own.context.on("request", (request) => {
+      if (request.headers()["mcp-method"] === "subscriptions/listen") open.add(request);
+    });
+    own.context.on("requestfailed", (request) => open.delete(request));
+    own.context.on("requestfinished", (request) => open.delete(request));
+    const page = await own.open(jobPath("timer_hidden"));
+    await until("a stream", () => open.size === 1, PATIENCE);
+    const turn = (state: string) =>
+      page.evaluate(`Object.defineProperty(document, "visibilityState", { value: "${state}", configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"))`);
+    await turn("hidden");
+    await until("no stream", () => open.size === 0, PATIENCE);
+    await call("cancel_job", { job_names: ["timer_hidden"] });
+    await turn("visible");
+    await status(page, "cancelled");
+  });
+
+  test("whoever wants to be told of the end is, by the browser's own notification", async () => {
+    await call("set_timer", { timer_name: "told", seconds: 3_600 });
+    await using own = await visit(browser as Browser, stack.origin);
+    await own.context.addInitScript(`window.told = [];
+      window.Notification = class {
+        static requestPermission = async () => "granted";
+        constructor(title, { body }) { window.told.push([title, body]); }
+      };`);
+    const page = await own.open(jobPath("timer_told"));
+    await page.getByLabel("Tell me when it is done").check();
+    await call("cancel_job", { job_names: ["timer_told"] });
+    await status(page, "cancelled");
+    const told = await until("the notification", async () => {
+      const all = await page.evaluate("window.told");
+      return Array.isArray(all) && all.length > 0 ? all : undefined;
+    });
+    expect(told).toEqual([["timer_told", "The job is cancelled."]]);
+  });
+
   test.each(["light", "dark"] as const)(
     "every page can be used with a screen reader and by keyboard, in %s",
     async (colorScheme) => {
