@@ -1,6 +1,6 @@
 /** The keys of an authorization server, as it publishes them. */
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
-import { allowInsecureRequests, discoveryRequest, processDiscoveryResponse } from "oauth4webapi";
+import * as z from "zod";
 import { SharedValue } from "../http/shared-value.ts";
 import { isLoopback, TrustedUrl } from "./config.ts";
 
@@ -63,11 +63,7 @@ export class PublishedKeys {
   async #fetch(): Promise<JSONWebKeySet> {
     this.#url ??= await this.#discover();
     // Not by the library's own cache, which shares what it is fetching among requests.
-    const headers = { accept: "application/json, application/jwk-set+json" };
-    const signal = AbortSignal.timeout(TIMEOUT);
-    const response = await fetch(this.#url, { headers, signal, redirect: "manual" });
-    if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
-    const keys: JSONWebKeySet = await response.json();
+    const keys = (await read(this.#url)) as JSONWebKeySet;
     createLocalJWKSet(keys); // throws for what is none
     return keys;
   }
@@ -75,13 +71,28 @@ export class PublishedKeys {
   /** Where the keys are, by the authorization server's metadata: OpenID Connect's, or else RFC 8414's. */
   async #discover(): Promise<URL> {
     const issuer = this.#issuer;
-    const discover = async (algorithm: "oidc" | "oauth2") => {
-      const options = { algorithm, signal: AbortSignal.timeout(TIMEOUT), [allowInsecureRequests]: true };
-      return processDiscoveryResponse(issuer, await discoveryRequest(issuer, options));
+    const path = issuer.pathname.replace(/\/$/, "");
+    const discover = async (pathname: string) => {
+      const { issuer: named, jwks_uri } = Metadata.parse(await read(new URL(pathname, issuer)));
+      // What another issuer publishes there says nothing of this one's keys.
+      if (new URL(named).href !== issuer.href) throw new Error("the metadata is of another issuer");
+      return new URL(jwks_uri);
     };
-    const { jwks_uri } = await discover("oidc").catch(() => discover("oauth2"));
-    const url = new URL(TrustedUrl.parse(jwks_uri));
+    const url = await discover(`${path}/.well-known/openid-configuration`).catch(() =>
+      discover(`/.well-known/oauth-authorization-server${path}`),
+    );
     if (isLoopback(url) && !isLoopback(issuer)) throw new Error("the metadata names keys on this machine");
     return url;
   }
+}
+
+/** What an authorization server says of itself, as far as it is of use here. */
+const Metadata = z.object({ issuer: z.string(), jwks_uri: TrustedUrl });
+
+/** The JSON at a URL; no other is followed to. */
+async function read(url: URL): Promise<unknown> {
+  const headers = { accept: "application/json, application/jwk-set+json" };
+  const response = await fetch(url, { headers, signal: AbortSignal.timeout(TIMEOUT), redirect: "manual" });
+  if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
+  return response.json();
 }
