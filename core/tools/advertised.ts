@@ -55,6 +55,9 @@ function saysNothing(keyword: string, value: unknown): boolean {
       return value === false || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
     case "propertyNames":
       return (value as JsonSchema).type === "string" && Object.keys(value as object).length === 1;
+    case "maxLength":
+      // Gemini's kind of schema has none; what is too long is answered in words.
+      return true;
     case "minimum":
     case "maximum":
       // What a whole number is for a program, and for nobody else.

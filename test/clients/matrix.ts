@@ -6,7 +6,7 @@ export interface MatrixClient {
   packages: readonly string[];
   /** A file of `drivers/`. */
   driver: string;
-  ecosystem: "npm" | "python";
+  ecosystem: "npm" | "python" | "go" | "rust" | "java";
 }
 
 const npm = (name: string, driver: string, ...packages: string[]): MatrixClient => ({
@@ -22,6 +22,14 @@ const python = (name: string, driver: string, ...packages: string[]): MatrixClie
   ecosystem: "python",
 });
 
+/** Driven line by line, by a program of the folder of `drivers/` that is called as its language. */
+const bridged = (name: string, ecosystem: "go" | "rust" | "java", ...packages: string[]): MatrixClient => ({
+  name,
+  packages,
+  driver: "bridge.mjs",
+  ecosystem,
+});
+
 const SDK = "@modelcontextprotocol/sdk";
 
 export const CLIENTS: readonly MatrixClient[] = [
@@ -31,6 +39,13 @@ export const CLIENTS: readonly MatrixClient[] = [
   npm("TypeScript SDK 2, ext-tasks", "client", "@modelcontextprotocol/client", "@modelcontextprotocol/ext-tasks@0.2.2"),
   npm("mcp-remote", "mcp-remote", "mcp-remote", `${SDK}@1.32.2`),
   npm("Inspector, command line", "inspector", "@modelcontextprotocol/inspector"),
+  npm(
+    "Inspector, page",
+    "inspector-page",
+    "@modelcontextprotocol/inspector@latest",
+    "playwright-core",
+    "@sparticuz/chromium",
+  ),
   npm("AI SDK", "ai-sdk", "@ai-sdk/mcp", "ai", "@ai-sdk/google", "@ai-sdk/openai", "@ai-sdk/anthropic"),
   npm("LangChain (JavaScript)", "langchain", "@langchain/mcp-adapters", "@langchain/core"),
   npm("OpenAI agents (JavaScript)", "openai-agents", "@openai/agents", "zod"),
@@ -43,4 +58,10 @@ export const CLIENTS: readonly MatrixClient[] = [
   python("OpenAI agents (Python)", "openai_agents", "openai-agents"),
   python("Pydantic AI", "pydantic_agents", "pydantic-ai-slim[mcp]"),
   python("Google Gen AI SDK (Python)", "genai", "google-genai", "mcp"),
+  python("mcp-use (Python)", "mcp_use_client", "mcp-use"),
+  python("Strands", "strands_agents", "strands-agents"),
+  npm("Google Gen AI SDK (JavaScript)", "genai", "@google/genai", `${SDK}@1.32.2`),
+  bridged("Go SDK", "go", "github.com/modelcontextprotocol/go-sdk"),
+  bridged("Rust SDK", "rust", "rmcp"),
+  bridged("Java SDK", "java", "io.modelcontextprotocol.sdk:mcp"),
 ];

@@ -38,7 +38,7 @@ describe.each(listed)("$name", ({ tool, name, inputSchema, outputSchema }) => {
       if (path.endsWith(".properties")) continue;
       expect(schema.$schema, path).toBeUndefined();
       expect(schema.additionalProperties, path).not.toBe(false);
-      for (const keyword of ["pattern", "$ref", "$defs", "allOf", "not", "if"]) {
+      for (const keyword of ["pattern", "maxLength", "$ref", "$defs", "allOf", "not", "if"]) {
         expect(Object.keys(schema), path).not.toContain(keyword);
       }
     }

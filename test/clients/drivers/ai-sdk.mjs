@@ -31,23 +31,21 @@ async function sentTo(model) {
   return body;
 }
 
-if (!process.env.QUICK) {
-  await step("converted for OpenAI", async () => {
-    const body = await sentTo((fetch) => createOpenAI({ apiKey: "x", fetch })("gpt-5"));
-    return body.tools.length === 11 || body;
-  });
-  await step("converted for Anthropic", async () => {
-    const body = await sentTo((fetch) => createAnthropic({ apiKey: "x", fetch })("claude-sonnet-4-5"));
-    return body.tools.length === 11 || body;
-  });
-  await step("converted for Google", async () => {
-    const body = await sentTo((fetch) => createGoogleGenerativeAI({ apiKey: "x", fetch })("gemini-2.5-flash"));
-    const declared = body.tools.flatMap((tool) => tool.functionDeclarations ?? []);
-    const odd = declared.flatMap((one) => [...keywords(one.parametersJsonSchema ?? one.parameters)]);
-    const unknown = odd.filter((word) => !KNOWN_TO_GEMINI.has(word));
-    return (declared.length === 11 && unknown.length === 0) || [declared.length, ...unknown];
-  });
-}
+await step("converted for OpenAI", async () => {
+  const body = await sentTo((fetch) => createOpenAI({ apiKey: "x", fetch })("gpt-5"));
+  return body.tools.length === 11 || body;
+});
+await step("converted for Anthropic", async () => {
+  const body = await sentTo((fetch) => createAnthropic({ apiKey: "x", fetch })("claude-sonnet-4-5"));
+  return body.tools.length === 11 || body;
+});
+await step("converted for Google", async () => {
+  const body = await sentTo((fetch) => createGoogleGenerativeAI({ apiKey: "x", fetch })("gemini-2.5-flash"));
+  const declared = body.tools.flatMap((tool) => tool.functionDeclarations ?? []);
+  const odd = declared.flatMap((one) => [...keywords(one.parametersJsonSchema ?? one.parameters)]);
+  const unknown = odd.filter((word) => !KNOWN_TO_GEMINI.has(word));
+  return (declared.length === 11 && unknown.length === 0) || [declared.length, ...unknown];
+});
 await client.close();
 
 /** Every keyword of a schema. */

@@ -3,7 +3,7 @@
 import asyncio
 import importlib.metadata
 
-from steps import HEADERS, QUICK, URL, drive, step
+from steps import HEADERS, URL, drive, step
 
 
 async def convert(tools):
@@ -15,8 +15,7 @@ async def convert(tools):
         [declaration.model_dump_json() for tool in declared for declaration in tool.function_declarations]
         return len(names) == 11 or names
 
-    if not QUICK:
-        await step("converted for Google", converted)
+    await step("converted for Google", converted)
 
 
 async def main():

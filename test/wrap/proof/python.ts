@@ -81,7 +81,12 @@ async function http(program: string, folder: string): Promise<string[]> {
     const tasks = tasksAt(stack.url);
     const { taskId } = await tasks.call("crunch", { name: "data", seconds: 15 });
     await until("the call", async () => (await linesOf(file)).includes("crunch data"), 60_000);
-    await tasks.reaches(taskId, ({ statusMessage }) => /task/.test(statusMessage));
+    // The task's id is written down: the job does not wait for the call any more.
+    const { statusMessage } = await tasks.reaches(
+      taskId,
+      ({ statusMessage }) => !/^(send|call)\b|^$/.test(statusMessage ?? ""),
+    );
+    console.log(`the worker is killed at ${JSON.stringify(statusMessage)}`);
     await stack.workers[0]?.kill();
     await stack.workers[0]?.start();
     const { result } = await tasks.reaches(taskId, "completed", 60_000);

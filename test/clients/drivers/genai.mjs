@@ -1,0 +1,22 @@
+/** Google's SDK, which makes a tool for Gemini of a client. */
+import { mcpToTool } from "@google/genai";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { drive, headers, step, url } from "./steps.mjs";
+
+const client = new Client({ name: "matrix", version: "1.0.0" });
+await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+const tool = mcpToTool(client);
+await drive({
+  list: async () => (await tool.tool()).functionDeclarations.map(({ name }) => name),
+  async call(name, args) {
+    const [part] = await tool.callTool([{ name, args }]);
+    const { response } = part.functionResponse;
+    return response.error ?? response;
+  },
+});
+await step("converted for Google", async () => {
+  const { functionDeclarations } = await tool.tool();
+  return functionDeclarations.length === 11 || functionDeclarations;
+});
+await client.close();
