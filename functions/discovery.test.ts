@@ -46,6 +46,14 @@ describe("a server's card", () => {
     });
   });
 
+  test("has the icon that the server's identity has, where it knows its own address", async () => {
+    const env = { ...BEARER, PUBLIC_URL: "https://mcp.example.com", ASSETS: { fetch: () => {} } };
+    const { body } = await read("https://mcp.example.com/mcp/server-card", env);
+    expect(body.icons).toEqual([
+      { src: "https://mcp.example.com/assets/icon.svg", mimeType: "image/svg+xml", sizes: ["any"] },
+    ]);
+  });
+
   test("asks for no header where clients get tokens themselves, or need none", async () => {
     const { body } = await read("http://127.0.0.1:8787/mcp/server-card", { ...PLACE, AUTH_MODE: "none" });
     expect(body).toMatchObject({ name: "localhost/weather", remotes: [{ url: "http://127.0.0.1:8787/mcp" }] });

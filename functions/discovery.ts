@@ -31,16 +31,14 @@ export class Discovery {
   /** The card of the server as a request has reached it, or as it is configured. */
   card(request: Request): object {
     const { info, description } = this.#identity;
-    const { name, title, version, websiteUrl } = info;
+    const { name, ...about } = info;
     const endpoint = resourceOf(request, this.#config);
     const token = { name: "Authorization", description: "Bearer, and a token", isRequired: true, isSecret: true };
     return {
       $schema: "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
       name: `${domainOf(endpoint).split(".").reverse().join(".")}/${name}`,
-      version,
-      title,
       description,
-      ...(websiteUrl !== undefined && { websiteUrl }),
+      ...about,
       remotes: [
         {
           type: "streamable-http",

@@ -1,6 +1,7 @@
 /** `start` and `dev`: Resonate, the worker and the edge on this machine, kept running until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
+import { splitKey } from "../../core/jobs/caller.ts";
 import { ResonateClient } from "../../core/resonate/client.ts";
 import { banner, clientText } from "./banner.ts";
 import { bundleEdge } from "./bundle.ts";
@@ -101,7 +102,8 @@ async function run(project: Project, command: Command, options: Options, service
   await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;
   out.print(describe(project, command, options, stack, url));
-  out.follow(hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE));
+  const pageOf = await pagesAt(edgeUrl);
+  out.follow(hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE), pageOf);
   for (const service of services.filter((service) => !options.services.includes(service))) {
     const lines = (await service.check?.(env)) ?? [];
     if (!stoppingSince) for (const line of lines) say(line);
@@ -145,6 +147,12 @@ function hasEnded(url: string, token: string | undefined, namespace = ""): Ended
     if (state === "rejected_canceled") return { word: "cancelled" };
     return state === "rejected_timedout" ? { word: "timed out" } : {};
   };
+}
+
+/** The address of a job's page, by its promise without the namespace; undefined for an edge that has no pages. */
+async function pagesAt(edgeUrl: string): Promise<((job: string) => string) | undefined> {
+  const { ok } = await fetch(`${edgeUrl}/jobs`).catch(() => ({ ok: false }));
+  return ok ? (job) => `${edgeUrl}/jobs/${encodeURIComponent(splitKey(job).name)}` : undefined;
 }
 
 /** Shows what is worth it of the lines that a process writes. */

@@ -1,5 +1,10 @@
 /** What the pages weigh, and how long it takes until something is seen of one on a slow machine. */
+
 import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { buildPages, pagesFolder } from "../../infra/pages/build.ts";
 import { startBrowser } from "../pages/browser.ts";
 import { PAGES, weightOf } from "../pages/weight.ts";
 import type { Bench } from "./bench.ts";
@@ -16,6 +21,9 @@ export async function measurePages(bench: Bench, rounds: number): Promise<Figure
   const figures = PAGES.map((page, i) =>
     figure(`${page} and all that it loads, gzip`, "KB", exactly((weights[i] ?? 0) / 1_000), atMost(100)),
   );
+  await buildPages(process.cwd());
+  const card = gzipSync(await readFile(join(pagesFolder(), "card.html"))).length;
+  figures.push(figure("a job's card in a chat, gzip", "KB", exactly(card / 1_000), atMost(200)));
   const browser = await startBrowser();
   if (!browser) return figures;
   try {

@@ -1,8 +1,10 @@
 /** Cards in the extension's own host, in a real browser, on the whole product with the conformance suite's jobs: some ask. */
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Browser, FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { pagesFolder } from "../../infra/pages/build.ts";
 import { until } from "../../infra/testing/process.ts";
 import { PATIENCE, startBrowser } from "../pages/browser.ts";
 import { SEATTLE } from "../support/months.ts";
@@ -139,6 +141,6 @@ describe.runIf(browser)("a card in its host", () => {
     const origins = new Set(requests.map((url) => new URL(url).origin));
     expect([...origins].filter((origin) => origin !== host.origin && origin !== stack.origin)).toEqual([]);
     expect(complaints).toEqual([]);
-    expect(gzipSync(await readFile(".build/pages/card.html")).length).toBeLessThan(200_000);
+    expect(gzipSync(await readFile(join(pagesFolder(), "card.html"))).length).toBeLessThan(200_000);
   });
 });

@@ -64,8 +64,10 @@ describe("at a terminal", () => {
     // By a client that shows questions: of another the agreement is asked before.
     await rpc(launcher.url, "tools/call", { name: "weather_range", arguments: RANGE }, { capabilities: CAPABILITIES });
     const asks =
-      / {2}asks {5}weather_range_47\.6_-122\.3_2012-01_2014-12: .*Gathering 2012-01 to 2014-12 takes 36 requests/;
-    await shows(launcher, "the question", (lines) => lines.some((line) => asks.test(line)));
+      / {2}asks {5}weather_range_47\.6_-122\.3_2012-01_2014-12: (http:\/\/\S+) Gathering 2012-01 to 2014-12 takes 36 requests/;
+    const asking = await shows(launcher, "the question", (lines) => lines.some((line) => asks.test(line)));
+    const [, page = ""] = asks.exec(asking.join("\n")) ?? [];
+    expect((await fetch(page)).headers.get("content-type")).toContain("text/html");
     await call("weather_range", { ...RANGE, confirm: true });
     const nearly = /running {2}━+─+ weather_range\S+: 35 of 36 months; 1 of its jobs tries again: .*503.* \([\w ]+\)$/;
     const before = await shows(launcher, "all but one month", (lines) => lines.some((line) => nearly.test(line)));

@@ -182,6 +182,8 @@ describe("the server", () => {
           "answer_question",
           "cancel_job",
           "list_jobs",
+          "job_card",
+          "answer_for_user",
         ],
       ]);
       const page = await fetch(new URL("/jobs", url));

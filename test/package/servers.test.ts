@@ -9,7 +9,15 @@ import { run } from "../../infra/testing/process.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 
 const HOUR = 3_600_000;
-const BUILT_IN = ["probe_status", "await_result", "answer_question", "cancel_job", "list_jobs"];
+const BUILT_IN = [
+  "probe_status",
+  "await_result",
+  "answer_question",
+  "cancel_job",
+  "list_jobs",
+  "job_card",
+  "answer_for_user",
+];
 
 describe("a server of timers alone", () => {
   let stack: TestStack;
