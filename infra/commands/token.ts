@@ -2,18 +2,26 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readProject, typed } from "../launcher/project.ts";
 
+/** Whose a token is. */
+export const TOKEN_NAME = /^[\w.@][\w.@-]{0,63}$/;
+
+/** A token that nobody can guess, and what the edge is told of it. */
+export function newToken(): { token: string; sha256: string } {
+  const token = `dme_${randomBytes(32).toString("base64url")}`;
+  return { token, sha256: createHash("sha256").update(token).digest("hex") };
+}
+
 export async function run([name, ...rest]: string[]): Promise<void> {
   const usage = `Usage: ${typed(readProject(), "token", "NAME")}
 
 NAME is whose token it is: 1 to 64 letters, digits, ".", "_", "@" or "-", not "-" first.`;
   if (name === "--help") return console.log(usage);
-  if (name === undefined || rest.length > 0 || !/^[\w.@][\w.@-]{0,63}$/.test(name)) {
+  if (name === undefined || rest.length > 0 || !TOKEN_NAME.test(name)) {
     console.error(usage);
     process.exit(2);
   }
 
-  const token = `dme_${randomBytes(32).toString("base64url")}`;
-  const sha256 = createHash("sha256").update(token).digest("hex");
+  const { token, sha256 } = newToken();
   console.log(`Token for ${name}, which is stored nowhere and not shown again:
 
   ${token}

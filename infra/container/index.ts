@@ -1,9 +1,14 @@
 /** Keeps workers running as Cloudflare Containers: a cron trigger visits each of them, which starts those that are not. */
 import { Container } from "@cloudflare/containers";
+import { fetchFrom, type ResonateNamespace } from "../../core/resonate/place.ts";
 import { passedOn } from "./environment.ts";
+
+export { ContainerProxy } from "@cloudflare/containers";
 
 interface Env {
   WORKER: DurableObjectNamespace<WorkerContainer>;
+  /** The account's own Resonate server, of the edge's Worker. */
+  RESONATE: ResonateNamespace;
   INSTANCES: string;
 }
 
@@ -14,6 +19,14 @@ export class WorkerContainer extends Container<Env> {
   override sleepAfter = "10m";
   override envVars = passedOn(this.env);
 }
+
+// A worker's requests to `http://resonate/` are the object's: they need no secret and never leave the account. Assigned
+// here, for a static field would define the property and not call the package's setter.
+WorkerContainer.outboundByHost = {
+  resonate: (request: Request, { RESONATE }: Env) =>
+    // The key that seals task ids is no concern of what runs jobs.
+    new URL(request.url).pathname === "/key" ? new Response(null, { status: 404 }) : fetchFrom(RESONATE)(request),
+};
 
 export default {
   async scheduled(_controller, { WORKER, INSTANCES }) {

@@ -205,6 +205,7 @@ test("server.json says what the MCP registry wants to know, of this version, and
 
 test("the container gets every text variable and secret of the Worker that runs it, and nothing else", () => {
   const env = { RESONATE_URL: "https://r", WEATHER_API_URL: "", A_TOOL_OF_YOURS: "1", INSTANCES: "2", WORKER: {} };
+  expect(passedOn({})).toEqual({ RESONATE_URL: "http://resonate" });
   expect(passedOn(env)).toEqual({ RESONATE_URL: "https://r", WEATHER_API_URL: "", A_TOOL_OF_YOURS: "1" });
 });
 

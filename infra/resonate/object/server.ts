@@ -102,6 +102,7 @@ export class ObjectServer {
     // One that is early finds nothing due, and sets the next.
     if (this.#alarm !== undefined && this.#alarm <= time) return;
     this.#alarm = time;
+    this.#sql.rows.written += 1;
     void this.#storage.setAlarm(time);
   }
 

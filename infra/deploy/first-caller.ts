@@ -1,0 +1,29 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import { newToken, TOKEN_NAME } from "../commands/token.ts";
+
+/** The secrets that a deployment begins with, in a file that only this user reads; disposing of it removes the file. */
+export interface FirstCaller extends AsyncDisposable {
+  readonly name: string;
+  readonly token: string;
+  readonly secretsFile: string;
+}
+
+/** Makes a caller for a deployment that has none: the user of this machine, unless another name is given. */
+export async function firstCaller(name = ownName()): Promise<FirstCaller> {
+  const { token, sha256 } = newToken();
+  const dir = await mkdtemp(join(tmpdir(), "deploy-"));
+  const secretsFile = join(dir, "secrets.json");
+  const secrets = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name, sha256 }]) };
+  await writeFile(secretsFile, JSON.stringify(secrets), { mode: 0o600 });
+  return { name, token, secretsFile, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) };
+}
+
+/** The name of this user, as a caller's may be. */
+function ownName(): string {
+  const name = userInfo()
+    .username.replace(/[^\w.@-]/g, "_")
+    .slice(0, 64);
+  return TOKEN_NAME.test(name) ? name : "owner";
+}
