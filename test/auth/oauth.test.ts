@@ -67,10 +67,12 @@ describe("without a token", () => {
     expect((await fetch(url, { method })).status).toBe(401);
   });
 
-  test("the edge's own state is told, and nothing else", async () => {
+  test("the edge's own state is told, and what it is; no job is", async () => {
     expect((await fetch(`${edge.url}/health`)).status).toBe(200);
     expect((await fetch(`${edge.url}/ready`)).status).toBe(503);
-    expect((await fetch(`${edge.url}/`)).status).toBe(404);
+    expect((await fetch(`${edge.url}/`)).status).toBe(200);
+    expect((await fetch(`${edge.url}/pages/job?name=x`)).status).toBe(401);
+    expect((await fetch(`${edge.url}/elsewhere`)).status).toBe(404);
   });
 });
 
