@@ -1,0 +1,91 @@
+/** The commands: `wrap` in one line, and `sync` for a project of one's own. */
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { freePort } from "../../infra/testing/port.ts";
+import { run, until } from "../../infra/testing/process.ts";
+import { writeProject } from "../../infra/wrap/project.ts";
+import { WrappedServer } from "../../wrap/worker/server.ts";
+import { COUNTING } from "./servers.ts";
+import { connect, SILENT, structuredOf } from "./support.ts";
+
+const MAIN = resolve("infra/commands/main.ts");
+
+const folder = () => mkdtemp(join(tmpdir(), "wrap-commands-"));
+
+async function said(args: string[], cwd?: string) {
+  const program = run(MAIN, { args, ...(cwd !== undefined && { cwd }) });
+  const { exitCode } = await program.exited;
+  return { exitCode, output: program.output() };
+}
+
+test("wrap starts the stack in front of a command in one line, as its options say, and ends with it", async () => {
+  const file = join(await folder(), "calls");
+  const [edge, worker, resonate] = [await freePort(), await freePort(), await freePort()];
+  const ports = ["--port", `${edge}`, "--worker-port", `${worker}`, "--resonate-port", `${resonate}`];
+  const own = ["--name", `counting-${process.pid}`, "--tools", "read,w*", "--prefix", "my", "--after", "20"];
+  const more = ["--repeatable", "write", "--env", `CALLS=${file}`, "--env", "WHOSE=yours", "--memory"];
+  const command = ["--", process.execPath, COUNTING];
+  await using program = run(MAIN, { args: ["wrap", ...own, ...more, ...ports, ...command] });
+  const url = await until(
+    "the banner",
+    () => /MCP endpoint +(\S+)/.exec(program.output())?.[1] ?? (program.output().includes("Error") ? "" : undefined),
+    120_000,
+  );
+  expect(url, program.output()).toBe(`http://127.0.0.1:${edge}/mcp`);
+  expect(program.output()).toMatch(/my_write +repeatable \(configured\)/);
+  expect(program.output()).toMatch(/my_whose +at most once/);
+  const client = await connect(url);
+  const { tools } = await client.listTools();
+  const own_ = tools.map(({ name }) => name).filter((name) => name.startsWith("my_"));
+  expect(own_.toSorted()).toEqual(["my_read", "my_whose", "my_write"]);
+  const call = async (name: string) => structuredOf(await client.callTool({ name, arguments: { id: name } })).text;
+  expect(await call("my_write")).toBe("write my_write is done");
+  expect(await call("my_whose")).toBe("yours");
+  await client.close();
+  // What was given as a value is in no file.
+  const written = await readFile(join(".build", `wrap-counting-${process.pid}`, "server.ts"), "utf8");
+  expect(written).not.toContain("yours");
+  program.signal("SIGINT");
+  expect(await program.exited).toMatchObject({ exitCode: 0 });
+});
+
+test.each([
+  [2, ["wrap"], /Give the URL of a server, or a command behind --/],
+  [2, ["wrap", "--after", "x", "https://a.example/mcp"], /--after takes seconds/],
+  [2, ["wrap", "ftp://a.example"], /no http or https URL/],
+  [1, ["wrap", "http://127.0.0.1:6553/mcp"], /allow it with allowPrivate \(--allow-private\)/],
+  [1, ["wrap", "--", process.execPath, "-e", "console.error('no module named fastmcp')"], /no module named fastmcp/],
+])("exits with %i: %j", async (code, args, words) => {
+  const { exitCode, output } = await said(args);
+  expect(exitCode).toBe(code);
+  expect(output).toMatch(words);
+  expect(output).not.toMatch(/^ +at /m);
+});
+
+test("sync adds a server to a project, and writes down what has changed of those that it has", async () => {
+  const root = await folder();
+  const file = join(root, "calls");
+  await writeFile(join(root, "package.json"), JSON.stringify({ name: "mine", type: "module" }));
+  const added = await said(["sync", "--env", `CALLS=${file}`, "--", process.execPath, COUNTING], root);
+  expect(added.output).toContain("tools/counting holds it. Name it in the two lists:");
+  expect(added.output).toContain("The worker's environment needs WRAP_SECRET_1");
+  const snapshot = await readFile(join(root, "tools/counting/counting.snapshot.ts"), "utf8");
+  expect(snapshot).toContain('"Writes."');
+  const again = await said(["sync", "--env", `CALLS=${file}`, "--", process.execPath, COUNTING], root);
+  expect(again.output).toContain("tools/counting is there already");
+
+  const options = { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+  const server = new WrappedServer(options, process.env);
+  const seen = await server.look(SILENT);
+  await server.close();
+  const project = join(root, "project");
+  await mkdir(project);
+  await writeProject(project, options, seen);
+  expect((await said(["sync"], project)).output).toMatch(/^counting: \d+ tools, as it was$/m);
+  const changed = seen.tools.filter(({ name }) => name !== "read").map((tool) => ({ ...tool, title: "Old" }));
+  await writeProject(project, options, { ...seen, tools: changed });
+  expect((await said(["sync"], project)).output).toMatch(/read is new.*write has changed/);
+  expect((await said(["sync"], project)).output).toMatch(/as it was/);
+});
