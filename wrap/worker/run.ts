@@ -327,7 +327,9 @@ class Call {
         calls.put(jobName, live);
         begun.resolve(live);
         await live.ended;
-        if (isSessionOver(live.failed)) await this.#server.drop(jobName, connection, step.log);
+        // What belongs to an earlier session says nothing of this one, which others use.
+        const isOwn = live.place.sessionId === connection.sessionId;
+        if (isOwn && isSessionOver(live.failed)) await this.#server.drop(jobName, connection, step.log);
       } catch (error) {
         begun.reject(error);
       }
@@ -339,7 +341,8 @@ class Call {
   #send(connection: Connection, { base, request }: Segment): LiveCall {
     const stream = this.#streamOf(request);
     const id = stream?.request ?? requestId();
-    const place = request.kind === "task" ? request.place : connection.place;
+    const picked = stream && { sessionId: stream.session, protocolVersion: stream.revision };
+    const place = request.kind === "task" ? request.place : (picked ?? connection.place);
     const about = { base, request: id, answers: this.#answers, place, isResumed: stream !== undefined };
     return new LiveCall(connection, about, (exchange) => {
       if (request.kind === "task") {

@@ -6,18 +6,21 @@ import os
 os.environ["MCP_USE_ANONYMIZED_TELEMETRY"] = "false"  # it would wait for an address of its vendor's
 
 from mcp_use import MCPClient
-from steps import HEADERS, URL, drive
+from steps import TOKEN, URL, drive
 
 
 async def main():
-    client = MCPClient(config={"mcpServers": {"s": {"url": URL, "headers": HEADERS}}})
+    # A token in a header alone sends it to the authorization server.
+    server = {"url": URL, **({"auth": TOKEN} if TOKEN else {})}
+    client = MCPClient(config={"mcpServers": {"s": server}})
     session = await client.create_session("s")
 
     async def names():
         return [tool.name for tool in await session.list_tools()]
 
     await drive(names, session.call_tool)
-    await client.close_all_sessions()
+    # What it leaves running does not end by itself.
+    os._exit(0)
 
 
 asyncio.run(main())

@@ -3,13 +3,18 @@
 import asyncio
 from types import SimpleNamespace
 
-from mcp.client.streamable_http import streamablehttp_client
+import httpx2 as httpx
+from mcp.client.streamable_http import streamable_http_client
 from steps import HEADERS, URL, drive
 from strands.tools.mcp import MCPClient
 
 
+def connect():
+    return streamable_http_client(URL, http_client=httpx.AsyncClient(headers=HEADERS, timeout=60))
+
+
 async def main():
-    with MCPClient(lambda: streamablehttp_client(URL, headers=HEADERS)) as client:
+    with MCPClient(connect) as client:
 
         async def names():
             return [tool.tool_name for tool in client.list_tools_sync()]
