@@ -26,7 +26,9 @@ describe("a link to a job", () => {
     expect(url).toMatch(/^https:\/\/tools\.example\/view\/[\w-]+$/);
     const followed = await pages().follow(sealedIn(url), true);
     expect(followed?.path).toMatch(/^\/jobs\/timer_a%2Fb\?link=[\w-]{16}$/);
-    expect(followed?.cookie).toMatch(/; Path=\/pages\/job; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/);
+    expect(followed?.cookie).toMatch(
+      /; Path=\/pages\/link\/[\w-]{16}; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+    );
   });
 
   test("tells nothing of the job to whoever reads it, and is another each time", async () => {

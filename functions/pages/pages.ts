@@ -11,8 +11,8 @@ const LINK = 7 * 24 * 3_600_000;
 const SESSION = 12 * 3_600_000;
 
 const SESSION_COOKIE = "session";
-/** Begins the name of the cookie that a link is exchanged for. */
-const LINK_COOKIE = "link-";
+/** What a link is exchanged for. Each has a path of its own: a browser sends the one that is asked with, of however many. */
+const LINK_COOKIE = "link";
 
 /** What a link leads to. */
 interface Linked {
@@ -83,14 +83,14 @@ export class Pages {
     if (!opened) return undefined;
     // Short, and no part of what is in it can be told from that.
     const link = sealed.slice(-16);
-    const cookie = cookieOf(LINK_COOKIE + link, sealed, opened.until, { path: "/pages/job", isSecure });
+    const cookie = cookieOf(LINK_COOKIE, sealed, opened.until, { path: `/pages/link/${link}`, isSecure });
     return { path: `${pathOf(opened.linked.job)}?link=${link}`, cookie };
   }
 
   /** Whose job a link leads to that the browser was given; undefined for another job's. */
-  async linked(request: Request, job: string, link: string | undefined): Promise<Caller | undefined> {
-    if (link === undefined || !isOwnPage(request)) return undefined;
-    const sealed = cookieIn(request, LINK_COOKIE + link);
+  async linked(request: Request, job: string): Promise<Caller | undefined> {
+    if (!isOwnPage(request)) return undefined;
+    const sealed = cookieIn(request, LINK_COOKIE);
     const opened = sealed === undefined ? undefined : await this.#link(sealed);
     return opened?.linked.job === job ? opened.linked.caller : undefined;
   }

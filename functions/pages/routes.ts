@@ -26,11 +26,11 @@ export function routePages(app: App): void {
 
   app.get("/pages/about", (c) => c.json(c.var.edge.pages.about));
 
-  app.get("/pages/job", async (c) => {
+  app.on("GET", ["/pages/job", "/pages/link/:link"], async (c) => {
     const { edge, line } = c.var;
     const { pages, rateLimit } = edge;
     const name = c.req.query("name") ?? "";
-    const linked = await pages.linked(c.req.raw, name, c.req.query("link"));
+    const linked = c.req.path === "/pages/job" ? undefined : await pages.linked(c.req.raw, name);
     const identified = await identify(c.req.raw, edge, line);
     if (identified instanceof Response && !linked) return identified;
     // Whoever follows a link to another's job sees that one, also when he has a job of the name himself.

@@ -108,8 +108,8 @@ export const about = async (): Promise<About> => json(await fetch("/pages/about"
 
 export async function job(name: string, from: number): Promise<JobInfo> {
   const link = new URLSearchParams(location.search).get("link");
-  const query = { name, from: String(from), ...(link !== null && { link }) };
-  return json(await fetch(`/pages/job?${new URLSearchParams(query)}`));
+  const place = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
+  return json(await fetch(`${place}?${new URLSearchParams({ name, from: String(from) })}`));
 }
 
 /** Whether the server behind the edge answers: undefined, or why it does not. */
