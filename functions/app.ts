@@ -3,6 +3,7 @@ import { Hono } from "hono/tiny";
 import { identify } from "./admission.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { DISCOVERY, KEPT } from "./discovery.ts";
+import { isBounded } from "./http/event-stream.ts";
 import { checkHost, checkOrigin } from "./http/guard.ts";
 import { EdgeLog } from "./http/log.ts";
 import { RequestLine } from "./http/request-line.ts";
@@ -110,12 +111,16 @@ export function createApp(deployment: Deployment): App {
       return place ? undefined : streams.refusal();
     };
     const until = Math.min(Date.now() + LONGEST_STREAM, expires);
-    const scope = { caller, store, line, until, links: knowsLinks(request.headers) };
+    const placed = () => {
+      place ??= streams.enter(key);
+      return place;
+    };
+    const scope = { caller, store, line, until, place: placed, links: knowsLinks(request.headers) };
     const response = await mcp(request, scope, admit).catch((error) => {
       place?.release();
       throw error;
     });
-    if (isStream(response)) return boundedStream(response, place ?? streams.enter(key), until);
+    if (isStream(response)) return isBounded(response) ? response : boundedStream(response, placed(), until);
     place?.release();
     return response;
   });

@@ -2,6 +2,7 @@ import type { Caller } from "../../core/jobs/caller.ts";
 import type { RemoteStore } from "../../core/resonate/remote-store.ts";
 import type { AuthInfo, ServerContext } from "../../core/tools/protocol.ts";
 import type { RequestLine } from "./request-line.ts";
+import type { StreamPlace } from "./streams.ts";
 
 /** What is known of a request besides what it asks for. */
 export interface RequestScope {
@@ -11,6 +12,8 @@ export interface RequestScope {
   line: RequestLine;
   /** When its stream ends at the latest, in milliseconds since the epoch: its token has expired by then. */
   until: number;
+  /** Its stream's place among those of its caller. */
+  place(): StreamPlace;
   /** Whether its client's revision knows links to resources in results; older SDKs refuse a result for one. */
   links: boolean;
 }

@@ -1,11 +1,8 @@
 /** Event streams to clients: how many a caller has, and until when each is open. */
-import { KEEP_ALIVE } from "./event-stream.ts";
+import { KEEP_ALIVE, LAST_WORDS } from "./event-stream.ts";
 
 /** How long a stream is open at most, in milliseconds. */
 export const LONGEST_STREAM = 15 * 60_000;
-
-/** How long what is being said when a stream's time is up may take, in milliseconds. */
-const LAST_WORDS = 3_000;
 
 /**
  * A stream's place among those of its caller. It is the stream's for a moment only, and renewed while the stream is there:

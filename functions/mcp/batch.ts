@@ -15,6 +15,9 @@ const MOST = 100;
 /** How many of them may wait: each holds a connection to the Resonate server. */
 const MOST_WAITING = 1;
 
+/** The place of a member's stream: the batch has one for all. */
+const NONE = () => ({ renew() {}, release() {} });
+
 export interface Batch {
   /** Of any JSON. */
   parsed: readonly unknown[];
@@ -55,16 +58,20 @@ export async function serveBatch(
   if (refused) return refused;
   const asks = parsed.filter(isAnswered);
   if (asks.length === 0) return new Response(null, { status: 202 });
-  return eventStream(async (send) => {
-    await Promise.all(
-      asks.map(async (member) => {
-        const line = scope.line.member();
-        const response = await serve(member, { ...scope, line });
-        line.answered(response.status);
-        await forward(response, send);
-      }),
-    );
-  }, request.signal);
+  return eventStream(
+    async (send) => {
+      await Promise.all(
+        asks.map(async (member) => {
+          const line = scope.line.member();
+          const response = await serve(member, { ...scope, line, place: NONE });
+          line.answered(response.status);
+          await forward(response, send);
+        }),
+      );
+    },
+    request.signal,
+    scope,
+  );
 }
 
 function isHandshake(member: unknown): boolean {

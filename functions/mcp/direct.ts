@@ -65,15 +65,19 @@ export class Direct {
     // The answer begins before the tool is done.
     context.scope.line.hold();
     const { progressToken } = request;
-    return eventStream(async (send, signal) => {
-      const reportProgress = (progress: number, total: number, message: string) => {
-        const params = { progressToken, progress, total, message };
-        send({ jsonrpc: "2.0", method: "notifications/progress", params });
-      };
-      const streamed = { ...context, signal, ...(progressToken !== undefined && { reportProgress }) };
-      const answer = await answerTo(request, this.#identity, () => this.#calls.call(name, args, streamed));
-      if (answer) send(answer.message);
-    }, context.signal);
+    return eventStream(
+      async (send, signal) => {
+        const reportProgress = (progress: number, total: number, message: string) => {
+          const params = { progressToken, progress, total, message };
+          send({ jsonrpc: "2.0", method: "notifications/progress", params });
+        };
+        const streamed = { ...context, signal, ...(progressToken !== undefined && { reportProgress }) };
+        const answer = await answerTo(request, this.#identity, () => this.#calls.call(name, args, streamed));
+        if (answer) send(answer.message);
+      },
+      context.signal,
+      context.scope,
+    );
   }
 
   async #respond(request: PlainRequest, call: () => Promise<object>): Promise<Response | undefined> {

@@ -76,21 +76,25 @@ export async function subscribeToTasks(
     if (error instanceof ProtocolError) return jsonRpcError(id, error);
     throw error;
   }
-  return eventStream(async (send, signal) => {
-    const _meta = { [SUBSCRIPTION_ID]: id };
-    const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
-    notify("notifications/subscriptions/acknowledged", {
-      notifications: { taskIds: tasks.map((task) => task.taskId) },
-    });
-    const onChange = (task: object) => notify("notifications/tasks", task);
-    await watchTasks(scope.store, tasks, showsForms(declared), onChange, signal);
-    // All have ended: nothing more is to come, which the protocol says by answering the request.
-    send({
-      jsonrpc: "2.0",
-      id,
-      result: { resultType: "complete", _meta: { ..._meta, [SERVER_INFO]: serverInfo } },
-    });
-  }, request.signal);
+  return eventStream(
+    async (send, signal) => {
+      const _meta = { [SUBSCRIPTION_ID]: id };
+      const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
+      notify("notifications/subscriptions/acknowledged", {
+        notifications: { taskIds: tasks.map((task) => task.taskId) },
+      });
+      const onChange = (task: object) => notify("notifications/tasks", task);
+      await watchTasks(scope.store, tasks, showsForms(declared), onChange, signal);
+      // All have ended: nothing more is to come, which the protocol says by answering the request.
+      send({
+        jsonrpc: "2.0",
+        id,
+        result: { resultType: "complete", _meta: { ..._meta, [SERVER_INFO]: serverInfo } },
+      });
+    },
+    request.signal,
+    scope,
+  );
 }
 
 /** The task of an id; undefined for an id that is no task's, or not this caller's. */
