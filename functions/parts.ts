@@ -2,6 +2,7 @@
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import type { Job } from "../core/jobs/job.ts";
+import { ResonateClient } from "../core/resonate/client.ts";
 import { keyFrom } from "../core/resonate/place.ts";
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import type { Tool } from "../core/tools/tool.ts";
@@ -49,11 +50,16 @@ export interface Edge {
 /** How long what was learned of the Resonate server's readiness is told, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 
+/** How long the Resonate server may take to answer, in milliseconds, before a call says that it is away. */
+const PATIENCE = 5_000;
+
 export function createParts({ jobs, tools, identity: said }: Deployment, config: Config): Edge {
   const identity = withIcon(said, config);
   const log = new EdgeLog(config.LOG_LEVEL);
   const feed = config.LISTENER && createFeed(config.LISTENER);
-  const store = new RemoteStore({ ...placeOf(config), feed }, jobs, { quota: config.MAX_JOBS });
+  const place = { ...placeOf(config), feed };
+  const client = new ResonateClient({ ...place, timeout: PATIENCE });
+  const store = new RemoteStore(place, jobs, { quota: config.MAX_JOBS }, client);
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;

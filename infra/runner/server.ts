@@ -7,10 +7,11 @@ import { ResonateClient } from "../../core/resonate/client.ts";
 import type { ResonateNamespace } from "../../core/resonate/place.ts";
 import type { LeaseRef } from "../../core/resonate/protocol.ts";
 import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
-import { Executor } from "../../worker/executor.ts";
+import { Executor, type Runnable } from "../../worker/executor.ts";
 import { Heartbeat } from "../../worker/heartbeat.ts";
 import type { Instruments } from "../../worker/instruments.ts";
 import { News } from "../../worker/news.ts";
+import { Pauses } from "../../worker/pauses.ts";
 import { lineLog } from "./log.ts";
 
 /** How long a task stays this runner's without a sign of life, in milliseconds: one that is gone is run elsewhere then. */
@@ -20,6 +21,7 @@ interface RunnerEnv {
   RESONATE?: ResonateNamespace;
   RESONATE_URL?: string;
   RESONATE_TOKEN?: string;
+  ENCRYPTION_KEYS?: string;
   RESONATE_GROUP?: string;
   RESONATE_NAMESPACE?: string;
   LOG_LEVEL?: string;
@@ -40,6 +42,7 @@ export class RunnerServer {
   readonly #implementations: readonly Implementation[];
   readonly #namespace: string;
   readonly #heartbeat: Heartbeat;
+  readonly #pauses: Pauses;
   readonly #pid = crypto.randomUUID();
 
   constructor(env: object, implementations: readonly Implementation[]) {
@@ -47,12 +50,14 @@ export class RunnerServer {
       RESONATE,
       RESONATE_URL,
       RESONATE_TOKEN,
+      ENCRYPTION_KEYS,
       RESONATE_GROUP = "workers",
       RESONATE_NAMESPACE = "",
     }: RunnerEnv = env;
     const place = placeOf({
       RESONATE_URL: RESONATE_URL || "http://resonate",
       RESONATE_TOKEN,
+      ENCRYPTION_KEYS,
       RESONATE_GROUP,
       RESONATE_NAMESPACE,
       ...(!RESONATE_URL && { RESONATE }),
@@ -60,6 +65,7 @@ export class RunnerServer {
     this.#client = new ResonateClient({ ...place, timeout: LEASE });
     this.#namespace = RESONATE_NAMESPACE;
     this.#implementations = implementations.map(withoutContainer);
+    this.#pauses = new Pauses(this.#client, RESONATE_NAMESPACE, LEASE);
     this.#heartbeat = new Heartbeat(this.#client, this.#pid, LEASE);
     const texts = Object.entries(env).filter(([, value]) => typeof value === "string");
     this.#executor = new Executor({
@@ -91,8 +97,14 @@ export class RunnerServer {
     if (answer.status !== 200) return Response.json({ ran: false });
     const { task, promise } = answer.data;
     const runnable = this.#executor.codeFor(promise);
-    if (runnable) await this.#executor.execute({ task, promise }, runnable, this.#kindOf(id));
+    const isPaused = runnable && (await this.#isPaused(task, runnable));
+    if (runnable && !isPaused) await this.#executor.execute({ task, promise }, runnable, this.#kindOf(id));
     return Response.json({ ran: runnable !== undefined });
+  }
+
+  /** Whether its kind of job is paused: it sleeps until that goes on. */
+  async #isPaused(task: LeaseRef, runnable: Runnable): Promise<boolean> {
+    return typeof runnable !== "string" && this.#pauses.holds(task, runnable.implementation.job.kind);
   }
 
   #kindOf(id: string): string {

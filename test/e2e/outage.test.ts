@@ -4,8 +4,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ResonateClient } from "../../core/resonate/client.ts";
 import { until } from "../../infra/testing/process.ts";
 import { CLIENTS, currentClient, type McpClient, type ToolResult } from "../support/clients.ts";
+import { startGate } from "../support/gate.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
 import { type Stack, type StackPart, startStack } from "../support/stack.ts";
 
@@ -124,6 +126,32 @@ test("a wait that is under way goes on, and one whose time is up meanwhile says 
       false,
       { results: { [`timer_done ${tag}`]: "complete", [`timer_awaited ${tag}`]: "complete" }, errors: {}, running: [] },
     ]);
+  }
+});
+
+test("a server that takes calls and does not answer is called away, as soon as may be", async () => {
+  await using gate = await startGate(stack.resonate.url);
+  const bindings = { RESONATE_URL: gate.url };
+  await using held = await startStack({ resonate: stack.resonate, workers: 0, bindings });
+  await using client = await currentClient.connect(held.url);
+  for (const kind of ["promise.create", "promise.get"]) void gate.hold(kind);
+  // As when its database is away. Other clients wait for ten seconds.
+  const other = new ResonateClient({ url: gate.url, token: process.env.RESONATE_TOKEN });
+  const patient = other.call({ kind: "promise.get", data: { id: "any" } }).then(
+    () => "answered",
+    () => "the other client",
+  );
+  for (const [tool, args] of [
+    ["set_timer", { timer_name: "held back", seconds: 3_600 }],
+    ["probe_status", { job_names: "timer_held back" }],
+  ] as const) {
+    const call = client.callTool(tool, args);
+    if (tool === "set_timer") expect(await Promise.race([patient, call.then(() => tool)])).toBe(tool);
+    const { isError, text } = await call;
+    const said = expect.stringMatching(
+      /unavailable: it did not answer in time\. .*Repeat the same call later: that is safe/,
+    );
+    expect([tool, isError, text]).toEqual([tool, true, said]);
   }
 });
 
