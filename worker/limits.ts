@@ -14,6 +14,9 @@ const IN_A_ROW = 2_000;
 /** How much longer than a request may take its place is held, in milliseconds. */
 const MARGIN = 2_000;
 
+/** For how long it is taken for known how far a chain is, in milliseconds: what is older may have been removed. */
+const KNOWN = 3_600_000;
+
 /** How soon all places are looked at again where no news comes, in milliseconds. */
 const LOOK_AGAIN = 2_000;
 
@@ -30,6 +33,8 @@ interface Slot {
   n: number;
   /** The number of the promise in the chain that is known or expected to be the last. */
   link: number;
+  /** When that was known, by `performance.now()`. */
+  at: number;
   /** Whether another worker is known to hold it. */
   isTaken: boolean;
   /** Until when it may be used for a further request, by `performance.now()`, and how long that may take. */
@@ -143,7 +148,7 @@ class Queue {
   async #find({ most, time }: Limit): Promise<Slot | undefined> {
     this.#wakeUp = Promise.withResolvers();
     while (this.#slots.length < most) {
-      this.#slots.push({ n: this.#slots.length, link: 1, isTaken: false, until: 0, time: 0 });
+      this.#slots.push({ n: this.#slots.length, link: 1, at: performance.now(), isTaken: false, until: 0, time: 0 });
     }
     const free = this.#slots.slice(0, most).filter((slot) => !this.#held.has(slot));
     // From another one each time: workers that look at once seldom want the same.
@@ -160,7 +165,9 @@ class Queue {
   /** Takes a place, unless another worker holds it. */
   async #create(slot: Slot, time: number): Promise<boolean> {
     const by = crypto.randomUUID();
+    if (performance.now() - slot.at > KNOWN) slot.link = 1;
     for (;;) {
+      slot.at = performance.now();
       const id = this.#id(slot);
       const timeoutAt = Date.now() + this.#skew + IN_A_ROW + time + MARGIN;
       const began = performance.now();

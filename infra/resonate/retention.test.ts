@@ -104,4 +104,27 @@ describe("retention", () => {
     job("again", undefined);
     expect(store.promise("again")?.value.state).toBe("pending");
   });
+
+  test("removes places of periods that are over, and links of limits that nobody needs to find the last", () => {
+    const made = (id: string, daysAgo: number) => {
+      const at = NOW - daysAgo * DAY;
+      const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };
+      engine.apply(at, { kind: "promise.create", head, data });
+    };
+    const period = (daysAgo: number) => Math.floor((NOW - daysAgo * DAY) / DAY);
+    store.transaction(() => {
+      for (let n = 1; n <= 300; n++) made(`c.quota:24.${period(3)}.p${n}`, 3);
+      for (const name of ["p1", "b1"]) made(`c.quota:24.${period(0)}.${name}`, 0);
+      made("c.list:0.1", 3);
+      for (let n = 1; n <= 600; n++) made(`limit:archive:0.${n}`, n > 590 ? 0 : 2);
+    });
+    sweepAll();
+    const links = promises().filter((id) => id.startsWith("limit:"));
+    // Those of today, and on the way to them.
+    expect(links.length).toBeGreaterThan(10);
+    expect(links.length).toBeLessThan(60);
+    expect(links).toEqual(expect.arrayContaining(["limit:archive:0.1", "limit:archive:0.512", "limit:archive:0.600"]));
+    const others = promises().filter((id) => !id.startsWith("limit:"));
+    expect(others).toEqual([`c.quota:24.${period(0)}.b1`, `c.quota:24.${period(0)}.p1`, "c.list:0.1"].sort());
+  });
 });

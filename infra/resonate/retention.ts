@@ -1,23 +1,30 @@
 /**
  * Removes jobs that ended long ago: a job's promise, its task, what was recorded below it (`job:…`) and all generations of
- * its name (`job~2`, …) go together, for a generation that was left alone would stand for the name. What is no job, such as
- * what counts the places of a caller, stays.
+ * its name (`job~2`, …) go together, for a generation that was left alone would stand for the name. After them goes what has
+ * counted and limited jobs and is of no use any more: see `aids.ts`.
  */
 import { KEEP } from "../../core/resonate/codec.ts";
+import { AIDS_KEPT, isLandmark, isPlaceOver, linkIn } from "./aids.ts";
 import type { Store } from "./store.ts";
 
 /** How many jobs are looked at in one transaction: requests are answered in between. */
 const BATCH = 50;
 
-/** The jobs looked at last, in the order in which they ended. */
+/** How many of what counts and limits them. */
+const AIDS = 250;
+
+/** What was looked at last, in the order in which it ended: of jobs, and then of what counts and limits them. */
 export interface SweepPosition {
   settledAt: number;
   id: string;
+  isOfAids?: boolean;
 }
 
+const START = { settledAt: 0, id: "" };
+
 /**
- * Removes those of the next jobs after `at` that ended longer than `keep` milliseconds before `now`. Returns where to go on;
- * undefined when there are no more. Runs in its caller's transaction.
+ * Removes those of the next jobs after `at` that ended longer than `keep` milliseconds before `now`, and then what is of no
+ * use any more. Returns where to go on; undefined when there is no more. Runs in its caller's transaction.
  */
 export function sweep(
   store: Store,
@@ -25,7 +32,8 @@ export function sweep(
   keep: number,
   at: SweepPosition | undefined,
 ): SweepPosition | undefined {
-  const jobs = store.ended(at ?? { settledAt: 0, id: "" }, now, BATCH);
+  if (at?.isOfAids) return sweepAids(store, now, at);
+  const jobs = store.ended(at ?? START, now, BATCH);
   for (const { id } of jobs) {
     const generations = store.generations(id);
     const isOver = generations.every(({ state, settledAt, tags }) => {
@@ -36,5 +44,21 @@ export function sweep(
     if (isOver) store.remove(id);
   }
   const last = jobs.at(-1);
-  return jobs.length < BATCH ? undefined : last;
+  return jobs.length < BATCH ? { ...START, isOfAids: true } : last;
+}
+
+function sweepAids(store: Store, now: number, at: SweepPosition): SweepPosition | undefined {
+  const aids = store.endedAids(at, now - AIDS_KEPT, AIDS);
+  const ends = new Map<string, number>();
+  const endOf = (chain: string) => {
+    const end = ends.get(chain) ?? store.lastNumber(chain);
+    ends.set(chain, end);
+    return end;
+  };
+  for (const { id } of aids) {
+    const link = linkIn(id);
+    if (link ? !isLandmark(link.n, endOf(link.chain)) : isPlaceOver(id, now)) store.removeOne(id);
+  }
+  const last = aids.at(-1);
+  return last && aids.length === AIDS ? { ...last, isOfAids: true } : undefined;
 }

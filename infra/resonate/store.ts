@@ -229,6 +229,37 @@ export class Store {
     return rows as unknown as { id: string; settledAt: number }[];
   }
 
+  /** What counts or limits jobs, as far as an id tells it, and ended before `before`: as {@link ended}. */
+  endedAids({ settledAt, id }: { settledAt: number; id: string }, before: number, limit: number) {
+    const rows = this.#all(
+      `SELECT id, settledAt FROM promises
+       WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0)
+         AND (settledAt, id) > (?, ?) AND settledAt <= ? ORDER BY settledAt, id LIMIT ?`,
+      settledAt,
+      id,
+      before,
+      limit,
+    );
+    return rows as unknown as { id: string; settledAt: number }[];
+  }
+
+  /** The highest number of the promises whose ids are `prefix`, which ends in a dot, and a number. */
+  lastNumber(prefix: string): number {
+    const [row] = this.#all(
+      `SELECT max(CAST(substr(id, length(?1) + 1) AS INTEGER)) AS n FROM promises
+       WHERE id > ?1 AND id < substr(?1, 1, length(?1) - 1) || '/'`, // the character after the dot
+      prefix,
+    );
+    return Number(row?.n ?? 0);
+  }
+
+  /** Removes one promise that has no task and nothing below it. */
+  removeOne(id: string): void {
+    this.#run("DELETE FROM listeners WHERE promise = ?", id);
+    this.#run("DELETE FROM callbacks WHERE awaited = ?", id);
+    this.#run("DELETE FROM promises WHERE id = ?", id);
+  }
+
   /** The generations of the job whose first is `id`. */
   generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
     const rows = this.#all(
