@@ -1,6 +1,6 @@
 /** Follows one job until it has ended: finds it, looks at it now and then, and tells what it sees. */
 import type { App } from "@modelcontextprotocol/ext-apps";
-import { type About, call, type Job, resultOf } from "./job.ts";
+import { type About, type CallAnswer, call, type Job, resultOf, wordsOf } from "./job.ts";
 
 export interface Seen {
   job?: Job;
@@ -42,14 +42,15 @@ export class Follower {
   }
 
   /** What the call was answered with. */
-  answered(content: Record<string, unknown> | undefined, refused: string | undefined): void {
+  answered(answer: CallAnswer): void {
+    const content = answer.structuredContent as Record<string, unknown> | undefined;
     const name = content?.job_name ?? content?.promise_id;
     if (typeof name === "string") {
       this.#name = name;
       this.soon();
-    } else if (refused !== undefined) this.#show({ notice: refused });
-    // The result of a tool whose answers are its own.
-    else if (content) this.#show({ result: { value: content } });
+    } else if (answer.isError) this.#show({ notice: wordsOf(answer) });
+    // The answer of a tool whose answers are its own.
+    else this.#show({ result: { value: content ?? wordsOf(answer) } });
   }
 
   /** Does something to the job, then looks at once. Returns what was refused, in words. */

@@ -9,7 +9,7 @@ import {
 import { render, useEffect, useState } from "hono/jsx/dom";
 import { Card } from "./card.tsx";
 import { Follower, type Seen } from "./follow.ts";
-import { type About, wordsOf } from "./job.ts";
+import type { About } from "./job.ts";
 
 const about = JSON.parse(document.getElementById("about")?.textContent ?? "{}") as About;
 const app = new App({ name: "job-card", version: "1.0.0" });
@@ -38,12 +38,7 @@ function Root() {
       setTheme((count) => count + 1);
     });
     app.addEventListener("toolinput", (input) => follower.called(input.arguments));
-    app.addEventListener("toolresult", (answer) =>
-      follower.answered(
-        answer.structuredContent as Record<string, unknown> | undefined,
-        answer.isError ? wordsOf(answer) : undefined,
-      ),
-    );
+    app.addEventListener("toolresult", (answer) => follower.answered(answer));
     app.addEventListener("toolcancelled", ({ reason }) => setSeen({ notice: reason ?? "The call was cancelled." }));
     app
       .connect()
