@@ -1,6 +1,6 @@
 /** Wrapped servers in tests: a project as `wrap` makes it, run as a stack. */
-import { mkdir } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { appendFile, mkdir } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Log } from "../../core/index.ts";
 import { startStack, type TestStack, type TestStackOptions } from "../../infra/testing/stack.ts";
@@ -23,6 +23,11 @@ export async function wrapped(
   const snapshot = await server.look(SILENT);
   await server.close();
   await writeProject(root, options, snapshot);
+  // It is bundled with this checkout's configuration, which binds these as well.
+  const exported = Object.entries({ ResonateObject: "resonate-object", RunnerObject: "runner-object" }).map(
+    ([name, module]) => `export { ${name} } from ${JSON.stringify(resolve(`functions/${module}.ts`))};`,
+  );
+  await appendFile(join(root, "edge.ts"), exported.join("\n"));
   const started = await startStack({
     edge: relative(".", join(root, "edge.ts")),
     worker: join(root, "worker.ts"),
