@@ -1,5 +1,6 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
+import { fetchFrom } from "../core/resonate/place.ts";
 import { identify } from "./admission.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { DISCOVERY, KEPT } from "./discovery.ts";
@@ -94,6 +95,15 @@ export function createApp(deployment: Deployment): App {
   });
 
   routePages(app);
+
+  // The Resonate object for workers elsewhere: who is let in, it says itself.
+  app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
+    const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
+    if (!RESONATE || RESONATE_PUBLIC !== "1") return c.notFound();
+    const url = `http://resonate/public${c.req.path.slice("/resonate".length)}`;
+    const response = await fetchFrom(RESONATE)(new Request(url, c.req.raw));
+    return new Response(response.body, response); // its headers can be added to
+  });
 
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;

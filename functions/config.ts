@@ -18,6 +18,8 @@ const list = z.string().transform((text) =>
 const Env = z.object({
   /** Base URL of the Resonate server; without one it is the object at `RESONATE`. */
   RESONATE_URL: z.url({ protocol: /^https?$/ }),
+  /** `1`: the account's own Resonate server answers workers elsewhere, under `/resonate`. */
+  RESONATE_PUBLIC: z.string().exactOptional(),
   /** The account's own Resonate server. */
   RESONATE: z.custom<ResonateNamespace>((value) => typeof value === "object").optional(),
   /** Bearer token for the Resonate server, when it requires one. */

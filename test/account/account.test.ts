@@ -5,9 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { newToken } from "../../infra/commands/token.ts";
 import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
 import { freePort } from "../../infra/testing/port.ts";
 import { until } from "../../infra/testing/process.ts";
+import { startWorker } from "../../infra/testing/worker.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { rpc } from "../support/rpc.ts";
@@ -96,4 +98,19 @@ test("what runs is not lost when all of it is killed, at any moment", async () =
     },
     80_000,
   );
+});
+
+test("a worker elsewhere takes the jobs, over the edge and with a token of its own", async () => {
+  const { token, sha256 } = newToken();
+  const open = { RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) };
+  await using edge = await start(open);
+  const place = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
+  expect((await fetch(`${place.RESONATE_URL}/key`)).status).toBe(404);
+  expect((await fetch(`${place.RESONATE_URL}/../key`)).status).toBe(404);
+  expect((await fetch(`${place.RESONATE_URL}/poll/workers/1`)).status).toBe(401);
+  await using worker = await startWorker({ ...place, RESONATE_TOKEN: token });
+  await using client = await connect(edge);
+  const { content } = await client.callTool("set_timer", { timer_name: "elsewhere", seconds: 1 });
+  await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 60 });
+  expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
 });

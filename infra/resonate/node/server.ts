@@ -146,7 +146,9 @@ async function answer(req: IncomingMessage, res: ServerResponse, { resonate, tok
   const body = await read(req);
   // The rest of a body that is too large is not read, so nothing else can be sent on that connection.
   if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
-  const { status, text } = await respond(resonate, body, (shown) => token === undefined || isToken(token, shown));
+  const { status, text } = await respond(resonate, body, ({ head }) =>
+    token === undefined || isToken(token, head.auth) ? undefined : 401,
+  );
   res.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
   res.end(text);
 }

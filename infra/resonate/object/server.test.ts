@@ -3,6 +3,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { promise } from "../../../test/contract/server.ts";
+import { newToken } from "../../commands/token.ts";
 import { until } from "../../testing/process.ts";
 import { NodeSql } from "../node/sql.ts";
 import type { Value } from "../sql.ts";
@@ -144,4 +145,31 @@ test("tables that need later code are refused in words, those of later code that
   expect(() => new ObjectServer(state)).not.toThrow();
   sql.exec("UPDATE notes SET value = '7' WHERE name = 'serves'");
   expect(() => new ObjectServer(state)).toThrow("version 7, which needs a later version of the code");
+});
+
+test("workers elsewhere get what is in the namespace, with a token; never the key", async () => {
+  const { token, sha256 } = newToken();
+  const env = { RESONATE_TOKENS: JSON.stringify([{ name: "gpu", sha256 }]), RESONATE_NAMESPACE: "prod/" };
+  object = new ObjectServer(state, env);
+  const ask = async (kind: string, data: object, auth?: string) => {
+    const body = JSON.stringify({ kind, head: { ...HEAD, ...(auth !== undefined && { auth }) }, data });
+    return (await object.fetch(new Request("http://resonate/public", { method: "POST", body }))).status;
+  };
+  const get = async (path: string, headers = {}) =>
+    (await object.fetch(new Request(`http://resonate/public${path}`, { headers }))).status;
+  await call("promise.create", promise("prod/job", { group: "g" }));
+  await call("promise.create", promise("other"));
+  expect(await ask("promise.get", { id: "prod/job" })).toBe(401);
+  expect(await ask("promise.get", { id: "prod/job" }, `${token}x`)).toBe(401);
+  expect(await ask("promise.get", { id: "prod/job" }, token)).toBe(200);
+  expect(await ask("promise.get", { id: "other" }, token)).toBe(403);
+  expect(await ask("promise.search", {}, token)).toBe(403);
+  expect(await ask("task.acquire", { id: "prod/job", version: 0, pid: "p", ttl: 1_000 }, token)).toBe(200);
+  const action = { kind: "promise.create", head: HEAD, data: promise("other:1") };
+  expect(await ask("task.fence", { id: "prod/job", version: 1, action }, token)).toBe(403);
+  const suspend = [{ kind: "promise.register_callback", head: HEAD, data: { awaiter: "prod/job", awaited: "other" } }];
+  expect(await ask("task.suspend", { id: "prod/job", version: 1, actions: suspend }, token)).toBe(403);
+  expect(await ask("task.heartbeat", { pid: "p", tasks: [{ id: "other", version: 1 }] }, token)).toBe(403);
+  expect([await get("/key"), await get("/usage")]).toEqual([404, 404]);
+  expect([await get("/poll/g/1"), await get("/poll/edge/1", { authorization: `Bearer ${token}` })]).toEqual([401, 403]);
 });

@@ -1,8 +1,9 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
-import { MAX_BODY, respond, TOO_LARGE } from "../answer.ts";
+import { MAX_BODY, type Refuse, respond, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
+import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
 import { type RunnerNamespace, Runners } from "./runners.ts";
 import { ObjectSql } from "./sql.ts";
 import type { ObjectState, ObjectStorage } from "./state.ts";
@@ -19,6 +20,8 @@ const KEEP = 400 * DAY;
 /** How often, in milliseconds, all that has ended is looked through for what is older than that. */
 const SWEEP_INTERVAL = DAY;
 
+const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
+
 /** The server of one object. */
 export class ObjectServer {
   readonly #storage: ObjectStorage;
@@ -34,7 +37,10 @@ export class ObjectServer {
   #sweepAt: number;
   #swept: SweepPosition | undefined;
 
-  constructor(state: ObjectState, env: { RUNNER?: RunnerNamespace } = {}) {
+  readonly #env: PublicEnv;
+
+  constructor(state: ObjectState, env: PublicEnv & { RUNNER?: RunnerNamespace } = {}) {
+    this.#env = env;
     const { storage } = state;
     this.#storage = storage;
     this.#sql = new ObjectSql(storage);
@@ -61,14 +67,33 @@ export class ObjectServer {
   async fetch(request: Request): Promise<Response> {
     const { method } = request;
     const { pathname } = new URL(request.url);
+    if (pathname.startsWith(PUBLIC)) return this.#answerPublic(request, pathname.slice(PUBLIC.length));
     if (method === "POST" && pathname === "/") return this.#answer(request);
     if (method !== "GET" && method !== "HEAD") return new Response("404 Not Found", { status: 404 });
-    const [, group, id] = /^\/poll\/([^/]+)\/([^/]+)$/.exec(pathname) ?? [];
+    const [, group, id] = POLL.exec(pathname) ?? [];
     if (group !== undefined && id !== undefined) return this.#push(request, decode(group), decode(id));
     if (pathname === "/health" || pathname === "/ready") return new Response();
     if (pathname === "/key") return new Response(this.#key());
     if (pathname === "/usage") return Response.json({ rows: this.#sql.rows });
     return new Response("404 Not Found", { status: 404 });
+  }
+
+  /** What workers elsewhere ask, and nothing else: the key of task ids is none of it. */
+  async #answerPublic(request: Request, pathname: string): Promise<Response> {
+    if (request.method === "POST" && (pathname === "" || pathname === "/")) {
+      return this.#answer(request, (asked) => {
+        if (!isLetIn(asked.head.auth, this.#env)) return 401;
+        return isWithin(asked, this.#env) ? undefined : 403;
+      });
+    }
+    if (request.method === "GET" && pathname === "/ready") return new Response();
+    const [, group, id] = POLL.exec(pathname) ?? [];
+    if (request.method !== "GET" || group === undefined || id === undefined) return new Response(null, { status: 404 });
+    const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+    if (!isLetIn(token, this.#env)) return new Response("Unauthorized", { status: 401 });
+    // To this group the edge listens, for all its callers.
+    if (decode(group) === "edge") return new Response("Forbidden", { status: 403 });
+    return this.#push(request, decode(group), decode(id));
   }
 
   /** Handles what is due. Never rejects, and sets the next alarm in every case. */
@@ -132,10 +157,10 @@ export class ObjectServer {
     return made;
   }
 
-  async #answer(request: Request): Promise<Response> {
+  async #answer(request: Request, refuse: Refuse = () => undefined): Promise<Response> {
     const body = await read(request);
     if (!body) return new Response(TOO_LARGE, { status: 413 });
-    const { status, text } = await respond(this.#resonate, body, () => true);
+    const { status, text } = await respond(this.#resonate, body, refuse);
     return new Response(text, { status, headers: { "content-type": "application/json" } });
   }
 

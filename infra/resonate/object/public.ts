@@ -1,0 +1,46 @@
+/** The protocol for workers elsewhere, under a path of the edge: who is let in, and to what. */
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import type { Request } from "@resonatehq/sdk";
+
+/** Under which path the edge passes such requests on to the object. */
+export const PUBLIC = "/public";
+
+/** What the deployment's variables say of it. */
+export interface PublicEnv {
+  /** A JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
+  RESONATE_TOKENS?: string;
+  RESONATE_NAMESPACE?: string;
+}
+
+/** Whether a token is one of the deployment's. What is compared are hashes: how far they agree tells nothing of a token. */
+export function isLetIn(token: string | undefined, { RESONATE_TOKENS }: PublicEnv): boolean {
+  if (token === undefined || token === "" || !RESONATE_TOKENS) return false;
+  const shown = bytesToHex(sha256(utf8ToBytes(token)));
+  const known: unknown = JSON.parse(RESONATE_TOKENS);
+  return Array.isArray(known) && known.some((each) => String(each?.sha256).toLowerCase() === shown);
+}
+
+/** Whether all that a request is about lies in the deployment's namespace; a search would tell of what does not. */
+export function isWithin(request: Request, { RESONATE_NAMESPACE = "" }: PublicEnv): boolean {
+  if (RESONATE_NAMESPACE === "") return true;
+  if (request.kind.endsWith(".search")) return false;
+  return idsIn(request.data).every((id) => id.startsWith(RESONATE_NAMESPACE));
+}
+
+/** Where ids stand in the data of a request, and of those within it. */
+const IDS = ["id", "awaited", "awaiter", "promiseId"];
+
+function idsIn(data: unknown): string[] {
+  if (typeof data !== "object" || data === null) return [];
+  const own = Object.entries(data).flatMap(([name, value]) =>
+    IDS.includes(name) && typeof value === "string" ? [value] : [],
+  );
+  const { action, actions, tasks } = data as {
+    action?: { data?: unknown };
+    actions?: { data?: unknown }[];
+    tasks?: [];
+  };
+  const within = [action?.data, ...(actions ?? []).map(({ data }) => data), ...(tasks ?? [])];
+  return [...own, ...within.flatMap(idsIn)];
+}
