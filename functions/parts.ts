@@ -77,7 +77,7 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
       pages,
       policy: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },
     }),
-    auth: createAuth(config.auth, config, log),
+    auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: new Discovery(identity, config),
     rateLimit: createRateLimit(config),
     streams: new Streams(config.MAX_STREAMS),

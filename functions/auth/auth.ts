@@ -39,7 +39,8 @@ export interface PublicAddress {
   BLOCKED_CALLERS?: readonly string[] | undefined;
 }
 
-export function createAuth(config: AuthConfig, place: PublicAddress, log: EdgeLog): Auth {
+/** @param title what people know the server by */
+export function createAuth(config: AuthConfig, place: PublicAddress, log: EdgeLog, title: string): Auth {
   switch (config.AUTH_MODE) {
     case "none":
       return {
@@ -58,12 +59,12 @@ export function createAuth(config: AuthConfig, place: PublicAddress, log: EdgeLo
       };
     }
     case "oauth":
-      return createResourceServer(config, place, log);
+      return createResourceServer(config, place, log, title);
   }
 }
 
 /** A resource server as the MCP authorization specification has it. */
-function createResourceServer(config: OAuthConfig, place: PublicAddress, log: EdgeLog): Auth {
+function createResourceServer(config: OAuthConfig, place: PublicAddress, log: EdgeLog, title: string): Auth {
   const verifier = new OAuthVerifier(config);
   const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: always } = config;
   const forAccess: Record<Access, string | undefined> = {
@@ -101,7 +102,7 @@ function createResourceServer(config: OAuthConfig, place: PublicAddress, log: Ed
     },
     async metadata(request) {
       const { metadataOf } = await import("./refusal.ts");
-      return metadataOf(resourceOf(request, place), issuer, first);
+      return metadataOf(title, resourceOf(request, place), issuer, first);
     },
   };
 }

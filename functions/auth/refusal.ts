@@ -52,13 +52,18 @@ export function unavailable(reason: string): Response {
   return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
 }
 
-/** Where to get tokens for `resource` (RFC 9728). */
-export function metadataOf(resource: URL, issuer: string, scopes: readonly string[]): OAuthProtectedResourceMetadata {
+/** Where to get tokens for `resource`, which people know as `title` (RFC 9728). */
+export function metadataOf(
+  title: string,
+  resource: URL,
+  issuer: string,
+  scopes: readonly string[],
+): OAuthProtectedResourceMetadata {
   type OAuthMetadata = Parameters<typeof buildOAuthProtectedResourceMetadata>[0]["oauthMetadata"];
   return buildOAuthProtectedResourceMetadata({
     oauthMetadata: { issuer } as OAuthMetadata,
     resourceServerUrl: resource,
     scopesSupported: [...scopes],
-    resourceName: "Durable MCP tools",
+    resourceName: title,
   });
 }
