@@ -154,7 +154,7 @@ export class Calls {
       const started = await tool.start(checked.args, toolContext);
       if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
-      return await createTask(tasks, caller, started);
+      return await createTask(tasks, caller, started, await this.#pages.urlOf(started.name, caller));
     } catch (error) {
       return errorResult(this.#explain(error, signal));
     }

@@ -24,8 +24,11 @@ const ALGORITHM = "RS256";
 /** Where the authorization code goes in tests that log a user in. Nothing listens there. */
 export const REDIRECT_URI = "http://127.0.0.1:9/callback";
 
-/** `clients` may ask for tokens in their own name. */
-export async function startAuthorizationServer(clients: string[]): Promise<AuthorizationServer> {
+/** `clients` may ask for tokens in their own name. `more` is said of the server besides. */
+export async function startAuthorizationServer(
+  clients: string[],
+  more: Configuration = {},
+): Promise<AuthorizationServer> {
   let handle: RequestListener = (_req, res) => void res.writeHead(503).end();
   let keyFetches = 0;
   const server = createServer((req, res) => {
@@ -42,7 +45,10 @@ export async function startAuthorizationServer(clients: string[]): Promise<Autho
   const rotate = async () => {
     const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
     key = { ...(await exportJWK(privateKey)), kid: crypto.randomUUID(), alg: ALGORITHM, use: "sig" };
-    handle = new Provider(issuer, configuration(clients, { keys: [key] } as JWKS)).callback();
+    handle = new Provider(issuer, {
+      ...configuration(clients, { keys: [key] } as JWKS),
+      ...more,
+    }).callback();
   };
   await rotate();
 

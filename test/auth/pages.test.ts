@@ -80,6 +80,17 @@ describe("a link", () => {
     expect(refused.status).toBe(401);
   });
 
+  test("is told with a task as well: to people in its status, to programs in its _meta", async () => {
+    const task = await ada.tasks.call("timer", { timer_name: "of a task", seconds: 3_600 });
+    expect(task).toMatchObject({ resultType: "task", status: "working" });
+    expect(task.statusMessage).toBe(`Its page: ${task._meta.view_url}`);
+    const { origin, pathname } = new URL(task._meta.view_url);
+    expect(origin).toBe(PUBLIC_URL);
+    const { cookie, link } = await follow(pathname);
+    const shown = await look("timer_of a task", { cookie, ...OWN }, link);
+    expect(await shown.json()).toMatchObject({ job_name: "timer_of a task", may_write: false });
+  });
+
   test("shows no other job, neither of its caller nor of another", async () => {
     const { cookie, link } = await follow(await timerOf(ada, "only this"));
     await timerOf(ada, "not this");

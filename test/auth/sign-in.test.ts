@@ -1,6 +1,5 @@
 /** Signing in from a browser at an authorization server, as the page does it. */
-import { decodeJwt } from "jose";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
 import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
 import { freePort } from "../../infra/testing/port.ts";
@@ -30,8 +29,8 @@ async function register(server: AuthorizationServer, redirectUri: string): Promi
 const browser: Browser | undefined = await startBrowser();
 if (browser) cleanup.defer(() => browser.close());
 
-test.runIf(browser)("whoever signs in there sees his jobs, and nobody else's", async () => {
-  const server = cleanup.use(await startAuthorizationServer(["bob"]));
+/** A deployment whose callers sign in at `server`, browsers too. */
+async function deploy(server: AuthorizationServer) {
   const resonate = cleanup.use(await startResonate());
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
@@ -46,23 +45,36 @@ test.runIf(browser)("whoever signs in there sees his jobs, and nobody else's", a
     ...ownGroup().env,
   };
   const edge: Edge = cleanup.use(await startEdge({ port, bindings }));
+  const url = `${edge.url}/mcp`;
   const resource = `${origin}/mcp`;
-  const bob = callerAt(`${edge.url}/mcp`, await server.issue("bob", resource));
-  await bob.call("set_timer", { timer_name: "of bob", seconds: 3_600 });
-  // A token of the same person as another application has it.
-  const { iss, aud } = decodeJwt(bob.token);
-  const now = Math.floor(Date.now() / 1_000);
-  const claims = { iss, aud, sub: "ada", scope: "mcp", client_id: "chat", iat: now, exp: now + 600 };
-  const ada = callerAt(`${edge.url}/mcp`, await server.sign(claims as Parameters<typeof server.sign>[0]));
-  await ada.call("set_timer", { timer_name: "of ada", seconds: 3_600 });
+  /** Somebody with the token that the MCP client of another application has. */
+  const inChat = async (sub: string) => {
+    const now = Math.floor(Date.now() / 1_000);
+    const claims = { iss: server.issuer, aud: resource, scope: "mcp", client_id: "chat", iat: now, exp: now + 600 };
+    return callerAt(url, await server.sign({ ...claims, sub }));
+  };
+  return { origin, url, resource, inChat };
+}
 
-  await using visitor = await visit(browser as Browser, origin);
-  const page = await visitor.open("/jobs");
+/** Signs ada in, from the list of jobs. */
+async function signIn(page: Page): Promise<void> {
   await page.getByRole("button", { name: /^Sign in at 127\.0\.0\.1/ }).click();
   await page.locator("input[name=login]").fill("ada");
   await page.locator("input[name=password]").fill("any");
   await page.locator("button[type=submit]").click();
   await page.getByRole("button", { name: "Continue" }).click();
+}
+
+test.runIf(browser)("whoever signs in there sees his jobs, and nobody else's", async () => {
+  const server = cleanup.use(await startAuthorizationServer(["bob"]));
+  const { origin, url, resource, inChat } = await deploy(server);
+  const bob = callerAt(url, await server.issue("bob", resource));
+  await bob.call("set_timer", { timer_name: "of bob", seconds: 3_600 });
+  await (await inChat("ada")).call("set_timer", { timer_name: "of ada", seconds: 3_600 });
+
+  await using visitor = await visit(browser as Browser, origin);
+  const page = await visitor.open("/jobs");
+  await signIn(page);
   await page.getByRole("link", { name: "timer_of ada" }).waitFor();
   expect(page.url()).toBe(`${origin}/jobs`);
   expect(await page.getByRole("link", { name: "timer_of bob" }).count()).toBe(0);
@@ -70,3 +82,24 @@ test.runIf(browser)("whoever signs in there sees his jobs, and nobody else's", a
   expect(session).toMatchObject({ httpOnly: true, sameSite: "Strict" });
   expect(visitor.complaints).toEqual([]);
 });
+
+test.runIf(browser)(
+  "whom it names differently to each application is told so, and sees none of a client's jobs",
+  async () => {
+    const server = cleanup.use(
+      await startAuthorizationServer([], {
+        subjectTypes: ["pairwise"],
+        pairwiseIdentifier: (_context, accountId, { clientId }) => `${accountId} at ${clientId}`,
+      }),
+    );
+    const { origin, inChat } = await deploy(server);
+    await (await inChat("ada at chat")).call("set_timer", { timer_name: "of ada", seconds: 3_600 });
+
+    await using visitor = await visit(browser as Browser, origin);
+    const page = await visitor.open("/jobs");
+    await page.getByText(`${server.issuer} names you differently to each application`).waitFor();
+    await page.getByText("open those by the links that its tools return").waitFor();
+    await signIn(page);
+    await page.getByText("No jobs yet.").waitFor();
+  },
+);
