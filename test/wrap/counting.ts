@@ -1,10 +1,11 @@
 /**
  * A server that counts: every call that reaches it is a line of the file `CALLS`, before anything else happens. Over stdio,
- * or over HTTP at `PORT`, in sessions whose streams can be picked up.
+ * or over HTTP at `PORT`, in sessions whose streams can be picked up. While it runs, its process id is a file in the folder `PIDS`.
  */
 import { randomUUID } from "node:crypto";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { join } from "node:path";
 import {
   InMemoryTaskMessageQueue,
   InMemoryTaskStore,
@@ -15,7 +16,7 @@ import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
 import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import * as z from "zod";
 
-const { CALLS = "", PORT, STREAMS } = process.env;
+const { CALLS = "", PIDS, PORT, STREAMS } = process.env;
 
 const note = (what: string) => appendFileSync(CALLS, `${what}\n`);
 const text = (text: string) => ({ content: [{ type: "text" as const, text }] });
@@ -154,6 +155,11 @@ class Events implements EventStore {
   }
 }
 
+if (PIDS !== undefined) {
+  const own = join(PIDS, String(process.pid));
+  writeFileSync(own, "");
+  process.on("exit", () => rmSync(own, { force: true }));
+}
 if (PORT === undefined) {
   await counting().connect(new StdioServerTransport());
 } else {

@@ -2,10 +2,11 @@
  * Calls in flight while the worker, the edge, the Resonate server and the wrapped server are killed at moments that the
  * seed chooses. The wrapped server counts what reaches it.
  */
-import { mkdtemp, readFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { WrapOptions } from "../../../wrap/index.ts";
 import { Random } from "../../chaos/random.ts";
 import { COUNTING, serve } from "../servers.ts";
 import { connect, type Structured, structuredOf, wrapped } from "../support.ts";
@@ -19,6 +20,9 @@ const AWAY = [0, 4_000] as const;
 const LONGEST = 6_000;
 const QUIET = 400_000;
 
+/** How the wrapped server is reached. */
+export type Over = "http" | "stdio";
+
 /** One of a kind of a call: `write` at most once, `read` as often as need be. */
 interface Made {
   tool: "read" | "write";
@@ -26,15 +30,23 @@ interface Made {
   job?: string;
 }
 
-export async function chaos(seed: number, minutes: number): Promise<string[]> {
-  console.log(`chaos --seed ${seed} --minutes ${minutes}`);
+/** What can be killed, and started again. */
+interface Part {
+  kill(): Promise<unknown>;
+  start(): Promise<unknown>;
+}
+
+export async function chaos(seed: number, minutes: number, over: Over): Promise<string[]> {
+  const again = `chaos --seed ${seed} --minutes ${minutes} --over ${over}`;
+  console.log(again);
   const random = new Random(seed);
-  const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
-  const streams = random.chance(50);
-  await using server = await serve(COUNTING, [], { CALLS: file, ...(streams && { STREAMS: "1" }) });
-  await using stack = await wrapped({ name: "counting", url: server.url, allowPrivate: true, after: 500 });
+  const folder = await mkdtemp(join(tmpdir(), "counting-"));
+  const file = join(folder, "calls");
+  const streams = random.chance(50) && over === "http";
+  await using server = over === "http" ? await listening(file, streams) : await program(file, join(folder, "pids"));
+  await using stack = await wrapped({ ...server.options, name: "counting", after: 500 });
   const [worker] = stack.workers;
-  const parts: Record<string, { kill(): Promise<unknown>; start(): Promise<unknown> }> = {
+  const parts: Record<string, Part> = {
     edge: stack.edge,
     resonate: stack.resonate,
     server,
@@ -85,8 +97,35 @@ export async function chaos(seed: number, minutes: number): Promise<string[]> {
   }
   console.log(`${made.length} calls, streams ${streams ? "can" : "cannot"} be picked up`);
   console.log(`killed: ${JSON.stringify(kills)}; ended: ${JSON.stringify(outcomes)}`);
-  console.log(`Repeat with: npm run wrapped -- chaos --seed ${seed} --minutes ${minutes}`);
+  console.log(`Repeat with: npm run wrapped -- ${again}`);
   return problems;
+}
+
+/** The server as a process of its own. */
+async function listening(file: string, streams: boolean) {
+  const server = await serve(COUNTING, [], { CALLS: file, ...(streams && { STREAMS: "1" }) });
+  return { ...server, options: { url: server.url, allowPrivate: true } };
+}
+
+/** The server as the worker's program, which starts it again. One that a dead worker has left behind is killed as well. */
+async function program(file: string, pids: string) {
+  await mkdir(pids);
+  const kill = async () => {
+    for (const pid of await readdir(pids)) {
+      try {
+        process.kill(Number(pid), "SIGKILL");
+      } catch {
+        // It has ended meanwhile.
+      }
+      await rm(join(pids, pid), { force: true });
+    }
+  };
+  const options: Omit<WrapOptions, "name"> = {
+    command: process.execPath,
+    args: [COUNTING],
+    env: { CALLS: file, PIDS: pids },
+  };
+  return { options, kill, start: async () => {}, [Symbol.asyncDispose]: kill };
 }
 
 /** Calls until there is an answer: under one name that is one call, however often it is repeated. */

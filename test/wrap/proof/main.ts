@@ -1,7 +1,8 @@
 /**
  * `npm run wrapped -- NAME…`: proofs of wrapped servers that take long, kill at random, or need what npm has not.
  *
- *   chaos     [--seed N] [--minutes 1]  kills the worker, the edge, the Resonate server and the wrapped server at random
+ *   chaos     [--seed N] [--minutes 1]  kills the worker, the edge, the Resonate server and the wrapped server at random,
+ *             [--over http|stdio]       which is reached by one way and then by the other, unless one is named
  *   patience  [--minutes 10]            a tool that takes so long, through clients that give up after five seconds
  *   latency   [--calls 300]             what a fast call costs more than without the wrap
  *   python                              FastMCP servers, with tasks and without, from PyPI
@@ -13,12 +14,24 @@ import { parseArgs } from "node:util";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seed: { type: "string" }, minutes: { type: "string" }, calls: { type: "string" } },
+  options: {
+    seed: { type: "string" },
+    minutes: { type: "string" },
+    calls: { type: "string" },
+    over: { type: "string" },
+  },
 });
-const { seed = randomInt(2 ** 31), minutes, calls = 300 } = values;
+const { seed = randomInt(2 ** 31), minutes, calls = 300, over } = values;
+const ways = (["http", "stdio"] as const).filter((way) => over === undefined || over === way);
+if (ways.length === 0) throw new Error("--over takes http or stdio.");
 
 const PROOFS: Record<string, () => Promise<string[]>> = {
-  chaos: async () => (await import("./chaos.ts")).chaos(Number(seed), Number(minutes ?? 1)),
+  chaos: async () => {
+    const { chaos } = await import("./chaos.ts");
+    const problems: string[] = [];
+    for (const way of ways) problems.push(...(await chaos(Number(seed), Number(minutes ?? 1), way)));
+    return problems;
+  },
   patience: async () => (await import("./patience.ts")).patience(Number(minutes ?? 10)),
   latency: async () => (await import("./latency.ts")).latency(Number(calls)),
   python: async () => (await import("./python.ts")).python(),

@@ -1,5 +1,5 @@
 /** FastMCP servers, which PyPI has: every tool answers through the wrap as it does without; tasks outlive the worker. */
-import { mkdtemp, readFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -12,6 +12,8 @@ import { tasksAt } from "../../tasks/support.ts";
 import { connect, wrapped } from "../support.ts";
 
 const SERVER = join(import.meta.dirname, "server.py");
+/** How long anything is waited for, in milliseconds. */
+const PATIENCE = 300_000;
 const CALLS: readonly [name: string, args: Record<string, unknown>][] = [
   ["yearly_report", { year: 2026 }],
   ["yearly_report", { year: "none" }],
@@ -42,11 +44,14 @@ async function stdio(program: string, folder: string): Promise<string[]> {
   const problems = await compared(direct, stack.url, "stdio");
   await direct.close();
   const tasks = tasksAt(stack.url);
-  const { taskId } = await tasks.call("yearly_report", { year: 1, seconds: 600 });
-  await until("the call", async () => (await linesOf(CALLS_FILE)).includes("yearly_report 1"), 60_000);
+  const gate = join(folder, "gate-stdio");
+  const { taskId } = await tasks.call("yearly_report", { year: 1, gate });
+  await until("the call", async () => (await linesOf(CALLS_FILE)).includes("yearly_report 1"), PATIENCE);
   await stack.workers[0]?.kill();
   await stack.workers[0]?.start();
-  const { result } = await tasks.reaches(taskId, "completed", 60_000);
+  const { result } = await tasks.reaches(taskId, "completed", PATIENCE);
+  // What the dead worker has left behind ends as well.
+  await writeFile(gate, "");
   if (!/effect is unknown/.test(JSON.stringify(result))) problems.push(`stdio: ${JSON.stringify(result)}`);
   const times = (await linesOf(CALLS_FILE)).filter((line) => line === "yearly_report 1").length;
   if (times !== 1) problems.push(`stdio: the call was made ${times} times`);
@@ -71,7 +76,7 @@ async function http(program: string, folder: string): Promise<string[]> {
           () => true,
           () => false,
         ),
-      60_000,
+      PATIENCE,
     );
     await using stack = await wrapped({ name: "reports", url, allowPrivate: true });
     const direct = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
@@ -79,17 +84,18 @@ async function http(program: string, folder: string): Promise<string[]> {
     const problems = await compared(direct, stack.url, "http");
     await direct.close();
     const tasks = tasksAt(stack.url);
-    const { taskId } = await tasks.call("crunch", { name: "data", seconds: 15 });
-    await until("the call", async () => (await linesOf(file)).includes("crunch data"), 60_000);
-    // The task's id is written down: the job does not wait for the call any more.
-    const { statusMessage } = await tasks.reaches(
-      taskId,
-      ({ statusMessage }) => !/^(send|call)\b|^$/.test(statusMessage ?? ""),
-    );
-    console.log(`the worker is killed at ${JSON.stringify(statusMessage)}`);
+    const gate = join(folder, "gate-http");
+    const { taskId } = await tasks.call("crunch", { name: "data", gate });
+    await until("the call", async () => (await linesOf(file)).includes("crunch data"), PATIENCE);
+    // Whoever looks at the task has written down its id.
+    const looks = async () => (await linesOf(file)).filter((line) => line === "looked").length;
+    await until("a look at the task", async () => (await looks()) > 0, PATIENCE);
     await stack.workers[0]?.kill();
+    const before = await looks();
     await stack.workers[0]?.start();
-    const { result } = await tasks.reaches(taskId, "completed", 60_000);
+    await until("another worker's look at the task", async () => (await looks()) > before, PATIENCE);
+    await writeFile(gate, "");
+    const { result } = await tasks.reaches(taskId, "completed", PATIENCE);
     if (!JSON.stringify(result).includes("data is crunched")) problems.push(`http: ${JSON.stringify(result)}`);
     const times = (await linesOf(file)).filter((line) => line === "crunch data").length;
     if (times !== 1) problems.push(`http: the task was begun ${times} times`);

@@ -1,10 +1,14 @@
-"""FastMCP servers: `PORT` for HTTP, stdio without; `TASKS` with fastmcp-tasks. Each call is a line of the file `CALLS`."""
+"""FastMCP servers: `PORT` for HTTP, stdio without; `TASKS` with fastmcp-tasks.
+
+Each call is a line of the file `CALLS`, and so is each look at a task. A tool that is given the name of a file waits for it.
+"""
 
 import os
 import time
 
 from fastmcp import FastMCP
 from fastmcp.utilities.types import Image
+from starlette.middleware import Middleware
 
 TASKS = os.environ.get("TASKS")
 mcp = FastMCP("reports")
@@ -20,10 +24,11 @@ def note(line):
 
 
 @mcp.tool
-def yearly_report(year: int, seconds: float = 0) -> str:
+def yearly_report(year: int, gate: str = "") -> str:
     """The report of a year."""
     note(f"yearly_report {year}")
-    time.sleep(seconds)
+    while gate and not os.path.exists(gate):
+        time.sleep(0.1)
     return f"The report of {year}"
 
 
@@ -49,14 +54,33 @@ if TASKS:
     import asyncio
 
     @mcp.tool(task=True)
-    async def crunch(name: str, seconds: float) -> str:
+    async def crunch(name: str, gate: str) -> str:
         """Takes long, as a task."""
         note(f"crunch {name}")
-        await asyncio.sleep(seconds)
+        while not os.path.exists(gate):
+            await asyncio.sleep(0.1)
         return f"{name} is crunched"
 
 
+class Looks:
+    """Notes the requests that look at a task, which say so in a header."""
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        if (b"mcp-method", b"tasks/get") in scope.get("headers", []):
+            note("looked")
+        await self.app(scope, receive, send)
+
+
 if os.environ.get("PORT"):
-    mcp.run(transport="http", host="127.0.0.1", port=int(os.environ["PORT"]), show_banner=False)
+    mcp.run(
+        transport="http",
+        host="127.0.0.1",
+        port=int(os.environ["PORT"]),
+        middleware=[Middleware(Looks)],
+        show_banner=False,
+    )
 else:
     mcp.run(show_banner=False)
