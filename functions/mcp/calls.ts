@@ -156,7 +156,8 @@ export class Calls {
       line.job = store.logName(started.name);
       return await createTask(tasks, caller, started, await this.#pages.urlOf(started.name, caller));
     } catch (error) {
-      return errorResult(this.#explain(error, signal));
+      const why = this.#explain(error, signal);
+      return errorResult(note === undefined ? why : `${why}\n${note}`);
     }
   }
 

@@ -227,6 +227,7 @@ describe.each(CLIENTS)("what is really wrong, sent by $kind,", ({ connect }) => 
       const before = gate.calls.length;
       const { isError, text } = await client.callTool(tool, args);
       expect(isError).toBe(true);
+      expect(text).toMatch(/^Nothing was done: /);
       const line = text.split("\n").find((line) => line.startsWith(`${field}: `));
       expect(line).toContain(got);
       expect(line).toMatch(/ Accepted: ./);

@@ -1,5 +1,6 @@
 /** Calls that wait for a job which nobody executes: what their callers hear meanwhile, and when. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PROGRESS_INTERVAL } from "../../core/tools/job-tool.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -9,12 +10,19 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
+/** Less than a call waits that is told of progress, in milliseconds; no client of the tests is in a hurry. */
+const timeout = 40_000;
+
 const place = { latitude: 47.6, longitude: -122.3 };
 const CALLS: [tool: string, args: object, job: string][] = [
   ["weather_data", { ...place, year: 2013, month: 5 }, "weather_data_47.6_-122.3_2013_5"],
   ["weather_range", { ...place, from: "2013-05", to: "2013-06" }, "weather_range_47.6_-122.3_2013-05_2013-06"],
   ["timer", { timer_name: "long", seconds: 3_600 }, "timer_long"],
 ];
+
+test("the first word of progress comes before the most impatient of clients gives up", () => {
+  expect(PROGRESS_INTERVAL).toBeLessThanOrEqual(3_000);
+});
 
 describe.each(CLIENTS)("$kind", ({ connect }) => {
   let client: McpClient;
@@ -24,7 +32,7 @@ describe.each(CLIENTS)("$kind", ({ connect }) => {
   afterAll(() => client?.close());
 
   test.each(CALLS)("that asks for no progress is soon told the name of the job: %s", async (tool, args, job) => {
-    const { isError, content } = await client.callTool(tool, args, { timeout: 5_000 });
+    const { isError, content } = await client.callTool(tool, args, { timeout });
     expect(isError).toBe(false);
     expect(content).toMatchObject({ job_name: job, status: "running" });
     expect(content.note).toContain(`await_result(job_names: ["${job}"])`);
@@ -33,7 +41,7 @@ describe.each(CLIENTS)("$kind", ({ connect }) => {
   test.each(CALLS)("that asks for progress hears of the job before it gives up: %s", async (tool, args, job) => {
     const left = new AbortController();
     const heard = await new Promise<{ progress: number; message?: string | undefined }>((resolve, reject) => {
-      const options = { onprogress: resolve, signal: left.signal, timeout: 5_000 };
+      const options = { onprogress: resolve, signal: left.signal, timeout };
       client.callTool(tool, args, options).then(() => reject(new Error("it was answered")), reject);
     });
     left.abort();

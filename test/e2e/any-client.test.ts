@@ -1,0 +1,138 @@
+/** What clients need that nobody here wrote, as requests that no library of ours has put in order. */
+import { Codec } from "@resonatehq/sdk";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Gate, startGate } from "../support/gate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { rpc, rpcHeaders, rpcMessage, TASKS } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+let resonate: Resonate;
+let gate: Gate;
+let stack: Stack;
+beforeAll(async () => {
+  resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  stack = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+/** With something in the request that makes it the SDK's to answer. */
+const BY_SDK = { ...TASKS, "com.example": {} };
+
+/** Calls a tool as a client without tasks. */
+async function call(name: string, args: object) {
+  const { result } = await rpc(stack.url, "tools/call", { name, arguments: args }, { capabilities: {} });
+  return result;
+}
+
+describe("the list", () => {
+  const UI = { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } };
+
+  test("is the same for everybody", async () => {
+    const declared = [{}, TASKS, BY_SDK, { elicitation: {} }, { extensions: UI }];
+    const modern = declared.map(async (capabilities) => {
+      const { result } = await rpc(stack.url, "tools/list", {}, { capabilities });
+      return JSON.stringify(result.tools);
+    });
+    const legacy = ["2025-03-26", "2025-06-18", "2025-11-25"].map(async (revision) => {
+      const headers = { ...rpcHeaders("tools/list"), "mcp-protocol-version": revision };
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+      const text = await (await fetch(stack.url, { method: "POST", headers, body })).text();
+      return JSON.stringify(JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text).result.tools);
+    });
+    const lists = await Promise.all([...modern, ...legacy]);
+    expect(JSON.parse(lists[0] as string).length).toBeGreaterThan(10);
+    expect(new Set(lists).size).toBe(1);
+  });
+
+  test("tells a model how to wait in short turns, and not to agree in the user's place", async () => {
+    const { result } = await rpc(stack.url, "tools/list");
+    const [wait, range] = ["await_result", "weather_range"].map((name) =>
+      result.tools.find((tool: { name: string }) => tool.name === name),
+    );
+    expect(wait.description).toContain("wait in turns");
+    expect(range.inputSchema.properties.confirm.description).toContain("never set it unasked");
+  });
+});
+
+describe("a request without the Mcp-Name header", () => {
+  const post = async (method: string, params: object, capabilities: object) => {
+    const body = JSON.stringify(rpcMessage(method, params, capabilities));
+    const response = await fetch(stack.url, { method: "POST", headers: rpcHeaders(method), body });
+    const text = await response.text();
+    return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
+  };
+
+  test.each([
+    ["with what is plain", TASKS],
+    ["with what is the SDK's", BY_SDK],
+  ])("is served for a task, %s", async (what, capabilities) => {
+    const timer = { name: "timer", arguments: { timer_name: what, seconds: 3_600 } };
+    const { taskId } = (await rpc(stack.url, "tools/call", timer)).result;
+    expect((await post("tasks/get", { taskId }, capabilities)).result).toMatchObject({ taskId, status: "working" });
+    expect(await post("tasks/update", { taskId, inputResponses: {} }, capabilities)).toHaveProperty("result");
+    expect(await post("tasks/cancel", { taskId }, capabilities)).toHaveProperty("result");
+    expect((await post("tasks/get", { taskId }, capabilities)).result.status).toBe("cancelled");
+  });
+
+  test.each([
+    ["tools/call", { name: "probe_status", arguments: { job_names: ["timer_none"] } }],
+    ["resources/read", { uri: "job://timer_none" }],
+    ["prompts/get", { name: "none" }],
+  ])("is refused for %s", async (method, params) => {
+    for (const capabilities of [{}, TASKS, BY_SDK]) {
+      expect((await post(method, params, capabilities)).error).toMatchObject({ code: -32020 });
+    }
+  });
+});
+
+describe("an argument that a tool does not know", () => {
+  const month = { year: 2013, month: 5 };
+
+  test("is named where one is missing, with the one that was meant", async () => {
+    const place = await call("start_gathering", { lat: 47.6, lon: -122.3, ...month });
+    expect(place.content[0].text).toMatch(/^Nothing was done: [\s\S]*latitude: is missing/);
+    expect(place.content[0].text).toContain('"lat" is no argument of this tool. Did you mean latitude?');
+    expect(place.content[0].text).toContain('"lon" is no argument of this tool. Did you mean longitude?');
+    const probe = await call("probe_status", { job_name: "timer_tea" });
+    expect(probe.content[0].text).toContain('"job_name" is no argument of this tool. Did you mean job_names?');
+  });
+
+  test("is noted otherwise, and the call is made", async () => {
+    const { content, structuredContent } = await call("set_timer", { timer_name: "noted", seconds: 3_600, why: "tea" });
+    expect(structuredContent).toMatchObject({ promise_id: "timer_noted", status: "running" });
+    expect(content.at(-1).text).toBe('Ignored: "why" is no argument of this tool.');
+  });
+
+  test("is noted where the call is refused for another reason, too", async () => {
+    const long = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2014-02" };
+    const { content, isError } = await call("weather_range", { ...long, confirmed: true });
+    expect(isError).toBe(true);
+    expect(content[0].text).toMatch(/^Nothing was done: weather_range_.* takes 26 requests/);
+    expect(content[0].text).toContain('"confirmed" is no argument of this tool. Did you mean confirm?');
+  });
+});
+
+test("a newer attempt is looked for only where the one that was found ended without a result", async () => {
+  const settled = async (name: string, state: "resolved" | "rejected", value: unknown) => {
+    const id = stack.namespace + name;
+    await resonate.start({ id, func: "timer", args: {}, group: "nobody" });
+    await resonate.call("promise.settle", { id, state, value: new Codec().encode(value) });
+  };
+  await settled("timer_fired", "resolved", "complete");
+  await settled("timer_failed", "rejected", new Error("an old story"));
+  await call("set_timer", { timer_name: "runs", seconds: 3_600 });
+  const before = gate.calls.length;
+  const job_names = ["timer_fired", "timer_runs", "timer_failed"];
+  const { statuses } = (await call("probe_status", { job_names })).structuredContent;
+  expect(statuses.map(({ status }: { status: string }) => status)).toEqual(["complete", "running", "failed"]);
+  await call("await_result", { job_names: ["timer_fired", "timer_failed"] });
+  await call("cancel_job", { job_names: ["timer_fired", "timer_failed"] });
+  const looked = gate.calls.slice(before).flatMap(({ id }) => (id?.includes("~2") ? [id] : []));
+  expect(new Set(looked)).toEqual(new Set([`${stack.namespace}timer_failed~2`]));
+  expect(looked).toHaveLength(3);
+});
