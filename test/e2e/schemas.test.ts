@@ -2,10 +2,14 @@
 import { describe, expect, test } from "vitest";
 import { check } from "../../core/tools/arguments.ts";
 import { withoutConsent } from "../../core/tools/consent.ts";
+import { answerForUser, jobCard } from "../../functions/tools/card.ts";
 import { builtIn } from "../../functions/tools/index.ts";
 import { tools } from "../../tools/index.ts";
 
-const all = [...tools, ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))])];
+const forModels = [...tools, ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))])];
+/** Hosts that show cards keep these from models; any other shows them as well. */
+const forCards = [jobCard(tools), answerForUser];
+const all = [...forModels, ...forCards];
 
 interface Schema {
   [keyword: string]: unknown;
@@ -18,9 +22,15 @@ const listed = all.map((tool) => ({
   ...(tool.listing as { name: string; description: string; inputSchema: Schema; outputSchema: Schema }),
 }));
 
-test("the list costs a model less than 6,200 bytes", () => {
-  const paid = listed.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
-  expect(JSON.stringify(paid).length).toBeLessThan(6_200);
+test.each([
+  ["models", forModels, 6_200],
+  ["cards", forCards, 600],
+])("the tools for %s cost a model less than their share of bytes", (_whom, some, bytes) => {
+  const paid = listed
+    .filter(({ tool }) => some.includes(tool))
+    .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+  expect(paid).toHaveLength(some.length);
+  expect(JSON.stringify(paid).length).toBeLessThan(bytes);
 });
 
 /** Every schema in a schema, with where it is. */

@@ -4,7 +4,7 @@ import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createMCPClient } from "@ai-sdk/mcp";
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText } from "ai";
-import { drive, headers, step, url } from "./steps.mjs";
+import { drive, headers, step, TOOLS, url } from "./steps.mjs";
 
 const client = await createMCPClient({ transport: { type: "http", url, headers } });
 const tools = await client.tools();
@@ -33,18 +33,18 @@ async function sentTo(model) {
 
 await step("converted for OpenAI", async () => {
   const body = await sentTo((fetch) => createOpenAI({ apiKey: "x", fetch })("gpt-5"));
-  return body.tools.length === 11 || body;
+  return body.tools.length === TOOLS.length || body;
 });
 await step("converted for Anthropic", async () => {
   const body = await sentTo((fetch) => createAnthropic({ apiKey: "x", fetch })("claude-sonnet-4-5"));
-  return body.tools.length === 11 || body;
+  return body.tools.length === TOOLS.length || body;
 });
 await step("converted for Google", async () => {
   const body = await sentTo((fetch) => createGoogleGenerativeAI({ apiKey: "x", fetch })("gemini-2.5-flash"));
   const declared = body.tools.flatMap((tool) => tool.functionDeclarations ?? []);
   const odd = declared.flatMap((one) => [...keywords(one.parametersJsonSchema ?? one.parameters)]);
   const unknown = odd.filter((word) => !KNOWN_TO_GEMINI.has(word));
-  return (declared.length === 11 && unknown.length === 0) || [declared.length, ...unknown];
+  return (declared.length === TOOLS.length && unknown.length === 0) || [declared.length, ...unknown];
 });
 await client.close();
 

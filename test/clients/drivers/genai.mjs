@@ -2,7 +2,7 @@
 import { mcpToTool } from "@google/genai";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { drive, headers, step, url } from "./steps.mjs";
+import { drive, headers, step, TOOLS, url } from "./steps.mjs";
 
 const client = new Client({ name: "matrix", version: "1.0.0" });
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
@@ -17,6 +17,6 @@ await drive({
 });
 await step("converted for Google", async () => {
   const { functionDeclarations } = await tool.tool();
-  return functionDeclarations.length === 11 || functionDeclarations;
+  return functionDeclarations.length === TOOLS.length || functionDeclarations;
 });
 await client.close();

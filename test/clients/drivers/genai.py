@@ -3,7 +3,7 @@
 import asyncio
 import importlib.metadata
 
-from steps import HEADERS, URL, drive, step
+from steps import HEADERS, TOOLS, URL, drive, step
 
 
 async def convert(tools):
@@ -13,7 +13,7 @@ async def convert(tools):
         declared = _mcp_utils.mcp_to_gemini_tools(tools)
         names = [one.name for tool in declared for one in tool.function_declarations]
         [declaration.model_dump_json() for tool in declared for declaration in tool.function_declarations]
-        return len(names) == 11 or names
+        return len(names) == len(TOOLS) or names
 
     await step("converted for Google", converted)
 

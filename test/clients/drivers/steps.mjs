@@ -7,11 +7,13 @@ const { MCP_URL: url, MCP_TOKEN: token, RUN = "run" } = process.env;
 export { RUN, token, url };
 export const headers = token ? { Authorization: `Bearer ${token}` } : {};
 
-const TOOLS = [
+export const TOOLS = [
+  "answer_for_user",
   "answer_question",
   "await_result",
   "cancel_job",
   "get_timer_status",
+  "job_card",
   "list_jobs",
   "probe_status",
   "set_timer",
