@@ -1,7 +1,7 @@
 /** What a card shows of a job. */
 import { useEffect, useRef, useState } from "hono/jsx/dom";
 import type { View } from "../../core/jobs/view.ts";
-import { drawChart } from "../chart/chart.ts";
+import { type Chart, drawChart } from "../chart/chart.ts";
 import { Tree } from "../job/tree.tsx";
 import { lengthOf, Time, useNow } from "../lib/parts.tsx";
 import type { Follower, Seen } from "./follow.ts";
@@ -130,11 +130,20 @@ function Result({ value, view, theme }: { value: unknown; view: View | undefined
   const [isChart, setChart] = useState(view?.as === "chart");
   useEffect(() => {
     if (view?.as !== "chart" || !element.current) return undefined;
-    const chart = drawChart(element.current, view, value);
+    const chart = drawn(() => drawChart(element.current as HTMLElement, view, value));
     if (!chart) setChart(false);
     return () => chart?.destroy();
   }, [value, theme]);
   return isChart ? <div class="chart" ref={element} /> : <Tree value={value} />;
+}
+
+/** A chart, unless there is none to draw or the browser cannot. */
+function drawn(draw: () => Chart | undefined): Chart | undefined {
+  try {
+    return draw();
+  } catch {
+    return undefined;
+  }
 }
 
 function dateIn(value: unknown, path: string): number | undefined {

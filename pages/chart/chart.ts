@@ -26,11 +26,12 @@ const BARS = 0.4;
 
 /**
  * Draws a chart into `element`, which it follows in width, with a legend that tells the values under the pointer.
- * Undefined where the result is not as the view says.
+ * Undefined where the result is not as the view says, and in a browser that draws nothing.
  */
 export function drawChart(element: HTMLElement, view: ChartView, result: unknown): Chart | undefined {
   const columns = columnsOf(view, result);
-  if (!columns) return undefined;
+  // Without something to draw on, it would fail later, where nobody is told.
+  if (!columns || !document.createElement("canvas").getContext("2d")) return undefined;
   const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
   const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
   const colour = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim() || "currentColor";

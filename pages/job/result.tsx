@@ -1,4 +1,4 @@
-import { type FC, useEffect, useRef } from "hono/jsx/dom";
+import { type FC, useEffect, useRef, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/jobs/view.ts";
 import { columnsOf } from "../chart/columns.ts";
 import { lengthOf, Time, useNow } from "../lib/parts.tsx";
@@ -11,6 +11,7 @@ const MOST = 400;
 /** What the job produced: as its definition says it is shown, or else as a tree. */
 export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   const { view, result } = job;
+  const [isDrawn, setDrawn] = useState(true);
   if (view?.as === "countdown") return <Countdown job={job} until={view.until} />;
   const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
   return (
@@ -18,8 +19,12 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
       <h2 id="result">Result</h2>
       {view?.as === "chart" && columns ? (
         <>
-          <Chart view={view} result={result} />
-          <details>
+          {isDrawn ? (
+            <Chart view={view} result={result} onFailure={() => setDrawn(false)} />
+          ) : (
+            <p class="muted">This browser cannot draw the chart: here is what it would show.</p>
+          )}
+          <details open={!isDrawn}>
             <summary>As a table</summary>
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
             <section class="scroll" tabIndex={0} aria-label="Table">
@@ -56,7 +61,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   );
 };
 
-const Chart: FC<{ view: ChartView; result: unknown }> = ({ view, result }) => {
+const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ view, result, onFailure }) => {
   const place = useRef<HTMLElement | null>(null);
   useEffect(() => {
     const element = place.current;
@@ -64,17 +69,22 @@ const Chart: FC<{ view: ChartView; result: unknown }> = ({ view, result }) => {
     let isOver = false;
     let end = () => {};
     // Only pages with a chart load what draws it.
-    import("../chart/chart.ts").then(({ drawChart }) => {
-      if (isOver) return;
-      const chart = drawChart(element, view, result);
-      const dark = matchMedia("(prefers-color-scheme: dark)");
-      const redraw = () => chart?.redraw();
-      dark.addEventListener("change", redraw);
-      end = () => {
-        dark.removeEventListener("change", redraw);
-        chart?.destroy();
-      };
-    });
+    import("../chart/chart.ts")
+      .then(({ drawChart }) => {
+        if (isOver) return;
+        const chart = drawChart(element, view, result);
+        if (!chart) return onFailure();
+        const dark = matchMedia("(prefers-color-scheme: dark)");
+        const redraw = () => chart.redraw();
+        dark.addEventListener("change", redraw);
+        end = () => {
+          dark.removeEventListener("change", redraw);
+          chart.destroy();
+        };
+      })
+      .catch(() => {
+        if (!isOver) onFailure();
+      });
     return () => {
       isOver = true;
       end();

@@ -2,11 +2,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import type { Browser, FrameLocator, Page } from "playwright-core";
+import type { Browser, Frame, FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { pagesFolder } from "../../infra/pages/build.ts";
 import { until } from "../../infra/testing/process.ts";
-import { PATIENCE, startBrowser } from "../pages/browser.ts";
+import { inaccessible, NO_CANVAS, PATIENCE, startBrowser } from "../pages/browser.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
 import type { Stack } from "../support/stack.ts";
@@ -37,9 +37,10 @@ describe.runIf(browser)("a card in its host", () => {
   });
 
   /** Opens a card in a host, as if a model had called its tool. */
-  async function open(tool: string, args: Record<string, unknown>, more: Partial<Opening> = {}) {
+  async function open(tool: string, args: Record<string, unknown>, more: Partial<Opening> = {}, script = "") {
     const context = await (browser as Browser).newContext({ viewport: { width: 640, height: 700 }, locale: "en-GB" });
     context.setDefaultTimeout(PATIENCE);
+    await context.addInitScript(script);
     context.on("request", (request) => requests.push(request.url()));
     context.on("weberror", (error) => complaints.push(String(error.error())));
     const page = await context.newPage();
@@ -52,6 +53,14 @@ describe.runIf(browser)("a card in its host", () => {
   }
 
   const status = (card: FrameLocator, words: string) => card.getByRole("status").filter({ hasText: words }).waitFor();
+  /** What of the card, not of its host, is inaccessible. */
+  const wrongWith = async (page: Page) => {
+    const card = page.frames()[1] as Frame;
+    // From within its frame the check does not see the ground that the host shows it on.
+    const ground = await page.evaluate("getComputedStyle(document.body).backgroundColor");
+    await card.evaluate(`document.documentElement.style.backgroundColor = "${ground}"`);
+    return inaccessible(card);
+  };
   const picture = async (page: Page, name: string) => {
     if (PICTURES !== undefined) await page.screenshot({ path: `${PICTURES}/${name}.png`, fullPage: true });
   };
@@ -70,10 +79,19 @@ describe.runIf(browser)("a card in its host", () => {
     await card.getByRole("img", { name: /^Chart of 2013-07-01 to 2013-07-31\. Temperature, highest from / }).waitFor();
     const colour = () => card.locator("body").evaluate((body) => getComputedStyle(body).color);
     expect(await colour()).toBe("rgb(20, 20, 20)");
+    expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-light");
     await page.evaluate(() => (window as unknown as { host: Host }).host.theme("dark"));
     await until("the host's other colours", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
+    expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-dark");
+  });
+
+  test("shows a result as a tree where its chart cannot be drawn", async () => {
+    await using opened = await open("start_gathering", { ...SEATTLE, year: 2013, month: 7 }, {}, NO_CANVAS);
+    await status(opened.card, "Complete");
+    await opened.card.locator(".tree").first().waitFor();
+    expect(await opened.card.locator(".chart").count()).toBe(0);
   });
 
   test("shows a range as a whole, which is read in parts, and how many of its months there are", async () => {
@@ -105,6 +123,7 @@ describe.runIf(browser)("a card in its host", () => {
     await using opened = await open("confirm_delete", { filename: "report.pdf" }, { as: "task" });
     await status(opened.card, "Waiting for your answer");
     await opened.card.getByLabel("confirm").check();
+    expect(await wrongWith(opened.page)).toEqual([]);
     await picture(opened.page, "question");
     await opened.card.getByRole("button", { name: "Answer" }).click();
     await status(opened.card, "Complete");

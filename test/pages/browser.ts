@@ -1,9 +1,12 @@
 /** A browser for tests: Chromium from npm, an installed Chrome where that does not run, or none. */
 import axe from "axe-core";
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Frame, Page } from "playwright-core";
 
 /** How long what a test waits for may take, in milliseconds: it only ends what hangs. */
 export const PATIENCE = 60_000;
+
+/** Run in a page before its own scripts: a browser that draws nothing. */
+export const NO_CANVAS = "HTMLCanvasElement.prototype.getContext = () => null";
 
 /** Starts a browser; undefined, said plainly, where there is none. */
 export async function startBrowser(): Promise<Browser | undefined> {
@@ -65,7 +68,7 @@ export async function visit(browser: Browser, origin: string, options: BrowserCo
 }
 
 /** What an automatic check of accessibility finds wrong with a page as it is now. */
-export async function inaccessible(page: Page): Promise<string[]> {
+export async function inaccessible(page: Page | Frame): Promise<string[]> {
   // Evaluated from outside, which the page's policy allows: it adds no script to the page.
   await page.evaluate(axe.source);
   const { violations }: axe.AxeResults = await page.evaluate("axe.run()");

@@ -6,7 +6,7 @@ import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
 import type { Stack } from "../support/stack.ts";
 import { startTaskStack } from "../tasks/support.ts";
-import { inaccessible, PATIENCE, startBrowser, type Visitor, visit } from "./browser.ts";
+import { inaccessible, NO_CANVAS, PATIENCE, startBrowser, type Visitor, visit } from "./browser.ts";
 
 const browser: Browser | undefined = await startBrowser();
 
@@ -88,6 +88,18 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByRole("link", { name: "timer_to stop~2" }).click();
     await status(page, "running");
     await page.close();
+  });
+
+  test("a chart that cannot be drawn leaves its table", async () => {
+    const { job_name } = await call("start_gathering", JULY);
+    await call("await_result", { job_names: [job_name] });
+    await using own = await visit(browser as Browser, stack.origin);
+    await own.context.addInitScript(NO_CANVAS);
+    const page = await own.open(jobPath(job_name));
+    await page.getByText("This browser cannot draw the chart").waitFor();
+    await page.getByRole("row", { name: /^2014-07-23/ }).waitFor();
+    expect(await page.locator(".chart").count()).toBe(0);
+    expect(own.complaints).toEqual([]);
   });
 
   test("a connection that is lost is shown, and what happened meanwhile once it is back", async () => {
