@@ -1,9 +1,10 @@
 /** The front page: what this server is, how to connect to it, whether it is well, and what it offers. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
+import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Copy, Page, useAbout } from "./lib/parts.tsx";
-import { type About, type FormSchema, type ToolInfo, trouble } from "./lib/server.ts";
+import { Copy, Page, Part, useAbout } from "./lib/parts.tsx";
+import { type About, type FormSchema, hasSignedIn, type ToolInfo, trouble } from "./lib/server.ts";
 
 const Front: FC = () => {
   const about = useAbout();
@@ -20,7 +21,7 @@ const Front: FC = () => {
             An MCP server whose tools are durable: a call starts a job that goes on whatever crashes, and whose result
             stays there under its name, for every later conversation.
           </p>
-          <Health />
+          <Health mayAsk={about.auth === "none" || hasSignedIn()} />
           <Connect about={about} />
           {about.auth === "none" && <Recent />}
           <Tools tools={about.tools} />
@@ -41,10 +42,11 @@ const Front: FC = () => {
   );
 };
 
-type Health = { isKnown: boolean; edge: boolean; reason?: string | undefined };
+type State = { isKnown: boolean; edge: boolean; reason?: string | undefined };
 
-const Health: FC = () => {
-  const [health, setHealth] = useState<Health>({ isKnown: false, edge: false });
+/** `mayAsk`: whether jobs can be asked after, which tell whether workers take them. */
+const Health: FC<{ mayAsk: boolean }> = ({ mayAsk }) => {
+  const [health, setHealth] = useState<State>({ isKnown: false, edge: false });
   useEffect(() => {
     const look = () => {
       if (document.visibilityState !== "visible") return;
@@ -62,21 +64,10 @@ const Health: FC = () => {
     <ul class="health" aria-label="Health">
       <Part name="Edge" isKnown={isKnown} isWell={edge} said={edge ? "answers" : "does not answer"} />
       <Part name="Resonate server" isKnown={isKnown} isWell={reason === undefined} said={reason ?? "ready"} />
+      {mayAsk && <Workers />}
     </ul>
   );
 };
-
-const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; said: string }> = ({
-  name,
-  isKnown,
-  isWell,
-  said,
-}) => (
-  <li>
-    <span class={`dot ${!isKnown ? "" : isWell ? "well" : "ill"}`} aria-hidden="true" />
-    {name}: {isKnown ? said : "…"}
-  </li>
-);
 
 const Connect: FC<{ about: About }> = ({ about }) => {
   const { name, auth } = about;

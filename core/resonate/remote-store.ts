@@ -246,6 +246,13 @@ export class RemoteStore {
     return record && this.#names.decode(record);
   }
 
+  /** Whether the job of a promise that was got waits for a worker; false where the server does not say. */
+  async isOffered({ id, state }: DurablePromise, signal?: AbortSignal): Promise<boolean> {
+    if (state !== "pending") return false;
+    const answer = await this.#client.send("task.get", { id }, { origin: id, signal }).catch(() => undefined);
+    return answer?.status === 200 && answer.data.task.state === "pending";
+  }
+
   /** A child of a promise that was got, as it is; undefined when there is none. */
   child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
     return this.#client.call({ kind: "promise.get", data: { id } }, signal);

@@ -8,10 +8,11 @@ import type { DurablePromise, RemoteStore } from "../../core/resonate/remote-sto
 /** How it is, what it was given, what it does and asks, and what it has done: its records from the `from`th on. */
 export async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
   const { job, args, timeoutAt } = promise;
-  const [{ journal, questions }, newer, timeline] = await Promise.all([
+  const [{ journal, questions }, newer, timeline, waits] = await Promise.all([
     jobSnapshotOf(store, promise, signal, "recent"),
     newerGeneration(store, promise, signal),
     timelineOf(promise.id, from, (id) => store.child(id, signal)),
+    store.isOffered(promise, signal),
   ]);
   const { questions: _asked, ...doing } = journal.entry ?? { questions: {} };
   return {
@@ -23,6 +24,7 @@ export async function jobPage(store: RemoteStore, promise: DurablePromise, from:
     doing,
     questions: [...questions].map(([key, { question }]) => ({ key, ...question })),
     timeline,
+    waits,
     ...(newer && { newer: { job_name: newer.name, status: statusOf(newer) } }),
   };
 }

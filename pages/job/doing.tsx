@@ -9,6 +9,7 @@ export const Doing: FC<{ job: JobInfo }> = ({ job }) => {
   const next = step?.next;
   return (
     <div class="doing-now" aria-live="polite">
+      {job.waits && <p>Waits for a worker to take it</p>}
       {blocked !== undefined && <p class="notice error">It cannot go on: {blocked}</p>}
       {message !== undefined && <p>{message}</p>}
       {progress && (

@@ -34,6 +34,7 @@ export function useJob(name: string) {
       isAsked = false;
       clearTimeout(timer);
       let isOver = false;
+      let waits = false;
       try {
         const found = await askJob(name, next);
         for (const entry of found.timeline.entries) known.set(entry.n, entry);
@@ -45,6 +46,7 @@ export function useJob(name: string) {
         setRefused(undefined);
         isAsked ||= hasMore;
         isOver = found.status !== "running";
+        waits = found.waits;
         if (isOver) unfollow?.();
         else if (found.task !== undefined && !unfollow) {
           unfollow = follow(found.task, {
@@ -65,7 +67,8 @@ export function useJob(name: string) {
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
       isBusy = false;
       if (isAsked) look();
-      else if (!isOver) timer = setTimeout(tick, isTold ? EVERY.told : EVERY.alone);
+      // Nobody tells of a worker that takes it.
+      else if (!isOver) timer = setTimeout(tick, isTold && !waits ? EVERY.told : EVERY.alone);
     };
     const tick = () => {
       if (document.visibilityState === "visible") look();

@@ -99,6 +99,17 @@ export function lengthOf(ms: number): string {
     .join(" ");
 }
 
+/** A part of the deployment, and how it is. */
+export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; said: string; children?: Child }> = (
+  props,
+) => (
+  <li>
+    <span class={`dot ${!props.isKnown ? "" : props.isWell ? "well" : "ill"}`} aria-hidden="true" />
+    {props.name}: {props.isKnown ? props.said : "…"}
+    {props.children}
+  </li>
+);
+
 /** A button that copies text. */
 export const Copy: FC<{ text: string; what: string }> = ({ text, what }) => {
   const [isCopied, setCopied] = useState(false);

@@ -79,6 +79,8 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   };
   questions: { key: string; message: string; requestedSchema: FormSchema }[];
   timeline: { entries: TimelineEntry[]; next: number };
+  /** Whether it waits for a worker. */
+  waits: boolean;
   newer?: { job_name: string; status: Status };
   /** The id of its task, by which it is followed and answered; absent for whoever may only look. */
   task?: string;

@@ -102,6 +102,20 @@ describe.runIf(browser)("in a browser", () => {
     expect(own.complaints).toEqual([]);
   });
 
+  test("jobs that no worker takes are told on the front page and their own, until one does", async () => {
+    const [worker] = stack.workers;
+    await worker?.kill();
+    await call("set_timer", { timer_name: "not taken", seconds: 3_600 });
+    const [front, own] = await Promise.all([visitor.open("/"), visitor.open(jobPath("timer_not taken"))]);
+    const workers = front.getByRole("listitem").filter({ hasText: "Workers" });
+    await workers.filter({ hasText: /jobs are waiting: no worker takes them · timer_not taken for \d/ }).waitFor();
+    await own.getByText("Waits for a worker").waitFor();
+    await worker?.start();
+    await workers.filter({ hasText: "no job of yours waits for one" }).waitFor();
+    await own.getByText("Waits for a worker").waitFor({ state: "detached" });
+    await Promise.all([front.close(), own.close()]);
+  });
+
   test("a connection that is lost is shown, and what happened meanwhile once it is back", async () => {
     await call("set_timer", { timer_name: "offline", seconds: 3_600 });
     const page = await visitor.open(jobPath("timer_offline"));
