@@ -1,4 +1,5 @@
 /** The pages in a real browser, on the whole product with the conformance suite's jobs: some ask. */
+import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../infra/testing/process.ts";
@@ -58,6 +59,9 @@ describe.runIf(browser)("in a browser", () => {
     expect(loads).toBe(0);
     const [csv] = await Promise.all([page.waitForEvent("download"), page.getByText("Download CSV").click()]);
     expect(csv.suggestedFilename()).toBe(`${job_name}.csv`);
+    const [json] = await Promise.all([page.waitForEvent("download"), page.getByText("Download JSON").click()]);
+    const { daily } = JSON.parse(await readFile(await json.path(), "utf8"));
+    expect(daily.time).toHaveLength(31);
     await page.close();
   });
 
@@ -79,6 +83,10 @@ describe.runIf(browser)("in a browser", () => {
   test("a job is cancelled there, and started again", async () => {
     await call("set_timer", { timer_name: "to stop", seconds: 3_600 });
     const page = await visitor.open(jobPath("timer_to stop"));
+    await page
+      .getByRole("region", { name: "Time left" })
+      .getByText(/^\d+ min( \d+ s)?$/)
+      .waitFor();
     page.on("dialog", (dialog) => dialog.accept());
     await page.getByRole("button", { name: "Cancel" }).click();
     await status(page, "cancelled");
@@ -100,20 +108,6 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByRole("row", { name: /^2014-07-23/ }).waitFor();
     expect(await page.locator(".chart").count()).toBe(0);
     expect(own.complaints).toEqual([]);
-  });
-
-  test("jobs that no worker takes are told on the front page and their own, until one does", async () => {
-    const [worker] = stack.workers;
-    await worker?.kill();
-    await call("set_timer", { timer_name: "not taken", seconds: 3_600 });
-    const [front, own] = await Promise.all([visitor.open("/"), visitor.open(jobPath("timer_not taken"))]);
-    const workers = front.getByRole("listitem").filter({ hasText: "Workers" });
-    await workers.filter({ hasText: /jobs are waiting: no worker takes them · timer_not taken for \d/ }).waitFor();
-    await own.getByText("Waits for a worker").waitFor();
-    await worker?.start();
-    await workers.filter({ hasText: "no job of yours waits for one" }).waitFor();
-    await own.getByText("Waits for a worker").waitFor({ state: "detached" });
-    await Promise.all([front.close(), own.close()]);
   });
 
   test("a connection that is lost is shown, and what happened meanwhile once it is back", async () => {

@@ -1,0 +1,58 @@
+/** The front page in a real browser: how to connect, and how the parts of the deployment are. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { rpc } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { startBrowser, type Visitor, visit } from "./browser.ts";
+
+// A Resonate server may offer a job again only after half a minute.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
+
+const browser: Browser | undefined = await startBrowser();
+
+let stack: Stack;
+let visitor: Visitor;
+beforeAll(async () => {
+  if (!browser) return;
+  stack = await startStack();
+  visitor = await visit(browser, stack.origin);
+});
+afterAll(async () => {
+  await visitor?.[Symbol.asyncDispose]();
+  await browser?.close();
+  await stack?.[Symbol.asyncDispose]();
+});
+
+test.runIf(browser)(
+  "the front page says what the server is, how it is, and how each client is connected to it",
+  async () => {
+    const page = await visitor.open("/");
+    await page.getByRole("listitem").filter({ hasText: "Edge: answers" }).waitFor();
+    await page.getByRole("listitem").filter({ hasText: "Resonate server: ready" }).waitFor();
+    const href = async (name: string) => (await page.getByRole("link", { name }).getAttribute("href")) ?? "";
+    const cursor = new URL(await href("Add to Cursor")).searchParams.get("config") ?? "";
+    expect(JSON.parse(atob(cursor))).toEqual({ url: stack.url });
+    const code = (await href("Add to VS Code")).replace("vscode:mcp/install?", "");
+    expect(JSON.parse(decodeURIComponent(code))).toMatchObject({ type: "http", url: stack.url });
+    await page.getByText(`claude mcp add --transport http durable-mcp-edge ${stack.url}`, { exact: true }).waitFor();
+    await page.getByText("start_gathering", { exact: true }).click();
+    await page.locator("details[open]", { hasText: "latitude" }).waitFor();
+    expect(await page.locator("link[rel=icon]").getAttribute("href")).toBe("/assets/icon.svg");
+    await page.close();
+  },
+);
+
+test.runIf(browser)("jobs that no worker takes are told on the front page and their own, until one does", async () => {
+  const [worker] = stack.workers;
+  await worker?.kill();
+  const timer = { name: "set_timer", arguments: { timer_name: "not taken", seconds: 3_600 } };
+  await rpc(stack.url, "tools/call", timer, { capabilities: {} });
+  const [front, own] = await Promise.all([visitor.open("/"), visitor.open("/jobs/timer_not%20taken")]);
+  const workers = front.getByRole("listitem").filter({ hasText: "Workers" });
+  await workers.filter({ hasText: /jobs are waiting: no worker takes them · timer_not taken for \d/ }).waitFor();
+  await own.getByText("Waits for a worker").waitFor();
+  await worker?.start();
+  await workers.filter({ hasText: "no job of yours waits for one" }).waitFor();
+  await own.getByText("Waits for a worker").waitFor({ state: "detached" });
+  await Promise.all([front.close(), own.close()]);
+});
