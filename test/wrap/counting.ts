@@ -59,6 +59,11 @@ function counting(): McpServer {
     return { isError: true, ...text(`no ${id} today`) };
   });
   server.registerTool("large", { inputSchema: { size: z.number() } }, ({ size }) => text("x".repeat(size)));
+  server.registerTool("logs", { inputSchema }, async ({ id }) => {
+    console.error(`${id} beside it`);
+    await server.sendLoggingMessage({ level: "warning", data: `${id} by the protocol` });
+    return text("logged");
+  });
   server.registerTool("samples", { inputSchema }, async ({ id }, { sendRequest }) => {
     note(`samples ${id}`);
     const params = { messages: [], maxTokens: 1 };

@@ -79,6 +79,7 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
   await Promise.all([killing(), ...Array.from({ length: LANES }, (_, i) => lane(i))]);
   const problems: string[] = [];
   const outcomes: Record<string, number> = {};
+  const reasons: Record<string, number> = {};
   const ends = await endsOf(stack.url, made);
   const lines = (await readFile(file, "utf8")).split("\n");
   for (const { tool, id } of made) {
@@ -86,6 +87,10 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
     const times = lines.filter((line) => line === `${tool} ${id}`).length;
     const outcome = `${tool} ${end?.status ?? "has not ended"}`;
     outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    if (end?.status === "failed") {
+      const reason = `reached the server ${times} times: ${end.error.replace(/\b20\d\d-\S+Z/, "…").slice(0, 160)}`;
+      reasons[reason] = (reasons[reason] ?? 0) + 1;
+    }
     if (tool === "write" && times > 1) problems.push(`${id} reached the server ${times} times`);
     if (end?.status === "complete") {
       if (!JSON.stringify(end.result ?? end.summary).includes(`${id} is done`))
@@ -97,6 +102,7 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
   }
   console.log(`${made.length} calls, streams ${streams ? "can" : "cannot"} be picked up`);
   console.log(`killed: ${JSON.stringify(kills)}; ended: ${JSON.stringify(outcomes)}`);
+  console.log(`why they failed: ${JSON.stringify(reasons, undefined, 2)}`);
   console.log(`Repeat with: npm run wrapped -- ${again}`);
   return problems;
 }

@@ -1,0 +1,65 @@
+/** What a wrapped server may use up, and what it says: calls at once, time, the size of a message, its log. */
+import { mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import type { WrapOptions } from "../../wrap/index.ts";
+import { accept, tasksAt } from "../tasks/support.ts";
+import { COUNTING } from "./servers.ts";
+import { wrapped } from "./support.ts";
+
+/** How long what a busy machine delays is waited for, in milliseconds. */
+const PATIENCE = 100_000;
+
+async function counting(options: Partial<WrapOptions> = {}) {
+  const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+  const stack = await wrapped({ name: "counting", ...program, ...options });
+  const tasks = tasksAt(stack.url);
+  return {
+    stack,
+    lines: async () => (await readFile(file, "utf8").catch(() => "")).split("\n").filter(Boolean),
+    logs: () => stack.workers[0]?.process.logs() ?? [],
+    begin: async (name: string, args: object) => (await tasks.call(name, args)).taskId,
+    tasks,
+    call: async (name: string, args: object) => {
+      const { taskId } = await tasks.call(name, args);
+      return (await tasks.reaches(taskId, "completed", PATIENCE)).result;
+    },
+    [Symbol.asyncDispose]: () => stack[Symbol.asyncDispose](),
+  };
+}
+
+test("a call that takes longer than it may is cancelled, and its job says so", async () => {
+  await using server = await counting({ timeout: 1_000 });
+  const result = await server.call("steps", { id: "a", ms: 3_600_000 });
+  expect(result.structuredContent.error).toMatch(/did not answer within 1 s: whether it had its effect is unknown/);
+  await until("the server to hear of it", async () => (await server.lines()).includes("cancelled a"), PATIENCE);
+});
+
+test("so many calls are made at once as the server is to bear, and the others wait", async () => {
+  await using server = await counting({ concurrency: 1, after: 500 });
+  const asking = await server.begin("asks", { id: "a" });
+  const { inputRequests } = await server.tasks.reaches(asking, "input_required", PATIENCE);
+  const waiting = await server.stack.call("write", { id: "b" });
+  expect(waiting).toMatchObject({ status: "running" });
+  await server.tasks.update(asking, { [Object.keys(inputRequests)[0] ?? ""]: accept({ sure: true }) });
+  await server.stack.call("await_result", { job_names: [waiting.job_name] });
+  expect(await server.lines()).toEqual(["asks a", "answered a", "write b"]);
+});
+
+test("a message that is too long ends the connection; the call that it answers is not repeated, and the next is made", async () => {
+  await using server = await counting();
+  const result = await server.call("large", { size: 9_000_000 });
+  expect(result.structuredContent.error).toContain("whether it had its effect is unknown");
+  expect(await server.call("write", { id: "a" })).toMatchObject({ content: [{ text: "write a is done" }] });
+});
+
+test("what the server logs, by the protocol and beside it, is in the worker's log", async () => {
+  await using server = await counting();
+  await server.call("logs", { id: "a" });
+  const said = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
+  for (const line of ["a by the protocol", "a beside it"])
+    await until(line, () => said().some(({ says }) => says === line), PATIENCE);
+});
