@@ -133,14 +133,13 @@ async function attack(edges: readonly Stack[], signal: AbortSignal): Promise<Rec
         body: JSON.stringify(rpcMessage(method, params, {})),
         // A stream is kept open; he does not wait for its end.
         signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
-      }).then(
-        async (response) => {
+      })
+        .then(async (response) => {
           if (what === "await_result" && response.ok) void response.text().catch(() => {});
           else await response.text();
           return String(response.status);
-        },
-        () => "no answer",
-      );
+        })
+        .catch(() => "no answer");
       const kind = `${what}: ${answered}`;
       counts[kind] = (counts[kind] ?? 0) + 1;
       // As fast as a machine of the test's size can ask without being what is measured.
