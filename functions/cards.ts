@@ -6,7 +6,7 @@
 import { ErrorCode, ProtocolError } from "../core/tools/protocol.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { CACHE } from "./mcp/identity.ts";
-import type { Files } from "./pages/files.ts";
+import type { PageFiles } from "./pages/files.ts";
 import { answerForUser, jobCard } from "./tools/card.ts";
 
 const TYPE = "text/html;profile=mcp-app";
@@ -18,11 +18,11 @@ const ABOUT = '<script id="about" type="application/json">{}</script>';
 export class Cards {
   /** The tools with their cards, and those that cards call. */
   readonly tools: readonly Tool[];
-  readonly #files: Files;
+  readonly #files: PageFiles;
   /** The tools by the addresses of their cards. */
   readonly #byUri: ReadonlyMap<string, Tool>;
 
-  constructor(files: Files, server: string, tools: readonly Tool[]) {
+  constructor(files: PageFiles, server: string, tools: readonly Tool[]) {
     const uriOf = ({ name }: Tool) => `ui://${server}/${name}.html`;
     const shown = tools.filter(hasCard);
     this.#files = files;

@@ -4,7 +4,7 @@ import { KEYS } from "../core/resonate/sealed.ts";
 import { AuthConfig, TrustedUrl } from "./auth/config.ts";
 import { LogLevel } from "./http/log.ts";
 import type { ListenerNamespace } from "./listener/feed.ts";
-import type { Files } from "./pages/files.ts";
+import type { PageFiles } from "./pages/files.ts";
 
 /** Comma-separated. */
 const list = z.string().transform((text) =>
@@ -69,7 +69,7 @@ const Env = z.object({
   MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
   /** The files of the pages. */
-  ASSETS: z.custom<Files>((value) => typeof value === "object").optional(),
+  ASSETS: z.custom<PageFiles>((value) => typeof value === "object").optional(),
   /** Seals links to jobs and sessions of browsers; at least 32 characters. Unset, where callers sign in, there are none. */
   VIEW_KEY: z.string().min(32).optional(),
   /** `off`: tools return no links to jobs, and those returned before are void. */

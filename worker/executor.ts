@@ -58,7 +58,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 type Task = Omit<Acquired, "preload">;
 
 /** What runs a job: a version of its function, with the job's arguments, or what is done after a cancelled one. */
-export type Runnable =
+export type FoundCode =
   | { code: NonNullable<ReturnType<Implementation["versionOf"]>>; args: unknown; implementation: Implementation }
   | typeof AFTER;
 
@@ -82,7 +82,7 @@ export class Executor {
   }
 
   /** What runs a job here; undefined for one of a kind, or of a version of it, that this worker does not know. */
-  codeFor(promise: PromiseRecord): Runnable | undefined {
+  codeFor(promise: PromiseRecord): FoundCode | undefined {
     const invocation = Invocation.safeParse(decodeValue(promise.param)).data;
     if (invocation?.func === AFTER) return AFTER;
     const implementation = this.#options.implementations.find(({ job }) => job.kind === invocation?.func);
@@ -100,7 +100,7 @@ export class Executor {
    * Runs a task until its job has ended or sleeps, keeping the lease alive. Never rejects: a job that cannot go on here
    * is left, and when its lease has lapsed the server dispatches it again. `kind` is the kind of job.
    */
-  async execute(acquired: Task, runnable: Runnable, kind: string): Promise<void> {
+  async execute(acquired: Task, runnable: FoundCode, kind: string): Promise<void> {
     const { id, tags } = acquired.promise;
     const job = this.#options.nameOf(id);
     const attributes = { job, "task.version": acquired.task.version };
@@ -120,7 +120,7 @@ export class Executor {
     );
   }
 
-  async #execute(acquired: Task, runnable: Runnable, kind: string, log: LineLog): Promise<Ending> {
+  async #execute(acquired: Task, runnable: FoundCode, kind: string, log: LineLog): Promise<Ending> {
     const { task, promise } = acquired;
     if (runnable === AFTER) return this.#after(acquired, log);
     if (await this.#isGivenUp(promise)) {
@@ -153,7 +153,7 @@ export class Executor {
 
   async #run(
     acquired: Task,
-    { code, args, implementation }: Exclude<Runnable, string>,
+    { code, args, implementation }: Exclude<FoundCode, string>,
     kind: string,
     log: LineLog,
     stop: AbortController,

@@ -10,7 +10,7 @@ import type { LeaseRef as Dispatch, PromiseRecord, TaskRecord } from "../core/re
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import { checkSupport } from "../core/resonate/support.ts";
 import type { WorkerConfig } from "./config.ts";
-import { Executor, type Runnable } from "./executor.ts";
+import { Executor, type FoundCode } from "./executor.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { reasonOf } from "./instruments.ts";
 import { Lane } from "./lane.ts";
@@ -33,7 +33,7 @@ const AHEAD_PER_JOB = 100;
 interface Held {
   task: TaskRecord;
   promise: PromiseRecord;
-  runnable: Runnable;
+  runnable: FoundCode;
   /** The kind of job. */
   job: string;
   /** When it was claimed, by `performance.now()`. */

@@ -4,11 +4,11 @@
  */
 import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
-import { type Death, type Ended, type Plan, trial, type World } from "../../infra/testing/trial.ts";
+import { type Death, type Plan, type TrialEnd, trial, type World } from "../../infra/testing/trial.ts";
 import { HOUR } from "./context.ts";
 import { program } from "./proof/arbitrary.ts";
 import { answerTo, callsInOrder, jobOf, modelInOrder, stored } from "./proof/model.ts";
-import { breaksAlone, breaksRules, isTimed, mix, namesAreSure, runTree, type Tree } from "./proof/program.ts";
+import { breaksAlone, breaksRules, isTimed, mix, namesAreSure, type ProgramTree, runTree } from "./proof/program.ts";
 import { Traced } from "./proof/traced.ts";
 import { fromStored } from "./values.ts";
 
@@ -20,7 +20,7 @@ const PATH = process.env.FUZZ_PATH === undefined ? {} : { path: process.env.FUZZ
 const TIMINGS = 3;
 const DEATHS = 9;
 
-interface Run extends Ended {
+interface Run extends TrialEnd {
   /** The outcomes in the order in which they reached the function in the last pass. */
   order: string[];
   plan: string;
@@ -35,7 +35,7 @@ function randomOf(seed: number): () => number {
 }
 
 /** Timing 0 is steady: everything takes as long as it says, and requests no time. Others are made of `seed`. */
-async function runOf(tree: Tree, seed: number, timing: number, deaths: Death[], isWarm: boolean): Promise<Run> {
+async function runOf(tree: ProgramTree, seed: number, timing: number, deaths: Death[], isWarm: boolean): Promise<Run> {
   const random = randomOf(mix(seed, timing));
   const isSteady = timing === 0;
   vi.spyOn(Math, "random").mockImplementation(random);
@@ -72,7 +72,7 @@ async function runOf(tree: Tree, seed: number, timing: number, deaths: Death[], 
 const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "RuleBroken";
 
 /** Compares what came of a run with what the model makes of the same order of outcomes. */
-async function compare(tree: Tree, run: Run): Promise<void> {
+async function compare(tree: ProgramTree, run: Run): Promise<void> {
   const model = await modelInOrder(tree, run.order);
   const { end } = model;
   const about = `${run.plan}\n${JSON.stringify(run.records)}\n${run.order.join(" ")}`;
@@ -97,7 +97,7 @@ async function compare(tree: Tree, run: Run): Promise<void> {
   }
 }
 
-async function prove(tree: Tree, seed: number): Promise<void> {
+async function prove(tree: ProgramTree, seed: number): Promise<void> {
   const random = randomOf(seed);
   const { root } = tree;
   const runs: Run[] = [];

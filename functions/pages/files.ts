@@ -1,7 +1,7 @@
 /** The files of the pages, with the headers that keep them to themselves. */
 
 /** Where they lie: Cloudflare's static assets, or the folder itself in plain workerd. */
-export interface Files {
+export interface PageFiles {
   fetch(request: Request): Promise<Response>;
 }
 
@@ -28,7 +28,7 @@ const HEADERS = {
 
 /** A file of the pages as an answer to `request`; undefined when there is none. `abroad`: what they may speak to besides. */
 export async function fileOf(
-  { files, abroad }: { files: Files | undefined; abroad: string | undefined },
+  { files, abroad }: { files: PageFiles | undefined; abroad: string | undefined },
   name: string,
   request: Request,
 ): Promise<Response | undefined> {

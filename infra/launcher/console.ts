@@ -1,6 +1,6 @@
 /** What the launcher says: what stays, and below it on a terminal the jobs that run, each in a line that changes. */
 
-import { type Detail, duration, type Entry, mark, parse, plain, raw, readable, timed } from "./report.ts";
+import { type Detail, duration, type LogEntry, mark, parse, plain, raw, readable, timed } from "./report.ts";
 import { RunningJobs, wholeOf } from "./running.ts";
 import { canChange, type Output, Screen } from "./screen.ts";
 
@@ -24,7 +24,7 @@ export interface ConsoleOptions {
 }
 
 /** Whether a job has ended: undefined while it runs, and the word for how where its worker does not say it. */
-export type Ended = (job: string) => Promise<{ word?: string } | undefined>;
+export type EndedJob = (job: string) => Promise<{ word?: string } | undefined>;
 
 export class Console {
   readonly #out: Output;
@@ -46,7 +46,7 @@ export class Console {
   }
 
   /** From now on the jobs are shown; `hasEnded` asks how one is, `linkTo` gives the page at which its questions are answered. */
-  follow(hasEnded: Ended, linkTo?: (job: string) => string): void {
+  follow(hasEnded: EndedJob, linkTo?: (job: string) => string): void {
     if (linkTo) this.#linkTo = linkTo;
     if (!this.#screen) return;
     this.#timers.push(setInterval(() => this.#refresh(), REFRESH).unref());
@@ -91,7 +91,7 @@ export class Console {
   }
 
   /** Whether a line is one by itself, rather than a part of the line of a job. */
-  #stays(entry: Entry): boolean {
+  #stays(entry: LogEntry): boolean {
     const { msg } = entry;
     const isJobs = typeof msg === "string" && JOBS.has(msg);
     if (!isJobs) return true;
@@ -105,7 +105,7 @@ export class Console {
     return true;
   }
 
-  async #look(hasEnded: Ended): Promise<void> {
+  async #look(hasEnded: EndedJob): Promise<void> {
     for (const job of this.#jobs.names.slice(0, MOST_ASKED)) {
       const ended = await hasEnded(job);
       if (!ended || this.#isClosed) continue;

@@ -27,7 +27,7 @@ export interface LocalEdgeOptions {
 }
 
 /** An edge in its own workerd process. */
-export interface Edge extends AsyncDisposable {
+export interface EdgeProcess extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly process: Child;
@@ -38,7 +38,7 @@ export interface Edge extends AsyncDisposable {
  *
  * @throws {Error} naming the port when it is taken, and otherwise with what workerd printed
  */
-export async function startEdge(options: LocalEdgeOptions): Promise<Edge> {
+export async function startEdge(options: LocalEdgeOptions): Promise<EdgeProcess> {
   const { process, listening } = await spawnEdge(await bundleEdge(options.entry), options);
   const port = await listening;
   return {

@@ -9,7 +9,7 @@ import { stripVTControlCharacters, styleText } from "node:util";
 export type Detail = "news" | "author" | "all";
 
 /** A line of a log, whatever it says. */
-export type Entry = Record<string, unknown>;
+export type LogEntry = Record<string, unknown>;
 
 /** What the launcher prints of text that is no line of a log; undefined when it is not worth a user's attention. */
 export function raw(service: string, line: string, stream: "stdout" | "stderr", detail: Detail): string | undefined {
@@ -23,7 +23,7 @@ export function raw(service: string, line: string, stream: "stdout" | "stderr", 
  */
 export function readable(
   service: string,
-  entry: Entry,
+  entry: LogEntry,
   detail: Detail = "news",
   linkTo: (job: string) => string | undefined = () => undefined,
 ): string | undefined {
@@ -100,7 +100,7 @@ export const mark = (colour: Colour, word: string) => styleText(colour, word.pad
 const problem = (service: string, text: string) => `${mark("yellow", service)} ${plain(text)}`;
 
 /** A line as that of a log; undefined when it is none. */
-export function parse(line: string): Entry | undefined {
+export function parse(line: string): LogEntry | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === "object" && value !== null ? { ...value } : undefined;

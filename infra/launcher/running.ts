@@ -1,12 +1,12 @@
 /** The jobs that run, as the worker's log tells of them, each in one line that changes. */
 import { styleText } from "node:util";
-import { type Entry, field, mark, plain, timed, WIDTH, wholeDuration } from "./report.ts";
+import { field, type LogEntry, mark, plain, timed, WIDTH, wholeDuration } from "./report.ts";
 
 /** What is known of a job that runs. Times are milliseconds since the epoch. */
 interface Running {
   since: number;
   /** The newest that it has said of itself. */
-  told: Entry;
+  told: LogEntry;
   /** What its last attempt met with. */
   failure?: { step: string; attempt: number; reason: string; next: number };
   blocked?: string;
@@ -30,7 +30,7 @@ export class RunningJobs {
   }
 
   /** Takes in what the worker says of a job; anything else changes nothing. */
-  hear(entry: Entry, now = Date.now()): void {
+  hear(entry: LogEntry, now = Date.now()): void {
     const job = plain(entry.job);
     const whole = wholeOf(entry);
     if (whole !== undefined) {
@@ -83,7 +83,7 @@ export class RunningJobs {
     return rest > 0 ? [...lines, `${" ".repeat(WIDTH + 11)}and ${rest} more`] : lines;
   }
 
-  #hearPart(whole: string, job: string, entry: Entry): void {
+  #hearPart(whole: string, job: string, entry: LogEntry): void {
     if (!this.#jobs.has(whole)) return;
     const parts = this.#parts.get(whole) ?? new Map<string, string>();
     this.#parts.set(whole, parts);
@@ -135,11 +135,11 @@ export class RunningJobs {
 }
 
 /** The job that a job was started by, where it was one. */
-export const wholeOf = ({ started_by }: Entry): string | undefined =>
+export const wholeOf = ({ started_by }: LogEntry): string | undefined =>
   started_by === undefined ? undefined : plain(started_by);
 
 /** What a job does that says nothing of it. */
-function quietly({ step, sleeping_until, expected_at, awaiting }: Entry, now: number): string[] {
+function quietly({ step, sleeping_until, expected_at, awaiting }: LogEntry, now: number): string[] {
   const name = field(step, "name");
   const attempt = Number(field(step, "attempt"));
   if (name !== undefined) return [`${plain(name)}${attempt > 1 ? `, attempt ${attempt}` : ""}`];

@@ -5,7 +5,7 @@ import { splitKey } from "../../core/jobs/caller.ts";
 import { ResonateClient } from "../../core/resonate/client.ts";
 import { banner, clientText } from "./banner.ts";
 import { bundleEdge } from "./bundle.ts";
-import { Console, type Ended } from "./console.ts";
+import { Console, type EndedJob } from "./console.ts";
 import { recordOf, takeDirectory, writeRecord } from "./data-directory.ts";
 import { develop } from "./dev.ts";
 import { type LocalService, localServices } from "./local.ts";
@@ -137,7 +137,7 @@ function keep(service: Service, label: string): Promise<void> {
 }
 
 /** Asks the Resonate server whether a job has ended: one that is cancelled while it sleeps has no worker to say it. */
-function hasEnded(url: string, token: string | undefined, namespace = ""): Ended {
+function hasEnded(url: string, token: string | undefined, namespace = ""): EndedJob {
   const client = new ResonateClient({ url, token });
   return async (job) => {
     const id = `${namespace}${job}`;

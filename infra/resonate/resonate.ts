@@ -11,12 +11,12 @@ const BATCH_SIZE = 250;
 
 export type Response = Transition["response"];
 
-export interface Log {
+export interface ServerLog {
   error(fields: object, message: string): void;
 }
 
 export interface Host {
-  log: Log;
+  log: ServerLog;
   /** Calls `work` when what has come in meanwhile is there as well. */
   soon(work: () => void): void;
   /** Called after every commit that changed something: something may be due earlier, or later, than before. */

@@ -2,7 +2,7 @@
  * Promises, tasks and schedules as rows of the database. A row is written whole and replaced in place, so the file
  * grows with the number of jobs and not with how often they are touched.
  */
-import type { Row, Sql, Value } from "./sql.ts";
+import type { Row, Sql, SqlValue } from "./sql.ts";
 import type { Schedule, StoredPromise, Task } from "./state-machine.ts";
 
 /** A row and the time-out that the state machine keeps beside it, in milliseconds since the epoch. */
@@ -177,7 +177,7 @@ export class Store {
   }
 
   /** The ids of a table's rows, restricted and ordered by `clauses`. */
-  ids(table: "promises" | "tasks" | "schedules", clauses: string, ...values: Value[]): string[] {
+  ids(table: "promises" | "tasks" | "schedules", clauses: string, ...values: SqlValue[]): string[] {
     return this.#column(`SELECT id FROM ${table} ${clauses}`, ...values);
   }
 
@@ -294,19 +294,19 @@ export class Store {
     this.#sql.close();
   }
 
-  #run(statement: string, ...values: Value[]): void {
+  #run(statement: string, ...values: SqlValue[]): void {
     this.#sql.run(statement, ...values);
   }
 
-  #one(statement: string, ...values: Value[]): Row | undefined {
+  #one(statement: string, ...values: SqlValue[]): Row | undefined {
     return this.#sql.all(statement, ...values)[0];
   }
 
-  #all(statement: string, ...values: Value[]): Row[] {
+  #all(statement: string, ...values: SqlValue[]): Row[] {
     return this.#sql.all(statement, ...values);
   }
 
-  #column(statement: string, ...values: Value[]): string[] {
+  #column(statement: string, ...values: SqlValue[]): string[] {
     return this.#all(statement, ...values).map((row) => Object.values(row)[0] as string);
   }
 }
@@ -318,10 +318,10 @@ function sizeOf(text: string): number {
   return text.length * 3 <= MAX_ROW ? text.length : utf8.encode(text).length;
 }
 
-function json<T>(column: Value | undefined): T {
+function json<T>(column: SqlValue | undefined): T {
   return JSON.parse(column as string) as T;
 }
 
-function optional<T extends Value>(column: Value | undefined): T | undefined {
+function optional<T extends SqlValue>(column: SqlValue | undefined): T | undefined {
   return column === null ? undefined : (column as T);
 }

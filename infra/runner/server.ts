@@ -7,7 +7,7 @@ import { ResonateClient } from "../../core/resonate/client.ts";
 import type { ResonateNamespace } from "../../core/resonate/place.ts";
 import type { LeaseRef } from "../../core/resonate/protocol.ts";
 import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
-import { Executor, type Runnable } from "../../worker/executor.ts";
+import { Executor, type FoundCode } from "../../worker/executor.ts";
 import { Heartbeat } from "../../worker/heartbeat.ts";
 import type { Instruments } from "../../worker/instruments.ts";
 import { News } from "../../worker/news.ts";
@@ -103,7 +103,7 @@ export class RunnerServer {
   }
 
   /** Whether its kind of job is paused: it sleeps until that goes on. */
-  async #isPaused(task: LeaseRef, runnable: Runnable): Promise<boolean> {
+  async #isPaused(task: LeaseRef, runnable: FoundCode): Promise<boolean> {
     return typeof runnable !== "string" && this.#pauses.holds(task, runnable.implementation.job.kind);
   }
 

@@ -2,7 +2,7 @@
 import { type Answer, NonRetryableError } from "../../core/durable/context.ts";
 import type { DurableFunction, Implementation } from "../../core/durable/implement.ts";
 import type { Runnable } from "../../core/durable/replay.ts";
-import { type Death, type Ended, type Plan, trial, type World } from "./trial.ts";
+import { type Death, type Plan, type TrialEnd, trial, type World } from "./trial.ts";
 
 /**
  * What is there beside the function that {@link replayed} runs.
@@ -130,22 +130,22 @@ function worldOf({ env, answers = {}, jobs = {}, deadline }: ReplayedOptions): W
 const UNKNOWN = /it was begun at (\S+), and whether it had its effect is unknown/g;
 
 /** The steps that were begun at most once, and whose outcome a death has left unknown. */
-const interrupted = ({ records }: Ended): string =>
+const interrupted = ({ records }: TrialEnd): string =>
   JSON.stringify(
     records
       .flatMap(({ event }) => (event.kind === "step" && event.error?.message.match(UNKNOWN) ? [event.op] : []))
       .sort(),
   );
 
-const endOf = ({ outcome, value, error }: Ended): string =>
+const endOf = ({ outcome, value, error }: TrialEnd): string =>
   JSON.stringify(outcome === "complete" ? { value } : { outcome, ...error }).replace(UNKNOWN, "");
 
-function inWords({ outcome, value, error }: Ended): string {
+function inWords({ outcome, value, error }: TrialEnd): string {
   if (outcome === "complete") return `returned ${JSON.stringify(value)}`;
   return outcome === "blocked" ? `could not go on (${error?.message})` : `threw ${error?.name}: ${error?.message}`;
 }
 
-function explain(first: Ended, other: Ended, { deaths, isWarm }: Plan): string {
+function explain(first: TrialEnd, other: TrialEnd, { deaths, isWarm }: Plan): string {
   const death = deaths[0] as Death | undefined;
   const where = {
     before: "before it arrived",
@@ -158,7 +158,7 @@ function explain(first: Ended, other: Ended, { deaths, isWarm }: Plan): string {
   return `${when}, the function ${inWords(other)}. ${interrupted(first) === "[]" ? "Undisturbed" : "Killed elsewhere"} it ${inWords(first)}. What may differ the second time (a request, a random number, the time of day) belongs into a step, a step changes nothing outside of itself, and only what ctx returns is awaited`;
 }
 
-function thrown({ error }: Ended, { answers = {} }: ReplayedOptions): Error {
+function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
   const { name = "Error", message = "" } = error ?? {};
   const timedOut = message === "rejected_timedout";
   const known = Object.keys(answers).join(", ") || "none";

@@ -53,7 +53,7 @@ export interface World {
 }
 
 /** How a run ended. */
-export interface Ended {
+export interface TrialEnd {
   outcome: PassEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
@@ -80,7 +80,7 @@ export async function trial(
   args: unknown,
   world: World,
   plan: Plan,
-): Promise<Ended> {
+): Promise<TrialEnd> {
   const run = new Trial(make, args, world, plan);
   return run.toEnd();
 }
@@ -105,7 +105,7 @@ class Trial {
     this.#worker = this.#newWorker();
   }
 
-  async toEnd(): Promise<Ended> {
+  async toEnd(): Promise<TrialEnd> {
     const begun = this.#clock.now();
     await this.#sim.start(ID, this.#args, begun + (this.#world.deadline ?? TEN_YEARS));
     for (const name of this.#world.jobs ?? []) await this.#startJob(name);
@@ -290,8 +290,8 @@ class Trial {
     return this.#sim.get(id);
   }
 
-  #end(passes: number, begun: number, outcome: PassEnd): Ended {
-    const records: Ended["records"] = [];
+  #end(passes: number, begun: number, outcome: PassEnd): TrialEnd {
+    const records: TrialEnd["records"] = [];
     for (let n = 1, missing = 0; missing < 20; n++) {
       const promise = this.#sim.get(eventId(ID, n));
       missing = promise ? 0 : missing + 1;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { newToken } from "../../infra/commands/token.ts";
-import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
 import { freePort } from "../../infra/testing/port.ts";
 import { until } from "../../infra/testing/process.ts";
 import { startWorker } from "../../infra/testing/worker.ts";
@@ -27,14 +27,14 @@ beforeEach(async () => {
   return () => rm(data, { recursive: true, force: true });
 });
 
-const start = (bindings: Record<string, string> = {}): Promise<Edge> =>
+const start = (bindings: Record<string, string> = {}): Promise<EdgeProcess> =>
   startEdge({
     port,
     data,
     bindings: { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", WEATHER_API_URL: archive.url, ...bindings },
   });
-const mcp = (edge: Edge) => `${edge.url}/mcp`;
-const connect = (edge: Edge): Promise<McpClient> => currentClient.connect(mcp(edge));
+const mcp = (edge: EdgeProcess) => `${edge.url}/mcp`;
+const connect = (edge: EdgeProcess): Promise<McpClient> => currentClient.connect(mcp(edge));
 
 test("jobs start, run and end: one that waits, one that fetches, one that starts others", async () => {
   await using edge = await start();

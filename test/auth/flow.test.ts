@@ -4,7 +4,7 @@ import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport as Transport2025 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
 import { ownGroup } from "../../infra/testing/worker.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type AuthorizationServer, REDIRECT_URI, startAuthorizationServer } from "./authorization-server.ts";
@@ -12,7 +12,7 @@ import { UserAgent } from "./user-agent.ts";
 
 const cleanup = new AsyncDisposableStack();
 let server: AuthorizationServer;
-let edge: Edge;
+let edge: EdgeProcess;
 beforeAll(async () => {
   server = cleanup.use(await startAuthorizationServer([]));
   const resonate = cleanup.use(await startResonate());

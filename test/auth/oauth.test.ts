@@ -2,13 +2,13 @@
 import { createHmac } from "node:crypto";
 import { exportSPKI, importJWK, type JWTPayload, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
 import { until } from "../../infra/testing/process.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "./authorization-server.ts";
 import { bearer, listTools } from "./support.ts";
 
 let server: AuthorizationServer;
-let edge: Edge;
+let edge: EdgeProcess;
 let url: string;
 beforeAll(async () => {
   server = await startAuthorizationServer(["ada"]);
@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 /** An edge without a Resonate server behind it: no request of these tests gets as far. */
-function serve(bindings: Record<string, string>): Promise<Edge> {
+function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
   const base = {
     AUTH_MODE: "oauth",
     OAUTH_ISSUER: server.issuer,

@@ -1,7 +1,7 @@
 /** Signing in from a browser at an authorization server, as the page does it. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
-import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
 import { freePort } from "../../infra/testing/port.ts";
 import { ownGroup } from "../../infra/testing/worker.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
@@ -44,7 +44,7 @@ async function deploy(server: AuthorizationServer) {
     ...resonate.env,
     ...ownGroup().env,
   };
-  const edge: Edge = cleanup.use(await startEdge({ port, bindings }));
+  const edge: EdgeProcess = cleanup.use(await startEdge({ port, bindings }));
   const url = `${edge.url}/mcp`;
   const resource = `${origin}/mcp`;
   /** Somebody with the token that the MCP client of another application has. */

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Codec, type Request } from "@resonatehq/sdk";
 import { type Bundle, bundleEdge } from "../../infra/launcher/bundle.ts";
-import { type Edge, spawnEdge } from "../../infra/launcher/edge.ts";
+import { type EdgeProcess, spawnEdge } from "../../infra/launcher/edge.ts";
 import { ownGroup } from "../../infra/testing/worker.ts";
 import { answerRequest as weather } from "../../tools/weather/sample-archive/archive.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
@@ -25,7 +25,7 @@ export interface Bench extends AsyncDisposable {
   readonly group: string;
   readonly bundles: Readonly<Record<Entry, Bundle>>;
   /** Serves a bundle by workerd, with `bindings` over those for the shared server, and an inspector if it has a port. */
-  serve(entry: Entry, bindings?: Record<string, string>, inspectorPort?: number): Promise<Edge>;
+  serve(entry: Entry, bindings?: Record<string, string>, inspectorPort?: number): Promise<EdgeProcess>;
   /** A call to Resonate as the edge sends it. */
   envelope<K extends Request["kind"]>(kind: K, data: Extract<Request, { kind: K }>["data"]): string;
   /** A call that creates a job's promise. */
@@ -121,7 +121,7 @@ export async function startBench(): Promise<Bench> {
 }
 
 /** The process id of a part that has one. */
-export function pidOf({ process }: Edge): number {
+export function pidOf({ process }: EdgeProcess): number {
   if (process.pid === undefined) throw new Error("workerd has no process");
   return process.pid;
 }

@@ -1,5 +1,5 @@
 /** Throughput, latency and CPU time of each request beside its floor, in rounds: what is compared runs side by side. */
-import type { Edge } from "../../infra/launcher/edge.ts";
+import type { EdgeProcess } from "../../infra/launcher/edge.ts";
 import { type Bench, pidOf } from "./bench.ts";
 import { type Spread, spreadOf } from "./figures.ts";
 import type { Load } from "./load.ts";
@@ -35,7 +35,7 @@ export interface Requests {
   /** Measures pairs for some more rounds. */
   measure(rounds: number, pairs?: readonly Pair[]): Promise<void>;
   readonly pairs: readonly Pair[];
-  readonly edge: Edge;
+  readonly edge: EdgeProcess;
   /** The edge's MCP endpoint. */
   readonly url: string;
   /** How many requests the edge has answered. */
@@ -66,7 +66,7 @@ export async function prepareRequests(
   for (const operation of operations) sizes.set(operation, await sizeOfAnswer(url, operation));
   let answered = 0;
 
-  const run = async (part: Edge, load: Omit<Load, "first">): Promise<Run> => {
+  const run = async (part: EdgeProcess, load: Omit<Load, "first">): Promise<Run> => {
     const { program } = bench.resonate;
     const before = { edge: cpuSeconds(pidOf(part)), server: program ? cpuSeconds(program.pid) : Number.NaN };
     const loaded = await bench.generator.run(load);

@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import type { JWTPayload } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Edge, startEdge } from "../../infra/launcher/edge.ts";
+import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
 import { until } from "../../infra/testing/process.ts";
 import { ownGroup } from "../../infra/testing/worker.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "../auth/authorization-server.ts";
@@ -12,7 +12,7 @@ import { call, names, send } from "./support.ts";
 
 let server: AuthorizationServer;
 let resonate: Resonate;
-let edge: Edge;
+let edge: EdgeProcess;
 let url: string;
 beforeAll(async () => {
   server = await startAuthorizationServer(["ada"]);
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const AUDIENCE = "https://mcp.example/mcp";
 
-function serve(bindings: Record<string, string>): Promise<Edge> {
+function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
   const place = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: AUDIENCE };
   const base = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...place };
   return startEdge({ port: 0, bindings: { ...resonate.env, ...ownGroup().env, ...base, ...bindings } });
@@ -163,7 +163,7 @@ describe("what is said of a token that is not taken", () => {
 });
 
 describe("scopes to read and to write", () => {
-  let scoped: Edge;
+  let scoped: EdgeProcess;
   beforeAll(async () => {
     scoped = await serve({
       OAUTH_SCOPES: "mcp",

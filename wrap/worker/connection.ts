@@ -18,7 +18,7 @@ import {
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../core/durable/context.ts";
 import type { ListedTool } from "../snapshot.ts";
-import { Lost, NotSent, Refused, RpcError } from "./errors.ts";
+import { CallRefused, Lost, NotSent, RpcError } from "./errors.ts";
 import type { Fetch } from "./guarded-fetch.ts";
 
 /** The revision with a per-request envelope. */
@@ -62,7 +62,7 @@ export interface Exchange {
 }
 
 export interface Under {
-  /** Rejects with {@link NotSent}, {@link Refused}, {@link Lost} or {@link RpcError}. */
+  /** Rejects with {@link NotSent}, {@link CallRefused}, {@link Lost} or {@link RpcError}. */
   readonly result: Promise<Record<string, unknown>>;
   /** Tells the server that nobody waits for the answer any more. */
   cancel(reason: string): void;
@@ -431,7 +431,7 @@ function classified(error: unknown): Error {
   if (error instanceof SdkHttpError) {
     const { status = 0 } = error;
     const reason = `it answered ${status}${error.message ? `: ${error.message.slice(0, 200)}` : ""}`;
-    if (status >= 400 && status < 500) return new Refused(status, reason);
+    if (status >= 400 && status < 500) return new CallRefused(status, reason);
     return new Lost(reason);
   }
   const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;

@@ -11,7 +11,7 @@ export class Unsendable extends NotSent {
 }
 
 /** The server, or what stands before it, has refused it, and so has not done it. */
-export class Refused extends Error {
+export class CallRefused extends Error {
   override name = "Refused";
   readonly status: number;
 

@@ -22,7 +22,7 @@ const KEPT = 5 * 60_000;
 export type Progress = Step["progress"];
 
 /** What a {@link LiveCall} is told of its request. */
-export interface About {
+export interface CallAbout {
   base: number;
   /** The request's id. */
   request: string;
@@ -62,7 +62,7 @@ export class LiveCall {
    */
   constructor(
     connection: Connection,
-    { base, request, answers, place, isResumed }: About,
+    { base, request, answers, place, isResumed }: CallAbout,
     send: (exchange: Parameters<Connection["request"]>[2]) => Under,
   ) {
     this.base = base;

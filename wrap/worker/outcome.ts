@@ -2,7 +2,7 @@
 import { NonRetryableError } from "../../core/durable/context.ts";
 import { NOT_DONE } from "../job.ts";
 import type { WrapOptions } from "../options.ts";
-import { Lost, Refused } from "./errors.ts";
+import { CallRefused, Lost } from "./errors.ts";
 
 type Json = Record<string, unknown>;
 
@@ -48,7 +48,7 @@ export function unknownEffect({ name }: WrapOptions, at: string, why: string): N
 /** Why a call has failed, as the job's reason or as what is tried again. `at`: when it was sent, for one that may not be repeated. */
 export function failure(error: unknown, options: WrapOptions, at: string | undefined): unknown {
   const { name } = options;
-  if (error instanceof Refused) {
+  if (error instanceof CallRefused) {
     const reason = `${NOT_DONE}: ${name} refused the call: ${error.message}`;
     return at === undefined && error.mayGetBetter ? new Error(reason) : new NonRetryableError(reason);
   }

@@ -11,7 +11,7 @@ import {
 import { SETTLED } from "../../core/durable/surroundings.ts";
 import { type CallArgs, NOT_DONE, READ } from "../job.ts";
 import { type Connection, type Resumable, requestId } from "./connection.ts";
-import { Gone, Lost, NotSent, Refused, Unsendable } from "./errors.ts";
+import { CallRefused, Gone, Lost, NotSent, Unsendable } from "./errors.ts";
 import { type CallEvent, LiveCall } from "./live.ts";
 import { failure, protocolError, unknownEffect } from "./outcome.ts";
 import {
@@ -285,7 +285,7 @@ class Call {
 
   /** Why nothing is heard any more of a call that was sent: what can be asked for again, or {@link Gone}. */
   #lost(error: unknown, request: Segment["request"]): unknown {
-    const isRefused = error instanceof Refused && !error.mayGetBetter;
+    const isRefused = error instanceof CallRefused && !error.mayGetBetter;
     // A task tells its result to whoever asks for that, and needs no stream.
     const hasStream = request.kind === "task" && request.stream !== undefined && !this.#isStreamOver;
     if (hasStream && (isRefused || error instanceof TaskEnded)) {

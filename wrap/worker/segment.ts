@@ -1,7 +1,7 @@
 /** What a job waits for at a wrapped server, and what comes of it. */
 import type { Question } from "../../core/durable/context.ts";
 import type { Connection, Resumable, Session } from "./connection.ts";
-import { Refused } from "./errors.ts";
+import { CallRefused } from "./errors.ts";
 import type { CallEvent } from "./live.ts";
 import { toolAnswer } from "./outcome.ts";
 
@@ -70,7 +70,7 @@ export function legOf(event: CallEvent, { request }: Segment, place: Session): L
 
 /** Whether the session is one that the server does not know any more: then it has not looked at the request. */
 export const isSessionOver = (error: unknown): boolean =>
-  error instanceof Refused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
+  error instanceof CallRefused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
 
 /** A question as the engine asks it. */
 export function questionOf({ message, requestedSchema }: JsonObject): Question {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Gives, Node, Tree } from "./program.ts";
+import type { Gives, Node, ProgramTree } from "./program.ts";
 
 const GIVES: Gives[] = ["seen", "list", "null", "nothing", "marked", "deep"];
 const ms = fc.constantFrom(0, 1, 5, 10, 20, 40, 80, 300);
@@ -114,7 +114,7 @@ function broken(root: Node, breaker: Node, place: number): Node {
 
 const few = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 6, maxLength: 12 });
 
-export const program: fc.Arbitrary<Tree> = fc
+export const program: fc.Arbitrary<ProgramTree> = fc
   .record({
     trees: fc.boolean().chain((isCalm) => fc.array(treeOf(isCalm), { minLength: 1, maxLength: 3 })),
     breaker: fc.oneof({ weight: 7, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: breaker }),

@@ -4,7 +4,7 @@
  */
 import { NonRetryableError, type StepOptions } from "../context.ts";
 import { fromStored, isFinal, type StoredError, toStored } from "../values.ts";
-import { type ContextCalls, runTree, type Tree } from "./program.ts";
+import { type ContextCalls, type ProgramTree, runTree } from "./program.ts";
 
 export type TreeEnd = { value: unknown } | { error: StoredError };
 
@@ -29,7 +29,7 @@ export const jobOf = (name: string): TreeEnd =>
   name === "bad" ? { error: { name: "JobFailed", message: "it is bad" } } : { value: [name, 1] };
 
 /** Runs a tree with outcomes in the order of `paths`. */
-export async function modelInOrder(program: Tree, paths: readonly string[]): Promise<Modelled> {
+export async function modelInOrder(program: ProgramTree, paths: readonly string[]): Promise<Modelled> {
   const model = new Model(program);
   await model.begin();
   for (const path of paths) {
@@ -40,7 +40,7 @@ export async function modelInOrder(program: Tree, paths: readonly string[]): Pro
 }
 
 /** The calls of each name in each context, in the order in which they come when outcomes come in an order of `random`. */
-export async function callsInOrder(program: Tree, random: () => number): Promise<Map<string, string[]>> {
+export async function callsInOrder(program: ProgramTree, random: () => number): Promise<Map<string, string[]>> {
   // What a flow has seen tells its calls apart, where flows see nothing of each other.
   const model = new Model({ ...program, shares: false });
   await model.begin();
@@ -52,11 +52,11 @@ export async function callsInOrder(program: Tree, random: () => number): Promise
 
 class Model {
   readonly #open = new Map<string, Open>();
-  readonly #program: Tree;
+  readonly #program: ProgramTree;
   readonly called = new Map<string, string[]>();
   readonly result: Modelled = { end: undefined, steps: new Map() };
 
-  constructor(program: Tree) {
+  constructor(program: ProgramTree) {
     this.#program = program;
   }
 

@@ -46,7 +46,7 @@ export type Node = { name: string } & (
   | { do: "odd"; what: "date" | "nan" | "map" | "class" | "cycle" }
 );
 
-export interface Tree {
+export interface ProgramTree {
   root: Node;
   /** Whether all flows change one variable, so that the order of outcomes shows. */
   shares: boolean;
@@ -69,7 +69,7 @@ interface Flow {
   seen: number;
 }
 
-export function runTree({ root, shares }: Tree, calls: ContextCalls, machine: Machine): Promise<unknown> {
+export function runTree({ root, shares }: ProgramTree, calls: ContextCalls, machine: Machine): Promise<unknown> {
   const flow = { seen: 1 };
   const branch = (from: Flow, i: number): Flow => (shares ? flow : { seen: mix(from.seen, i) });
   return evaluate(root, calls, flow, { machine, branch }).then((value) => ({ value, seen: flow.seen }));

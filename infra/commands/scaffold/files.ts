@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 /** Files by their paths from some folder, with `/`. */
-export type Files = Map<string, string>;
+export type ScaffoldFiles = Map<string, string>;
 
 const TEMPLATE = join(import.meta.dirname, "../template");
 /** What a package can hold only under another name. */
@@ -13,7 +13,7 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /** The files of a template. */
-export async function template(name: "project" | "tool"): Promise<Files> {
+export async function template(name: "project" | "tool"): Promise<ScaffoldFiles> {
   const folder = join(TEMPLATE, name);
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -28,12 +28,12 @@ export async function template(name: "project" | "tool"): Promise<Files> {
 }
 
 /** Files with names and texts replaced: `replace` is given each path and each text. */
-export function mapFiles(files: Files, replace: (text: string) => string): Files {
+export function mapFiles(files: ScaffoldFiles, replace: (text: string) => string): ScaffoldFiles {
   return new Map([...files].map(([path, text]) => [replace(path), replace(text)]));
 }
 
 /** Writes files below a folder, and the folders that they need. */
-export async function writeFiles(root: string, files: Files): Promise<void> {
+export async function writeFiles(root: string, files: ScaffoldFiles): Promise<void> {
   for (const [path, text] of files) {
     await mkdir(dirname(join(root, path)), { recursive: true });
     await writeFile(join(root, path), text);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { thisPackage } from "../../launcher/package.ts";
-import { type Files, mapFiles, template, writeFiles } from "./files.ts";
+import { mapFiles, type ScaffoldFiles, template, writeFiles } from "./files.ts";
 import type { Source } from "./source.ts";
 import { type ToolNames, toolFiles } from "./tool.ts";
 
@@ -48,7 +48,7 @@ export async function makeProject(
 }
 
 /** The project's files with another tool than the template's. */
-async function withTool(files: Files, tool: ToolNames): Promise<Files> {
+async function withTool(files: ScaffoldFiles, tool: ToolNames): Promise<ScaffoldFiles> {
   const { file, code } = DEFAULT_TOOL;
   const others = [...files].filter(([path]) => !path.startsWith(`tools/${file}/`));
   const renamed = mapFiles(new Map(others), (text) => text.replaceAll(file, tool.file).replaceAll(code, tool.code));

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Files, mapFiles, template } from "./files.ts";
+import { mapFiles, type ScaffoldFiles, template } from "./files.ts";
 
 /** What a tool is called in its definition, in files and in code. */
 export interface ToolNames {
@@ -34,7 +34,7 @@ export function toolNames(given: string): ToolNames {
 }
 
 /** The files of a tool, in `tools/`. */
-export async function toolFiles({ tool, file, code, title }: ToolNames): Promise<Files> {
+export async function toolFiles({ tool, file, code, title }: ToolNames): Promise<ScaffoldFiles> {
   const files = mapFiles(await template("tool"), (text) =>
     text
       .replaceAll("example_tool", tool)
@@ -52,7 +52,7 @@ const LISTS = { tools: "tools/index.ts", runs: "tools/runs.ts" } as const;
  *
  * @throws {Error} saying why it cannot be added
  */
-export async function addedTool(root: string, names: ToolNames): Promise<Files> {
+export async function addedTool(root: string, names: ToolNames): Promise<ScaffoldFiles> {
   const { file, code } = names;
   if (existsSync(join(root, "tools", file))) throw new Error(`tools/${file} is there already.`);
   const files = await toolFiles(names);

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Row, Sql, Value } from "../sql.ts";
+import type { Row, Sql, SqlValue } from "../sql.ts";
 
 /** Node's SQLite as the store takes it: what is committed is on disk. */
 export class NodeSql implements Sql {
@@ -10,11 +10,11 @@ export class NodeSql implements Sql {
     this.#db = db;
   }
 
-  all(statement: string, ...values: Value[]): Row[] {
+  all(statement: string, ...values: SqlValue[]): Row[] {
     return this.#prepare(statement).all(...values) as Row[];
   }
 
-  run(statement: string, ...values: Value[]): void {
+  run(statement: string, ...values: SqlValue[]): void {
     this.#prepare(statement).run(...values);
   }
 

@@ -1,4 +1,4 @@
-import type { Log } from "../resonate.ts";
+import type { ServerLog } from "../resonate.ts";
 import { Resonate } from "../resonate.ts";
 import type { Store } from "../store.ts";
 import { Retention } from "./retention.ts";
@@ -17,7 +17,7 @@ export class TimedResonate extends Resonate {
   #ticker: NodeJS.Timeout | undefined;
 
   /** `keep`: for how long a job that has ended is kept, in milliseconds; for ever when left out. */
-  constructor(store: Store, log: Log, { keep }: { keep?: number | undefined } = {}) {
+  constructor(store: Store, log: ServerLog, { keep }: { keep?: number | undefined } = {}) {
     super(store, { log, soon: setImmediate });
     this.#tick();
     this.#sweeper = setInterval(() => this.dropUnheardListeners(), LISTENER_INTERVAL);

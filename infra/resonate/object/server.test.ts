@@ -6,7 +6,7 @@ import { promise } from "../../../test/contract/server.ts";
 import { newToken } from "../../commands/token.ts";
 import { until } from "../../testing/process.ts";
 import { NodeSql } from "../node/sql.ts";
-import type { Value } from "../sql.ts";
+import type { SqlValue } from "../sql.ts";
 import { ObjectServer } from "./server.ts";
 import type { ObjectState } from "./state.ts";
 
@@ -21,7 +21,7 @@ class FakeState implements ObjectState {
 
   readonly storage = {
     sql: {
-      exec: (statement: string, ...values: Value[]) => {
+      exec: (statement: string, ...values: SqlValue[]) => {
         if (this.isFull && /^\s*(INSERT|UPDATE|DELETE)/.test(statement)) throw new Error("as if it took nothing");
         const rows = this.#sql.all(statement, ...values);
         return { toArray: () => rows, rowsRead: rows.length, rowsWritten: 0 };

@@ -7,7 +7,7 @@ import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
 import { type RunnerNamespace, Runners } from "./runners.ts";
 import { ObjectSql } from "./sql.ts";
 import type { ObjectState, ObjectStorage } from "./state.ts";
-import { Streams } from "./stream.ts";
+import { PollStreams } from "./stream.ts";
 import { type Notes, openTables } from "./tables.ts";
 
 /** How many pieces of what is due one alarm handles: it has a limit of CPU time, and requests are answered in between. */
@@ -29,7 +29,7 @@ export class ObjectServer {
   readonly #store: Store;
   readonly #notes: Notes;
   readonly #resonate: Resonate;
-  readonly #streams: Streams;
+  readonly #streams: PollStreams;
   readonly #runners: Runners | undefined;
   /** When the alarm is set to; undefined when it is not. */
   #alarm: number | undefined;
@@ -55,7 +55,7 @@ export class ObjectServer {
       onCommit: () => this.#arm(),
       onUnheard: (group) => this.#runners?.take(group),
     });
-    this.#streams = new Streams(this.#resonate, () => storage.sync());
+    this.#streams = new PollStreams(this.#resonate, () => storage.sync());
     if (env.RUNNER) this.#runners = new Runners(this.#resonate, env.RUNNER, () => storage.sync());
     void state.blockConcurrencyWhile(async () => {
       this.#alarm = (await storage.getAlarm()) ?? undefined;

@@ -1,4 +1,4 @@
-import type { Row, Sql, Value } from "../sql.ts";
+import type { Row, Sql, SqlValue } from "../sql.ts";
 import type { ObjectStorage } from "./state.ts";
 
 /** The storage of a Durable Object as the store takes it. What is committed is durable when `storage.sync()` has resolved. */
@@ -11,7 +11,7 @@ export class ObjectSql implements Sql {
     this.#storage = storage;
   }
 
-  all(statement: string, ...values: Value[]): Row[] {
+  all(statement: string, ...values: SqlValue[]): Row[] {
     const cursor = this.#storage.sql.exec(statement, ...values);
     const rows = cursor.toArray();
     this.rows.read += cursor.rowsRead;
@@ -19,7 +19,7 @@ export class ObjectSql implements Sql {
     return rows;
   }
 
-  run(statement: string, ...values: Value[]): void {
+  run(statement: string, ...values: SqlValue[]): void {
     this.all(statement, ...values);
   }
 

@@ -1,8 +1,8 @@
 /** What there is of a Durable Object here: the part of the platform's interface that is used. */
-import type { Row, Value } from "../sql.ts";
+import type { Row, SqlValue } from "../sql.ts";
 
 export interface ObjectStorage {
-  readonly sql: { exec(statement: string, ...values: Value[]): Cursor };
+  readonly sql: { exec(statement: string, ...values: SqlValue[]): Cursor };
   transactionSync<T>(work: () => T): T;
   /** Resolves when everything written so far is durable. */
   sync(): Promise<void>;

@@ -11,7 +11,7 @@ const LISTENER_INTERVAL = 120_000;
 const encoder = new TextEncoder();
 
 /** The event streams that are open. Its timers run only while there is one: they keep an object awake. */
-export class Streams {
+export class PollStreams {
   readonly #resonate: Resonate;
   readonly #durable: () => Promise<void>;
   readonly #open = new Set<ReadableStreamDefaultController<Uint8Array>>();
