@@ -2,7 +2,9 @@
  * Builds the modules that a Worker loads when it needs them, beside the one that it evaluates at its start: wrangler
  * attaches them as they are.
  */
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -22,9 +24,38 @@ import { RunnerServer } from "./infra/runner/server.ts";
 export const createRunner = (env) => new RunnerServer(env, runs);`,
 };
 
-/** Builds the modules of the checkout at `root`; does nothing for another project. Returns their sources, absolute. */
+/** In `.build`: what the modules were last built from, and the sum of it. Every process that starts an edge asks for them. */
+const STAMP = "modules.json";
+
+/**
+ * Builds the modules of the checkout at `root`, unless they are built from what is there; does nothing for another
+ * project. Returns their sources, absolute.
+ */
 export async function buildModules(root: string): Promise<string[]> {
   if (!isCheckout || root !== thisPackage().root) return [];
+  const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
+  const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(root, MODULES, name)));
+  if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return known.sources;
+  const started = Date.now();
+  const sources = await build(root);
+  const sum = await sumOf(root, sources);
+  // What was written meanwhile may not be in what was built.
+  const times = await Promise.all(sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
+  if (Math.max(...times) < started) await put(join(root, ".build"), STAMP, JSON.stringify({ sources, sum }));
+  return sources;
+}
+
+/** Of the files, and of what decides the dependencies. */
+async function sumOf(root: string, sources: readonly string[]): Promise<string> {
+  const sum = createHash("sha256");
+  for (const path of [...sources, join(root, "package-lock.json"), import.meta.filename]) {
+    const content = await readFile(path).catch(() => "");
+    sum.update(`${path}\0${content.length}\0`).update(content);
+  }
+  return sum.digest("hex");
+}
+
+async function build(root: string): Promise<string[]> {
   // Of wrangler's, as for the edge.
   const path = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
   const esbuild: typeof import("esbuild") = (await import(pathToFileURL(path).href)).default;
@@ -45,7 +76,9 @@ export async function buildModules(root: string): Promise<string[]> {
       logLevel: "silent",
     });
     await put(join(root, MODULES), name, outputFiles[0]?.text ?? "");
-    const inputs = Object.keys(metafile.inputs).filter((path) => path !== name && !path.includes("node_modules/"));
+    // Neither the entry, which is no file, nor what stands for modules of Node.
+    const isSource = (path: string) => path !== name && !/node_modules\/|^\(disabled\)/.test(path);
+    const inputs = Object.keys(metafile.inputs).filter(isSource);
     for (const path of inputs) sources.add(join(root, path));
   }
   return [...sources].sort();
