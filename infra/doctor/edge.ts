@@ -1,5 +1,6 @@
 /** The edge as anybody on the internet sees it. */
-import { ask, checkClock, type Finding, failed, field, type HttpAnswer, isLoopback, ok, warning } from "./finding.ts";
+import { isLoopback } from "../../functions/auth/config.ts";
+import { ask, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
 
 export const AUTH_MODES = ["oauth", "bearer", "none"] as const;
 export type AuthMode = (typeof AUTH_MODES)[number];

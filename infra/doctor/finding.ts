@@ -83,7 +83,3 @@ export function checkClock(check: string, answer: HttpAnswer): Finding {
     "Set the clock that is wrong, by NTP: with clocks apart, valid tokens are refused and timers fire early or late.",
   );
 }
-
-export function isLoopback({ hostname }: URL): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
-}

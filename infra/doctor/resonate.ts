@@ -1,20 +1,12 @@
 /** The Resonate server as the edge and the worker use it, asked directly. */
+
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
 import { ResonateClient, ResonateUnavailable } from "../../core/resonate/client.ts";
 import { PROTOCOL_VERSION } from "../../core/resonate/protocol.ts";
 import { checkSupport, SUPPORTED_RELEASE } from "../../core/resonate/support.ts";
-import {
-  answerOf,
-  checkClock,
-  type Finding,
-  failed,
-  field,
-  type HttpAnswer,
-  isLoopback,
-  ok,
-  warning,
-} from "./finding.ts";
+import { isLoopback } from "../../functions/auth/config.ts";
+import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
 
 /** A token that expires within this time is worth a warning, in milliseconds. */
 const SOON = 14 * 24 * 60 * 60 * 1_000;
