@@ -17,8 +17,8 @@ export const jobNames = z
     z
       .array(z.string().refine((name) => name !== "", "a name is empty"))
       .overwrite((names) => [...new Set(names)])
-      .min(1)
-      .max(MAX_NAMES)
+      // Said in words alone, which every client can read.
+      .refine(({ length }) => length > 0 && length <= MAX_NAMES, "too few, or too many")
       .refine(
         (names) => names.reduce((sum, name) => sum + name.length, 0) <= MAX_ALL_NAMES,
         `they come to more than ${MAX_ALL_NAMES} characters; pass fewer at a time`,

@@ -26,7 +26,8 @@ export function instructionsOf(tools: readonly Tool[], own: string | undefined):
       "survives crashes and restarts, and its result stays available under that name in every later conversation.",
     ...(starting ? [`- Start: ${starting} return at once.`] : []),
     ...(waiting ? [`- Call: ${waiting} start a job and wait for a while; a long one answers with its job_name.`] : []),
-    "- Starting the same job again is safe: it finds the one that is there, and never runs it twice.",
+    "- Starting the same job again is safe: it finds the one that is there, and never runs it twice; one that failed is " +
+      "started anew.",
     "- Look: probe_status tells how jobs are without waiting.",
     "- Wait: await_result waits for results. Names it returns as running have not failed: await them again, or tell " +
       "the user and come back later. Start several jobs first, then await them together.",

@@ -17,7 +17,7 @@ const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
 
 /** For cards alone. */
 const _meta = { ui: { visibility: ["app"] } };
-const description = "For cards alone; models use probe_status, answer_question.";
+const description = "For cards, not for models.";
 
 /** The most of a job's arguments that a card is told, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;

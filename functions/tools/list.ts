@@ -40,7 +40,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
     input: z.object({
       status: z.enum(STATUSES).optional(),
       kind: z.enum(kinds).optional(),
-      limit: z.int().min(1).max(MAX_LIMIT).optional().describe(`The most to return; ${DEFAULT_LIMIT} when left out.`),
+      limit: z.int().min(1).max(MAX_LIMIT).optional().describe(`${DEFAULT_LIMIT} when left out.`),
       cursor: z.string().optional().describe("next_cursor of the call before."),
     }),
     output: z.object({

@@ -67,7 +67,7 @@ export const awaitResult = defineTool({
   title: "Await job results",
   description:
     "Wait for jobs and return their results: when all have settled, or after timeout_seconds with the names still " +
-    "running, to await again. If your calls are cut short, wait in turns: 4 seconds, then the same call again.",
+    "running, to await again. If your calls are cut short, wait in turns of 4 seconds.",
   input: z.object({
     job_names: jobNames,
     timeout_seconds: z.number().min(1).max(MAX_TIMEOUT).optional().describe(`${DEFAULT_TIMEOUT} when left out.`),

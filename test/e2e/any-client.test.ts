@@ -49,6 +49,17 @@ describe("the list", () => {
     expect(new Set(lists).size).toBe(1);
   });
 
+  test("costs a model less than 6,200 bytes, every tool that is listed included", async () => {
+    const { tools } = (await rpc(stack.url, "tools/list", {}, { capabilities: {} })).result;
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(
+      expect.arrayContaining(["start_gathering", "probe_status", "job_card", "answer_for_user"]),
+    );
+    const paid = tools.map(({ name, description, inputSchema }: Record<string, unknown>) => {
+      return { name, description, inputSchema };
+    });
+    expect(Buffer.byteLength(JSON.stringify(paid))).toBeLessThan(6_200);
+  });
+
   test("tells a model how to wait in short turns, and not to agree in the user's place", async () => {
     const { result } = await rpc(stack.url, "tools/list");
     const [wait, range] = ["await_result", "weather_range"].map((name) =>

@@ -1,4 +1,4 @@
-/** What clients are told of the tools: what it costs a model, and that each client's own tools can read it. */
+/** What clients are told of the tools: that each client's own can read it, and that it is true. */
 import { describe, expect, test } from "vitest";
 import { check } from "../../core/tools/arguments.ts";
 import { withoutConsent } from "../../core/tools/consent.ts";
@@ -6,10 +6,13 @@ import { answerForUser, jobCard } from "../../functions/tools/card.ts";
 import { builtIn } from "../../functions/tools/index.ts";
 import { tools } from "../../tools/index.ts";
 
-const forModels = [...tools, ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))])];
-/** Hosts that show cards keep these from models; any other shows them as well. */
-const forCards = [jobCard(tools), answerForUser];
-const all = [...forModels, ...forCards];
+const all = [
+  ...tools,
+  ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))]),
+  // Hosts that show cards keep these from models; any other shows them as well.
+  jobCard(tools),
+  answerForUser,
+];
 
 interface Schema {
   [keyword: string]: unknown;
@@ -21,17 +24,6 @@ const listed = all.map((tool) => ({
   tool,
   ...(tool.listing as { name: string; description: string; inputSchema: Schema; outputSchema: Schema }),
 }));
-
-test.each([
-  ["models", forModels, 6_200],
-  ["cards", forCards, 600],
-])("the tools for %s cost a model less than their share of bytes", (_whom, some, bytes) => {
-  const paid = listed
-    .filter(({ tool }) => some.includes(tool))
-    .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
-  expect(paid).toHaveLength(some.length);
-  expect(JSON.stringify(paid).length).toBeLessThan(bytes);
-});
 
 /** Every schema in a schema, with where it is. */
 function* within(schema: unknown, path: string): Generator<[path: string, schema: Schema]> {
@@ -95,7 +87,7 @@ test("what is not accepted is answered with the range, the words or the form tha
   };
   expect(await problems("list_jobs", { status: "done", limit: 0 })).toBe(
     'status: got "done". Accepted: running, complete, failed, cancelled, timed_out.\n' +
-      "limit: got 0. Accepted: a whole number from 1 to 100. The most to return; 20 when left out.",
+      "limit: got 0. Accepted: a whole number from 1 to 100. 20 when left out.",
   );
   expect(await problems("weather_range", { latitude: 0, longitude: 0, from: "2013", to: "2013-02" })).toBe(
     'from: got "2013" (it is no month). Accepted: First month, YYYY-MM, from 1940-01.',

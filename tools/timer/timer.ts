@@ -17,7 +17,10 @@ const TimerName = z
   .string()
   .min(1)
   .max(MAX_TIMER_NAME)
-  .refine((name) => !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name), "it has a character that is not accepted");
+  .refine(
+    (name) => !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name),
+    "it has a character that is not accepted, as a line break is",
+  );
 
 /**
  * How long a timer's promise outlives its timer: a timer due while every worker is down still completes, late,
@@ -46,11 +49,11 @@ const timerName = z
   .trim()
   .normalize()
   .pipe(TimerName)
-  .describe(`1 to ${MAX_TIMER_NAME} characters on one line, without \`:\` or \`~\`.`);
+  .describe(`1 to ${MAX_TIMER_NAME} characters without : or ~.`);
 
 const input = z.object({
   timer_name: timerName,
-  seconds: z.number().min(MIN_SECONDS).max(MAX_SECONDS).describe("Until it fires, up to 365 days."),
+  seconds: z.number().min(MIN_SECONDS).max(MAX_SECONDS).describe("Until it fires."),
 });
 
 const firing = ({ timer_name, seconds }: z.output<typeof input>, { now }: { now: number }) => ({
@@ -65,8 +68,8 @@ export const setTimer = jobTool({
   name: "set_timer",
   title: "Set a timer",
   description:
-    "Set a durable timer; returns at once. Look at it with get_timer_status, or pass its job_name to await_result. A " +
-    "name is one timer: setting it again finds the one that is there, unchanged.",
+    "Set a durable timer; returns its job_name at once, for await_result. A name is one timer: set again, it is " +
+    "unchanged.",
   input,
   annotations,
   args: firing,
@@ -96,7 +99,7 @@ export const timerTool = jobTool({
   job: timer,
   name: "timer",
   title: "Timer to wait for",
-  description: "Set the timer of set_timer and wait a while for it to fire; a longer one answers with its job_name.",
+  description: "As set_timer, but wait a while for it to fire; a longer one answers with its job_name.",
   input,
   annotations,
   args: firing,

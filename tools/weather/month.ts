@@ -91,11 +91,11 @@ export const placeInput = {
     .transform((zone, context) => {
       if (/^\s*(auto)?\s*$/i.test(zone)) return undefined;
       const known = canonicalZone(zone.trim());
-      if (known === undefined) context.addIssue("no such time zone is known");
+      if (known === undefined) context.addIssue("no such time zone is known; one is America/Edmonton");
       return known;
     })
     .optional()
-    .describe("IANA zone such as America/Edmonton; left out: that of the place."),
+    .describe("IANA zone; the place's when left out."),
 };
 
 const input = z.object({
@@ -118,8 +118,7 @@ export const startGathering = jobTool({
   title: "Start gathering weather",
   description:
     "Start gathering a month of historical daily weather (highest and lowest temperature, precipitation) at a place. " +
-    "Returns a job_name at once; collect the data with await_result. The same arguments are the same job; one that " +
-    "failed is started again.",
+    "Returns a job_name at once; collect the data with await_result.",
   input,
   annotations,
   args: monthToGather,
@@ -147,8 +146,7 @@ export const weatherData = jobTool({
   job: month,
   name: "weather_data",
   title: "Weather of a month",
-  description:
-    "Start the job of start_gathering and wait a while for the data; a longer job answers with its job_name.",
+  description: "As start_gathering, but wait a while for the data; a longer job answers with its job_name.",
   input,
   annotations,
   args: monthToGather,

@@ -109,8 +109,8 @@ export const weatherRange = jobTool({
   name: "weather_range",
   title: "Weather of a span of months",
   description:
-    "Gather daily weather for a span of months, one request a month not gathered before. The user has to agree to more " +
-    `than ${CONFIRM_ABOVE} months. A long job answers with its job_name.`,
+    `Gather daily weather for a span of months; the user has to agree to more than ${CONFIRM_ABOVE}. ` +
+    "A long job answers with its job_name.",
   input,
   consent: ["confirm"],
   annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
