@@ -7,8 +7,14 @@ import { checkAnswer } from "../tasks/answer.ts";
 
 const NAME = "answer_question";
 
-/** JSON text: that of what is no text already. An object with no properties of its own is what some models cannot be told. */
-const text = z.preprocess((value) => (typeof value === "string" ? value : JSON.stringify(value)), z.string());
+/**
+ * JSON text: that of what is no text already. An object with no properties of its own is what some models cannot be told,
+ * and what strict schemas have no word for.
+ */
+export const jsonText = z.preprocess(
+  (value) => (typeof value === "string" ? value : JSON.stringify(value)),
+  z.string(),
+);
 
 export const answerQuestion = defineTool({
   name: NAME,
@@ -19,7 +25,7 @@ export const answerQuestion = defineTool({
   input: z.object({
     job_name: jobName,
     question: z.string().describe("Its key."),
-    answer: text.describe('JSON that fits answer_schema, such as {"approved": true}; null declines.'),
+    answer: jsonText.describe('JSON that fits answer_schema, such as {"approved": true}; null declines.'),
   }),
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
@@ -74,7 +80,7 @@ export async function giveAnswer(
 }
 
 /** Undefined for what is no JSON. */
-function jsonOf(text: string): unknown {
+export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

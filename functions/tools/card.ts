@@ -9,7 +9,7 @@ import { JobStatus, viewOf } from "../../core/jobs/status.ts";
 import type { DurablePromise } from "../../core/resonate/remote-store.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { type CallContext, defineTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
-import { giveAnswer } from "./answer.ts";
+import { giveAnswer, jsonOf, jsonText } from "./answer.ts";
 
 /** Their names. */
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
@@ -31,24 +31,25 @@ export const jobCard = (tools: readonly Tool[]): Tool =>
     input: z.object({
       job_name: z.string().optional(),
       tool: z.string().optional(),
-      arguments: z.record(z.string(), z.unknown()).optional(),
+      arguments: jsonText.optional(),
     }),
     // What else there is only the card's own program reads.
     output: z.looseObject({ job_name: z.string(), status: JobStatus }),
     annotations: { readOnlyHint: true, openWorldHint: false },
     _meta,
-    async run({ job_name, tool, arguments: args = {} }, context) {
+    async run({ job_name, tool, arguments: args = "{}" }, context) {
       const called = tools.find(({ name }) => name === tool);
-      const name = job_name ?? (called && (await nameOf(called, args, context))) ?? "";
+      const name = job_name ?? (called && (await nameOf(called, jsonOf(args), context))) ?? "";
       const promise = await context.store.get(name, context.signal);
       return promise ? cardOf(promise, context) : { job_name: name, status: "not_found" as const };
     },
   });
 
 /** The name of the newest job that a call has started; undefined when there is none. */
-async function nameOf({ input, find }: Tool, args: Record<string, unknown>, context: CallContext) {
-  const checked = await check(input, args);
-  if (!find || "problems" in checked) return undefined;
+async function nameOf({ input, find }: Tool, args: unknown, context: CallContext) {
+  if (!find || typeof args !== "object" || args === null) return undefined;
+  const checked = await check(input, args as Record<string, unknown>);
+  if ("problems" in checked) return undefined;
   try {
     return (await find(checked.args, context))?.job_name;
   } catch (error) {
@@ -79,18 +80,18 @@ export const answerForUser = defineTool({
   input: z.object({
     job_name: z.string(),
     question: z.string(),
-    content: z.record(z.string(), z.unknown()).nullable(),
+    answer: jsonText,
   }),
   output: z.object({ answered: z.literal(true) }),
   annotations: { destructiveHint: false, idempotentHint: true, openWorldHint: false },
   _meta,
-  async run({ job_name, question, content }, { store, signal, showsCards }) {
+  async run({ job_name, question, answer }, { store, signal, showsCards }) {
     // Of any other client it may be the model that calls.
     if (!showsCards) {
       const why = "this client does not say that it shows cards, in which only its user answers.";
       throw new ToolError(refusal(ANSWER_FOR_USER, [why]));
     }
-    await giveAnswer(ANSWER_FOR_USER, { job_name, question, content, isUser: true }, store, signal);
+    await giveAnswer(ANSWER_FOR_USER, { job_name, question, content: jsonOf(answer), isUser: true }, store, signal);
     return { answered: true as const };
   },
 });

@@ -49,7 +49,9 @@ export function Card({ about, seen, follower, theme, onOpen }: CardProps) {
           id={question}
           message={message}
           schema={requestedSchema}
-          onAnswer={(content) => follower.act("answer_for_user", { job_name: job.job_name, question, content })}
+          onAnswer={(content) =>
+            follower.act("answer_for_user", { job_name: job.job_name, question, answer: JSON.stringify(content) })
+          }
         />
       ))}
       {result ? <Result value={result.value} view={about.view} theme={theme} /> : null}

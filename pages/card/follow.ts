@@ -90,7 +90,7 @@ export class Follower {
     if (this.#isLooking || this.#isOver || document.hidden) return;
     const known =
       this.#name === undefined
-        ? this.#arguments && { tool: this.#about.tool, arguments: this.#arguments }
+        ? this.#arguments && { tool: this.#about.tool, arguments: JSON.stringify(this.#arguments) }
         : { job_name: this.#name };
     if (!known) return;
     this.#isLooking = true;

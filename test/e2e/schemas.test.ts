@@ -5,6 +5,7 @@ import { withoutConsent } from "../../core/tools/consent.ts";
 import { answerForUser, jobCard } from "../../functions/tools/card.ts";
 import { builtIn } from "../../functions/tools/index.ts";
 import { tools } from "../../tools/index.ts";
+import { byGemini, generally } from "../clients/drivers/vendors.ts";
 
 const all = [
   ...tools,
@@ -32,7 +33,7 @@ function* within(schema: unknown, path: string): Generator<[path: string, schema
   for (const [key, value] of Object.entries(schema)) yield* within(value, `${path}.${key}`);
 }
 
-describe.each(listed)("$name", ({ tool, name, inputSchema, outputSchema }) => {
+describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSchema }) => {
   const parts = [...within(inputSchema, "input"), ...within(outputSchema, "output")];
 
   test("has no keyword that some clients cannot read", () => {
@@ -44,6 +45,16 @@ describe.each(listed)("$name", ({ tool, name, inputSchema, outputSchema }) => {
         expect(Object.keys(schema), path).not.toContain(keyword);
       }
     }
+  });
+
+  test("has nothing that a vendor of models does not accept, as it is or made strict", () => {
+    const said = { name, description, schema: inputSchema };
+    expect([...generally(said), ...byGemini(said)]).toEqual([]);
+    // Strict, an object has the fields that are named, and no other: one without any could hold nothing.
+    const free = [...within(inputSchema, "input")].filter(([path, { type, properties }]) => {
+      return !path.endsWith(".properties") && [type].flat().includes("object") && !properties;
+    });
+    expect(free).toEqual([]);
   });
 
   test("says of every field what it may be", () => {

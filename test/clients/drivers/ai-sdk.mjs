@@ -5,6 +5,7 @@ import { createMCPClient } from "@ai-sdk/mcp";
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText } from "ai";
 import { drive, headers, step, TOOLS, url } from "./steps.mjs";
+import { byGemini, generally } from "./vendors.ts";
 
 const client = await createMCPClient({ transport: { type: "http", url, headers } });
 const tools = await client.tools();
@@ -12,13 +13,6 @@ await drive({
   list: async () => Object.keys(tools),
   call: (name, args) => tools[name].execute(args, { toolCallId: "1", messages: [] }),
 });
-
-/** The keywords of JSON Schema that Gemini's documentation lists. */
-const KNOWN_TO_GEMINI = new Set(
-  "type title description additionalProperties enum format items minItems maxItems minimum maximum anyOf oneOf properties required".split(
-    " ",
-  ),
-);
 
 /** The request that a vendor's model would have been sent. */
 async function sentTo(model) {
@@ -31,29 +25,32 @@ async function sentTo(model) {
   return body;
 }
 
+/** Whether all tools are there, and nothing in them is what the vendor refuses. */
+function accepted(tools, rules) {
+  const refused = tools.flatMap((tool) => rules.flatMap((rule) => rule(tool).map((what) => `${tool.name}: ${what}`)));
+  return (tools.length === TOOLS.length && refused.length === 0) || [tools.length, ...refused];
+}
+
 await step("converted for OpenAI", async () => {
-  const body = await sentTo((fetch) => createOpenAI({ apiKey: "x", fetch })("gpt-5"));
-  return body.tools.length === TOOLS.length || body;
+  const { tools } = await sentTo((fetch) => createOpenAI({ apiKey: "x", fetch })("gpt-5"));
+  return accepted(
+    tools.map((tool) => ({ ...tool, schema: tool.parameters })),
+    [generally],
+  );
 });
 await step("converted for Anthropic", async () => {
-  const body = await sentTo((fetch) => createAnthropic({ apiKey: "x", fetch })("claude-sonnet-4-5"));
-  return body.tools.length === TOOLS.length || body;
+  const { tools } = await sentTo((fetch) => createAnthropic({ apiKey: "x", fetch })("claude-sonnet-4-5"));
+  return accepted(
+    tools.map((tool) => ({ ...tool, schema: tool.input_schema })),
+    [generally],
+  );
 });
 await step("converted for Google", async () => {
-  const body = await sentTo((fetch) => createGoogleGenerativeAI({ apiKey: "x", fetch })("gemini-2.5-flash"));
-  const declared = body.tools.flatMap((tool) => tool.functionDeclarations ?? []);
-  const odd = declared.flatMap((one) => [...keywords(one.parametersJsonSchema ?? one.parameters)]);
-  const unknown = odd.filter((word) => !KNOWN_TO_GEMINI.has(word));
-  return (declared.length === TOOLS.length && unknown.length === 0) || [declared.length, ...unknown];
+  const { tools } = await sentTo((fetch) => createGoogleGenerativeAI({ apiKey: "x", fetch })("gemini-2.5-flash"));
+  const declared = tools.flatMap((tool) => tool.functionDeclarations ?? []);
+  return accepted(
+    declared.map((one) => ({ ...one, schema: one.parametersJsonSchema ?? one.parameters })),
+    [generally, byGemini],
+  );
 });
 await client.close();
-
-/** Every keyword of a schema. */
-function* keywords(schema) {
-  for (const [key, value] of Object.entries(schema)) {
-    yield key;
-    const parts =
-      key === "properties" ? Object.values(value) : key === "anyOf" ? value : key === "items" ? [value] : [];
-    for (const part of parts) yield* keywords(part);
-  }
-}

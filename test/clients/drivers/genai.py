@@ -6,14 +6,23 @@ import importlib.metadata
 from steps import HEADERS, TOOLS, URL, drive, step
 
 
+def without_type(schema):
+    """Whatever in a schema is said to be nothing, and the lists of which that is said."""
+    parts = [*(schema.properties or {}).values(), *(schema.any_of or []), *([schema.items] if schema.items else [])]
+    empty = schema.type is None and not schema.any_of or schema.type == "ARRAY" and not schema.items
+    return ([schema] if empty else []) + [one for part in parts for one in without_type(part)]
+
+
 async def convert(tools):
     from google.genai import _mcp_utils
 
     async def converted():
         declared = _mcp_utils.mcp_to_gemini_tools(tools)
-        names = [one.name for tool in declared for one in tool.function_declarations]
-        [declaration.model_dump_json() for tool in declared for declaration in tool.function_declarations]
-        return len(names) == len(TOOLS) or names
+        declarations = [one for tool in declared for one in tool.function_declarations]
+        names = [one.name for one in declarations]
+        [one.model_dump_json() for one in declarations]
+        untyped = [one for declaration in declarations for one in without_type(declaration.parameters)]
+        return (len(names) == len(TOOLS) and not untyped) or (names, untyped)
 
     await step("converted for Google", converted)
 
