@@ -11,6 +11,7 @@ import { measureJobs } from "./jobs.ts";
 import { measureHeldStreams, measureServed, measureWaiting } from "./memory.ts";
 import { type Options, parseOptions, type Section, USAGE } from "./options.ts";
 import { measurePages } from "./pages.ts";
+import { measurePeer } from "./peer/peer.ts";
 import { addedSubrequests, fallenRatios, readRecorded, record } from "./recorded.ts";
 import { measureRecovery } from "./recovery.ts";
 import { describeRun, type Report, render } from "./report.ts";
@@ -33,6 +34,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   recovery: measureRecovery,
   dev: () => measureEdits(5),
   await: (bench) => measureAwait(bench, 7),
+  peer: (bench) => measurePeer(bench, 5),
   growth: (bench) => measureGrowth(bench, 8, 0.3),
 };
 

@@ -15,8 +15,12 @@ export const SECTIONS = [
   "await",
   "growth",
   "requests",
+  "peer",
 ] as const;
 export type Section = (typeof SECTIONS)[number];
+
+/** What needs more than this repository brings along is measured only when it is asked for. */
+const DEFAULT_SECTIONS = SECTIONS.filter((section) => section !== "peer");
 
 export const USAGE = `\
 npm run bench [-- options]     measures the edge and the worker beside their floors, in about four minutes
@@ -24,6 +28,8 @@ npm run bench [-- options]     measures the edge and the worker beside their flo
   --short           about a minute: the ratios that stand for all; fails when one has fallen below
                     nine tenths of what test/bench/recorded.json holds, or an answer takes more subrequests
   --only a,b        only these sections: ${SECTIONS.join(", ")}
+                    (peer: FastMCP's tasks on Redis, in turns with this on the same work. It needs redis-server,
+                    and a Python with fastmcp[tasks], which PEER_PYTHON may name)
   --seconds n       how long each request is measured at a time (0.5; 0.4 in the short form)
   --out file        where the figures go as JSON, besides .build/bench.json
   --record          keeps the ratios of this run in test/bench/recorded.json
@@ -56,7 +62,7 @@ export function parseOptions(args: string[]): Options {
   const { help, short, record, out } = values;
   const seconds = Number(values.seconds ?? (short ? 0.4 : 0.5));
   if (!(seconds >= 0.1 && seconds <= 60)) throw new Error(`--seconds must be from 0.1 to 60, not ${values.seconds}`);
-  const all = short ? (["bundle", "subrequests", "requests"] as const) : SECTIONS;
+  const all = short ? (["bundle", "subrequests", "requests"] as const) : DEFAULT_SECTIONS;
   const sections = values.only === undefined ? all : values.only.split(",").map(sectionOf);
   if (record && (short || values.only !== undefined)) throw new Error("--record is for a whole run.");
   return { help, short, record, sections, seconds, out };

@@ -1,0 +1,11 @@
+/** The edge with the tool that both servers have. */
+import { createEdge } from "../../../functions/edge.ts";
+import { fetchOnce } from "./fetch.ts";
+
+export { Listener } from "../../../functions/edge.ts";
+
+export default createEdge({ name: "bench", version: "1.0.0", tools: [fetchOnce] });
+
+/** Bound in the configuration that this is bundled with; nothing here uses it. */
+export class ResonateObject {}
+export class RunnerObject {}
