@@ -46,8 +46,7 @@ export function wrappedTool(
     waits: true,
     start: launch,
     ...(read && { read }),
-    call: async (args, context) =>
-      waitFor(await launch(args, context), { ...context, patience: after ?? context.patience }),
+    call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
   };
 }
 
@@ -64,7 +63,7 @@ async function identified(
   const args = named ? rest : given;
   if (named && name !== undefined && name !== null && name !== "") {
     if (typeof name !== "string" || name.length > MAX_KEY + job.prefix.length + tool.name.length) {
-      throw new ToolError(`${JOB_NAME}: accepted is a text of up to ${MAX_KEY} characters.`);
+      throw new ToolError(`Nothing was done: ${JOB_NAME}: accepted is a text of up to ${MAX_KEY} characters.`);
     }
     // The job's whole name, as an answer gave it, is taken for what it is.
     const whole = `${job.prefix}${tool.name}.`;

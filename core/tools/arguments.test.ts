@@ -50,6 +50,23 @@ test("what is missing is named, and what was sent instead", async () => {
   });
 });
 
+test.each([
+  ["lng", "longitude"],
+  ["tz", "timezone"],
+  ["timeZone", "timezone"],
+  ["name", "job_names"],
+  ["jobs", "job_names"],
+  ["id", undefined],
+  ["e", undefined],
+  ["colour", undefined],
+])("what was meant by %s is found: %s", async (given, meant) => {
+  const field = z.string().optional();
+  const input = inputOf(z.object({ latitude: field, longitude: field, job_names: field, timezone: field }));
+  const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
+  const note = `Ignored: "${given}" is no argument of this tool.${hint}`;
+  expect(await check(input, { [given]: "x" })).toEqual({ args: {}, note });
+});
+
 test("an argument that is not known is ignored, and said so", async () => {
   expect(await check(place, { latitude: 5, lattitude: 6 })).toEqual({
     args: { latitude: 5 },

@@ -92,10 +92,17 @@ function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown
 }
 
 function closest(name: string, known: readonly string[]): string | undefined {
-  const start = known.find((each) => each.startsWith(name) || name.startsWith(each));
+  const start = known.find((each) => each.startsWith(name) || name.startsWith(each) || shortens(name, each));
   if (start !== undefined) return start;
   const near = known.map((each) => ({ each, apart: distance(name, each) })).sort((a, b) => a.apart - b.apart)[0];
   return near && near.apart <= 3 ? near.each : undefined;
+}
+
+/** Whether a name is a part of another, or is left of it when letters are taken out, as `lng` and `tz` are. */
+function shortens(short: string, name: string): boolean {
+  let found = 0;
+  for (const letter of name) if (letter === short[found]) found += 1;
+  return found === short.length && found > 1 && (name[0] === short[0] || name.includes(short));
 }
 
 function explain(json: JsonSchema, error: z.ZodError, args: Record<string, unknown>): string[] {

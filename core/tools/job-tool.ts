@@ -1,6 +1,6 @@
 /** Tools whose work is a job. */
 import { defineJob, type Job, type JobOptions, type Schema, splitGeneration } from "../jobs/job.ts";
-import { doingOf, howToAnswer, jobSnapshotOf, tellingOf, withoutJournal } from "../jobs/snapshot.ts";
+import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutJournal } from "../jobs/snapshot.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../resonate/awaiting.ts";
@@ -117,7 +117,7 @@ export function jobTool<Input, Args, Result, Output extends object>(
     ...(options.tasksOnly && { tasksOnly: true }),
     find,
     start: (args, context) => launch(args as Input, context),
-    call: async (args, context) => waitFor(await launch(args as Input, context), context),
+    call: (args, context) => waitFor(launch(args as Input, context), context),
   };
 }
 
@@ -202,33 +202,39 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
   }
 }
 
-/** What a call is answered with whose work is a job: the result when it comes in time, and otherwise the job's name. */
+/**
+ * What a call is answered with whose work is a job: the result when it comes in time, and otherwise the job's name. Time is
+ * counted from the call on, as its client counts it, and so is when its client hears of it first.
+ */
 export async function waitFor(
-  started: DurablePromise,
+  launching: Promise<DurablePromise>,
   { store, signal, now, until, patience, reportProgress }: CallContext,
 ) {
-  if (started.state !== "pending") return presentJob(started);
-  const { name } = started;
-  const begun = Date.now();
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
   let settled: DurablePromise | undefined;
-  let snapshot = withoutJournal(started);
+  let snapshot: JobSnapshot | undefined;
   /** Ends the wait before its time: the job waits for an answer. */
   const asks = new AbortController();
-  const look = async () => {
+  const look = async (known: JobSnapshot) => {
     // What it does is told besides; a server that is slow to say does not fail the call.
-    snapshot = await jobSnapshotOf(store, started, signal).catch(() => snapshot);
+    snapshot = await jobSnapshotOf(store, known.promise, signal).catch(() => snapshot ?? known);
     if (snapshot.questions.size > 0) asks.abort();
+    return snapshot;
   };
   const report = () => {
-    const now = Date.now();
-    reportProgress?.(Math.min((now - begun) / timeout, 0.99), 1, `${name}: ${doingOf(snapshot, now) ?? "running"}`);
-    void look();
+    const at = Date.now();
+    const doing = snapshot && `${snapshot.promise.name}: ${doingOf(snapshot, at) ?? "running"}`;
+    reportProgress?.(Math.min((at - now) / timeout, 0.99), 1, doing ?? "starting");
+    if (snapshot) void look(snapshot);
   };
   const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+  let started: DurablePromise;
   try {
-    await awaitSettled(store, [name], {
-      timeout,
+    started = await launching;
+    if (started.state !== "pending") return presentJob(started);
+    snapshot = withoutJournal(started);
+    await awaitSettled(store, [started.name], {
+      timeout: Math.max(0, now + timeout - Date.now()),
       signal: AbortSignal.any([signal, asks.signal]),
       onSettled: (_name, promise) => {
         settled = promise;
@@ -238,8 +244,9 @@ export async function waitFor(
     clearInterval(ticker);
   }
   if (settled) return presentJob(settled);
-  if (!signal.aborted) await look();
-  const how = howToAnswer(name, snapshot);
+  const last = signal.aborted ? snapshot : await look(snapshot);
+  const { name } = started;
+  const how = howToAnswer(name, last);
   const note = `${how ?? "Still running; it goes on by itself."} Collect the result with await_result(job_names: ["${name}"]).`;
-  return structured({ job_name: name, status: "running", ...tellingOf(snapshot, Date.now()), note });
+  return structured({ job_name: name, status: "running", ...tellingOf(last, Date.now()), note });
 }

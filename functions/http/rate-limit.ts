@@ -71,7 +71,7 @@ export class Counts {
 /** The answer to one request too many. */
 export function tooManyRequests(most: string, weight: number, seconds = PERIOD): Response {
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.` : "";
-  const error_description = `Too many requests: a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;
+  const error_description = `Nothing was done: too many requests; a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;
   const headers = { "retry-after": String(seconds) };
   return Response.json({ error: "rate_limit_exceeded", error_description }, { status: 429, headers });
 }

@@ -50,7 +50,7 @@ export class Streams {
 
   /** The answer to one stream too many. */
   refusal(): Response {
-    const error_description = `Too many streams: a caller may have ${this.#most} open at once. Await several jobs with one call, and end streams that are not read. Try again in 5 seconds.`;
+    const error_description = `Nothing was done: too many streams; a caller may have ${this.#most} open at once. Await several jobs with one call, and end streams that are not read. Try again in 5 seconds.`;
     return Response.json(
       { error: "too_many_streams", error_description },
       { status: 429, headers: { "retry-after": "5" } },

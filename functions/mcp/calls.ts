@@ -125,7 +125,10 @@ export class Calls {
     const tool = this.#tools.get(name);
     if (!tool) {
       const known = [...this.#tools.keys()].join(", ");
-      throw new ProtocolError(ErrorCode.InvalidParams, `Unknown tool: ${printable(name)}. The tools are ${known}.`);
+      throw new ProtocolError(
+        ErrorCode.InvalidParams,
+        `Nothing was done: there is no tool ${printable(name)}. The tools are ${known}.`,
+      );
     }
     const tasks = context.declaresTasks ? this.#tasks : undefined;
     if (tool.tasksOnly && !tasks) throw missingTasksCapability();

@@ -69,7 +69,10 @@ export function requireTasks(context: ServerContext): void {
 function responsesOf({ mcpReq }: ServerContext): Record<string, unknown> {
   const { inputResponses, droppedInputResponseKeys = [] } = mcpReq;
   if (!inputResponses && droppedInputResponseKeys.length === 0) {
-    throw new ProtocolError(ErrorCode.InvalidParams, "inputResponses: an object of answers by key is required");
+    throw new ProtocolError(
+      ErrorCode.InvalidParams,
+      "Nothing was done: inputResponses: an object of answers by key is required",
+    );
   }
   return { ...inputResponses, ...Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined])) };
 }
@@ -99,6 +102,6 @@ async function updateTask(
 }
 
 function invalidAnswer(key: string, reason: string): ProtocolError {
-  const message = `inputResponses.${key}: ${reason}. The question stays open.`;
+  const message = `Nothing was done: inputResponses.${key}: ${reason}. The question stays open.`;
   return new ProtocolError(ErrorCode.InvalidParams, message, { key });
 }

@@ -169,7 +169,7 @@ describe("the log", () => {
     await ada.call("set_timer", { timer_name: "tea", seconds: 600 });
     await ada.call("await_result", { job_names: ["timer_tea", "timer_hush"], timeout_seconds: 1 });
     await ada.call("probe_status", { job_names: ["timer_hush"] });
-    await expect(ada.call("hush", {})).rejects.toThrow("Unknown tool");
+    await expect(ada.call("hush", {})).rejects.toThrow("there is no tool");
 
     const lines = await until("six lines", () => {
       const requests = stack.edge.process.logs().filter(({ msg }) => msg === "request");

@@ -128,6 +128,42 @@ describe("an argument that a tool does not know", () => {
   });
 });
 
+test("a call that waits tells of progress while the Resonate server has yet to answer at all, in every revision", async () => {
+  const told = async (revision: string, [name, args]: readonly [string, object]) => {
+    const params = { name, arguments: args };
+    const { _meta } = rpcMessage("tools/call", params, {}).params;
+    const envelope = { ...(revision === "2026-07-28" && _meta), progressToken: "p" };
+    const headers = { ...rpcHeaders("tools/call", params), "mcp-protocol-version": revision };
+    const body = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { ...params, _meta: envelope },
+    });
+    const response = await fetch(stack.url, { method: "POST", headers, body });
+    let text = "";
+    for await (const chunk of response.body ?? []) {
+      text += Buffer.from(chunk).toString();
+      if (text.includes("notifications/progress")) break;
+    }
+    return text;
+  };
+  const calls = [
+    ["timer", { timer_name: "slow", seconds: 3_600 }],
+    ["await_result", { job_names: ["timer_slow"] }],
+  ] as const;
+  const held = Promise.all([gate.hold("promise.create"), gate.hold("promise.register_listener")]);
+  try {
+    const revisions = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+    const heard = await Promise.all(revisions.flatMap((revision) => calls.map((call) => told(revision, call))));
+    for (const text of heard) expect(text).toContain('"progressToken":"p"');
+    await held;
+  } finally {
+    gate.release("promise.create");
+    gate.release("promise.register_listener");
+  }
+});
+
 test("a newer attempt is looked for only where the one that was found ended without a result", async () => {
   const settled = async (name: string, state: "resolved" | "rejected", value: unknown) => {
     const id = stack.namespace + name;

@@ -87,7 +87,7 @@ describe("an answer that does not fit its question is an error that says why, an
     const { taskId, key, task } = await asked(what.replaceAll(" ", "-"));
     const refusal = await tasks.update(taskId, { [key]: answer }).catch((error) => error);
     expect(refusal).toMatchObject({ code: -32602, message: expect.stringMatching(reason) });
-    expect(refusal.message).toMatch(new RegExp(`inputResponses.${key}: .*The question stays open`));
+    expect(refusal.message).toMatch(new RegExp(`Nothing was done: inputResponses.${key}: .*The question stays open`));
     expect(await tasks.get(taskId)).toMatchObject({ status: "input_required", inputRequests: task.inputRequests });
     await tasks.update(taskId, { [key]: accept({ confirm: true }) });
     expect(await resultOf(taskId)).toMatch(/^deleted/);

@@ -164,7 +164,7 @@ async function isThere(args: Range, jobs: ToolContext["jobs"]): Promise<boolean>
 }
 
 /** How long a job that has just been started may take to ask, in milliseconds. */
-const TIME_TO_ASK = 5_000;
+const TIME_TO_ASK = 3_000;
 
 /**
  * A job that was started unconfirmed waits for an answer; a confirmed call of the same job gives it.
@@ -178,6 +178,6 @@ async function confirmOpen(jobName: string, { jobs, signal }: ToolContext): Prom
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
   throw new ToolError(
-    `${jobName} was started without being confirmed, and has not asked for it yet. Repeat the same call.`,
+    `Nothing was done: ${jobName} was started without being confirmed, and has not asked for it yet. Repeat the same call.`,
   );
 }
