@@ -11,6 +11,8 @@ const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
 export class PollConnection {
   readonly group: string;
   readonly id: string;
+  /** Whether it is the runner's: what that has no code for is left alone, and not for it. */
+  readonly isRunner: boolean;
   /** Messages not yet written. */
   readonly waiting: string[] = [];
   /** When it was last sent something, as a position among all sends. */
@@ -18,9 +20,10 @@ export class PollConnection {
   closed = false;
   wake: () => void = () => {};
 
-  constructor(group: string, id: string) {
+  constructor(group: string, id: string, isRunner: boolean) {
     this.group = group;
     this.id = id;
+    this.isRunner = isRunner;
   }
 
   get busy(): boolean {
@@ -35,9 +38,9 @@ export class Connections {
   #waitingCharacters = 0;
 
   /** Registers a connection; undefined when there are too many. One with the same id counts for nothing: it is replaced. */
-  open(group: string, id: string): PollConnection | undefined {
+  open(group: string, id: string, isRunner = false): PollConnection | undefined {
     if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
-    const connection = new PollConnection(group, id);
+    const connection = new PollConnection(group, id, isRunner);
     this.#count += 1;
     this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection));
     return connection;

@@ -1,5 +1,6 @@
 /** The state machine over the store: requests, time-outs and searches. Runs in the transaction of its caller. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
+import { parsePollAddress } from "./address.ts";
 import { Slice } from "./slice.ts";
 import { createStateMachine, type Transition } from "./state-machine.ts";
 import type { Store } from "./store.ts";
@@ -13,9 +14,12 @@ const DEFAULT_LIMIT = 100;
 export class Engine {
   readonly #machine = createStateMachine();
   readonly #store: Store;
+  readonly #isHeard: (group: string) => boolean;
 
-  constructor(store: Store) {
+  /** `isHeard`: whether somebody of a worker group is there, so that it is of use to dispatch a task again. */
+  constructor(store: Store, isHeard: (group: string) => boolean = () => true) {
     this.#store = store;
+    this.#isHeard = isHeard;
   }
 
   /** Answers one request as of `now` and stores what it changed. */
@@ -34,16 +38,16 @@ export class Engine {
   }
 
   /**
-   * Handles up to `TICK_SIZE` promises and as many tasks and schedules that are due at `now`.
-   * Without changes in the outcome nothing was due.
+   * Handles up to `TICK_SIZE` promises and as many tasks and schedules that are due at `now`. Without changes in the outcome
+   * nothing was due, but for `rested` unclaimed tasks, which nobody is there for.
    */
-  tick(now: number): Transition {
+  tick(now: number): Transition & { rested: number } {
     const promises = this.#duePromises(now);
     // A task whose promise is due must not be dispatched again first, so tasks wait until no promise is due any more.
-    const tasks =
-      promises.length < TICK_SIZE
-        ? this.#store.ids("tasks", "WHERE timer <= ? ORDER BY timer LIMIT ?", now, TICK_SIZE)
-        : [];
+    const due = promises.length < TICK_SIZE ? this.#store.dueTasks(now, TICK_SIZE) : [];
+    const unheard = due.filter(({ offeredTo }) => offeredTo !== null && !this.#isThere(offeredTo));
+    for (const { id } of unheard) this.#store.rest(id);
+    const tasks = due.filter((task) => !unheard.includes(task)).map(({ id }) => id);
     const schedules = this.#store.ids("schedules", "WHERE timer <= ? ORDER BY timer LIMIT ?", now, TICK_SIZE);
     const slice = new Slice(this.#store, this.#machine);
     for (const id of promises) this.#machine.promises.get(id);
@@ -56,7 +60,13 @@ export class Engine {
       outcome.changes.push(...this.#machine.apply(now, { kind: "promise.get", head: HEAD, data: { id } }).changes);
     }
     slice.write(outcome.changes);
-    return outcome;
+    return { ...outcome, rested: unheard.length };
+  }
+
+  /** Whether somebody is there for what is offered to an address. */
+  #isThere(address: string): boolean {
+    const group = parsePollAddress(address)?.group;
+    return group !== undefined && this.#isHeard(group);
   }
 
   #duePromises(now: number): string[] {
@@ -128,7 +138,9 @@ export class Engine {
   /** Brings everything up to `now`, so that a promise past its deadline is found as what it is. */
   #converge(now: number): Transition["changes"] {
     const changes = [];
-    for (let tick = this.tick(now); tick.changes.length > 0; tick = this.tick(now)) changes.push(...tick.changes);
+    for (let tick = this.tick(now); tick.changes.length + tick.rested > 0; tick = this.tick(now)) {
+      changes.push(...tick.changes);
+    }
     return changes;
   }
 }

@@ -17,6 +17,8 @@ import type { Offer, Place, Store } from "./store.ts";
 
 /** How many tasks one connection may have without claiming them. */
 const MAX_UNCLAIMED = 10_000;
+/** From how many milliseconds ahead on a task that is dispatched now has to be dispatched again before. */
+const SOON = 30_000;
 /** How many are read at a time of those that wait. */
 const PAGE = 100;
 
@@ -91,21 +93,31 @@ export class Mailbox {
     this.#through.set(connection.group, START);
   }
 
-  /** Sends to `connection` what its group is waiting for, as much as it can take now. */
-  refill(connection: PollConnection): void {
+  /**
+   * Sends to `connection` what its group is waiting for, as much as it can take now. Returns those of it that were not to be
+   * dispatched again soon.
+   */
+  refill(connection: PollConnection): string[] {
     const { group } = connection;
+    const soon = Date.now() + SOON;
+    const late: string[] = [];
     for (;;) {
       const through = this.#through.get(group);
-      if (!through || !this.#takes(connection)) return;
-      const page = this.#store.offers(group, through, PAGE);
+      if (!through || !this.#takes(connection)) return late;
+      const page = this.#store.offers(group, through, PAGE, connection.isRunner ? soon : undefined);
       for (const offer of page) {
-        if (!this.#takes(connection)) return;
+        if (!this.#takes(connection)) return late;
         this.#through.set(group, offer);
         // One that is for another connection waits until that one is there.
-        if (!this.#shelfOf.has(offer.id)) this.#dispatch(offer);
+        if (!this.#shelfOf.has(offer.id) && this.#dispatch(offer) && offer.timer > soon) late.push(offer.id);
       }
       if (page.length < PAGE) this.#through.set(group, undefined);
     }
+  }
+
+  /** What `connection` has got it will not claim. */
+  isOfNoUse(task: string, connection: PollConnection): void {
+    if (this.#shelfOf.get(task) === this.#sent.get(connection)) this.#forget(task);
   }
 
   /** Dispatches to others what `connection`, now closed, got and did not claim. */

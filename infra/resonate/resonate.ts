@@ -44,9 +44,15 @@ export class Resonate {
   /** Reads nothing: what waits is looked up for whoever connects. */
   constructor(store: Store, host: Host) {
     this.#store = store;
-    this.#engine = new Engine(store);
+    this.#engine = new Engine(store, (group) => this.#isHeard(group));
     this.#mailbox = new Mailbox(this.#connections, store, (group) => host.onUnheard?.(group));
     this.#host = host;
+  }
+
+  /** Whether somebody of a group is there, or comes for what waits. */
+  #isHeard(group: string): boolean {
+    if (!this.#connections.isHeard(group)) this.#host.onUnheard?.(group);
+    return this.#connections.isHeard(group);
   }
 
   /**
@@ -89,8 +95,8 @@ export class Resonate {
    */
   tick(): boolean | undefined {
     return this.commit(() => {
-      const { changes } = this.#engine.tick(Date.now());
-      return { result: changes.length > 0, changes };
+      const { changes, rested } = this.#engine.tick(Date.now());
+      return { result: changes.length + rested > 0, changes };
     });
   }
 
@@ -116,9 +122,9 @@ export class Resonate {
    * Opens a connection for messages; undefined when there are too many. It takes the place of the one that its client had
    * under this id before, which may be dead without anybody having said so: what that had got and not claimed goes on.
    */
-  connect(group: string, id: string): PollConnection | undefined {
+  connect(group: string, id: string, { isRunner = false } = {}): PollConnection | undefined {
     const before = this.#connections.named(group, id);
-    const connection = this.#connections.open(group, id);
+    const connection = this.#connections.open(group, id, isRunner);
     if (connection && before) this.disconnect(before);
     if (connection) this.#mailbox.connected(connection);
     return connection;
@@ -126,8 +132,28 @@ export class Resonate {
 
   /** The next messages for `connection`, when there are any; undefined when it is closed. */
   next(connection: PollConnection): Promise<string[] | undefined> {
-    if (connection.waiting.length === 0) this.#mailbox.refill(connection);
+    const late = connection.waiting.length === 0 ? this.#mailbox.refill(connection) : [];
+    if (late.length > 0) this.#wake(late);
     return this.#connections.next(connection);
+  }
+
+  /** What was at rest has been dispatched. */
+  #wake(tasks: readonly string[]): void {
+    const now = Date.now();
+    this.commit(() => {
+      for (const id of tasks) this.#store.wake(id, now);
+      return { result: undefined, changes: [] };
+    });
+    this.#host.onCommit?.();
+  }
+
+  /** There is no code for a task at a connection, the runner's: it is left alone for a while, unless somebody else comes. */
+  leaveAlone(task: string, connection: PollConnection): void {
+    this.#mailbox.isOfNoUse(task, connection);
+    this.commit(() => {
+      this.#store.leaveAlone(task, Date.now());
+      return { result: undefined, changes: [] };
+    });
   }
 
   disconnect(connection: PollConnection): void {

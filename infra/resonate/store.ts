@@ -24,6 +24,19 @@ export interface Offer extends Place {
   address: string;
 }
 
+/**
+ * What is added to the time at which an unclaimed task is dispatched again, to put it to rest: nobody of its group is
+ * connected, so that dispatching it is of no use and would be paid for. Whoever connects gets it all the same, and those at
+ * rest keep their order. In milliseconds: the sum is a time that the platform's dates can tell.
+ */
+const REST = 5e12;
+
+/** When an unclaimed task is dispatched again, in milliseconds: what the state machine has. */
+const AGAIN = 30_000;
+
+/** The longest that a task is left alone for which there was no code, in milliseconds. */
+const LONGEST_REST = 86_400_000;
+
 /** The group of an address: what follows `poll://any@` or `poll://uni@`, up to a slash. */
 const GROUP = "substr(offered_to, 12, instr(substr(offered_to, 12) || '/', '/') - 1)";
 
@@ -186,22 +199,57 @@ export class Store {
     return this.#column("SELECT awaited FROM callbacks WHERE awaiter = ?", task);
   }
 
-  /** Unclaimed tasks that were offered to a group, after the one at `after`, longest waiting first. */
-  offers(group: string, after: Place, limit: number): Offer[] {
+  /**
+   * Unclaimed tasks that were offered to a group, after the one at `after`, longest waiting first; those at rest after the
+   * others. Without those that are left alone until later than `before`, where it is given.
+   */
+  offers(group: string, after: Place, limit: number, before = REST): Offer[] {
     const rows = this.#all(
       `SELECT id, version, offered_to AS address, timer FROM tasks INDEXED BY tasks_due
        WHERE timer IS NOT NULL AND timer >= ? AND (timer > ? OR id > ?) AND state = 'pending'
-         AND ${GROUP} = ? ORDER BY timer, id LIMIT ?`,
+         AND ${GROUP} = ? AND (timer <= ? OR timer >= ${REST}) ORDER BY timer, id LIMIT ?`,
       after.timer,
       after.timer,
       after.id,
       group,
+      before,
       limit,
     );
     return rows as unknown as Offer[];
   }
 
-  /** When something is due next, in milliseconds since the epoch. */
+  /** The tasks that are due, in their order; unclaimed ones with the address that they were offered to. */
+  dueTasks(now: number, limit: number): { id: string; offeredTo: string | null }[] {
+    const rows = this.#all(
+      `SELECT id, CASE state WHEN 'pending' THEN offered_to END AS offeredTo FROM tasks
+       WHERE timer <= ? ORDER BY timer LIMIT ?`,
+      now,
+      limit,
+    );
+    return rows as unknown as { id: string; offeredTo: string | null }[];
+  }
+
+  /** Puts an unclaimed task to rest. */
+  rest(id: string): void {
+    this.#run(`UPDATE tasks SET timer = timer + ${REST} WHERE id = ? AND state = 'pending' AND timer < ${REST}`, id);
+  }
+
+  /** Has an unclaimed task dispatched again in a while, as one that was just dispatched. */
+  wake(id: string, now: number): void {
+    this.#run("UPDATE tasks SET timer = ? WHERE id = ? AND state = 'pending'", now + AGAIN, id);
+  }
+
+  /** Leaves an unclaimed task alone for as long again as its job has been there, a day at most. */
+  leaveAlone(id: string, now: number): void {
+    this.#run(
+      `UPDATE tasks SET timer = ?1 + min(max(?1 - (SELECT createdAt FROM promises WHERE promises.id = tasks.id), ${AGAIN}), ${LONGEST_REST})
+       WHERE id = ?2 AND state = 'pending'`,
+      now,
+      id,
+    );
+  }
+
+  /** When something is due next, in milliseconds since the epoch; what is at rest never is. */
   due(): number | undefined {
     const row = this.#one(
       `SELECT min((SELECT coalesce(min(timeoutAt), 9e999) FROM promises INDEXED BY promises_due WHERE state = 'pending'),
@@ -209,7 +257,7 @@ export class Store {
                   (SELECT coalesce(min(timer), 9e999) FROM schedules)) AS due`,
     );
     const due = row?.due as number;
-    return due === Number.POSITIVE_INFINITY ? undefined : due;
+    return due >= REST ? undefined : due;
   }
 
   /**

@@ -5,11 +5,11 @@ import { splitKey } from "../../core/jobs/caller.ts";
 import { splitGeneration } from "../../core/jobs/job.ts";
 import { ResonateClient } from "../../core/resonate/client.ts";
 import type { ResonateNamespace } from "../../core/resonate/place.ts";
-import type { LeaseRef } from "../../core/resonate/protocol.ts";
+import type { LeaseRef, PromiseRecord } from "../../core/resonate/protocol.ts";
 import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
 import { Executor, type FoundCode } from "../../worker/executor.ts";
 import { Heartbeat } from "../../worker/heartbeat.ts";
-import type { Instruments } from "../../worker/instruments.ts";
+import type { Instruments, LineLog } from "../../worker/instruments.ts";
 import { News } from "../../worker/news.ts";
 import { Pauses } from "../../worker/pauses.ts";
 import { lineLog } from "./log.ts";
@@ -41,6 +41,7 @@ export class RunnerServer {
   readonly #executor: Executor;
   readonly #implementations: readonly Implementation[];
   readonly #namespace: string;
+  readonly #log: LineLog;
   readonly #heartbeat: Heartbeat;
   readonly #pauses: Pauses;
   readonly #pid = crypto.randomUUID();
@@ -67,6 +68,7 @@ export class RunnerServer {
     this.#implementations = implementations.map(withoutContainer);
     this.#pauses = new Pauses(this.#client, RESONATE_NAMESPACE, LEASE);
     this.#heartbeat = new Heartbeat(this.#client, this.#pid, LEASE);
+    this.#log = lineLog((env as RunnerEnv).LOG_LEVEL);
     const texts = Object.entries(env).filter(([, value]) => typeof value === "string");
     this.#executor = new Executor({
       implementations: this.#implementations,
@@ -84,22 +86,39 @@ export class RunnerServer {
       lease: LEASE,
       namespace: RESONATE_NAMESPACE,
       nameOf: (id) => this.#nameOf(id),
-      log: lineLog((env as RunnerEnv).LOG_LEVEL),
+      log: this.#log,
       instruments,
     });
   }
 
-  /** Runs the task that a request names; answers when its job has ended or sleeps, or was not to be had. */
+  /**
+   * Runs the task that a request names; answers when its job has ended or sleeps, or was not to be had. A task whose job
+   * there is no code for, or that no key of this deployment decrypts, is not claimed: `{"isKnown": false}`.
+   */
   async fetch(request: Request): Promise<Response> {
-    const { id, version } = (await request.json()) as LeaseRef;
+    const { task: offered, promise: stored } = (await request.json()) as { task: LeaseRef; promise: PromiseRecord };
+    const { id, version } = offered;
+    const runnable = await this.#codeFor(stored);
+    if (!runnable) return Response.json({ isKnown: false });
     const data = { id, version, pid: this.#pid, ttl: LEASE };
     const answer = await this.#client.send("task.acquire", data, { origin: id });
-    if (answer.status !== 200) return Response.json({ ran: false });
-    const { task, promise } = answer.data;
-    const runnable = this.#executor.codeFor(promise);
-    const isPaused = runnable && (await this.#isPaused(task, runnable));
-    if (runnable && !isPaused) await this.#executor.execute({ task, promise }, runnable, this.#kindOf(id));
-    return Response.json({ ran: runnable !== undefined });
+    if (answer.status === 200) {
+      const { task, promise } = answer.data;
+      if (!(await this.#isPaused(task, runnable)))
+        await this.#executor.execute({ task, promise }, runnable, this.#kindOf(id));
+    }
+    return Response.json({ isKnown: true });
+  }
+
+  async #codeFor(stored: PromiseRecord): Promise<FoundCode | undefined> {
+    let reason = "no function for this job here";
+    const promise = await this.#client.opened(stored).catch((error) => {
+      reason = String(error);
+      return undefined;
+    });
+    const runnable = promise && this.#executor.codeFor(promise);
+    if (!runnable) this.#log.warn({ job: this.#nameOf(stored.id), reason }, "job left alone");
+    return runnable;
   }
 
   /** Whether its kind of job is paused: it sleeps until that goes on. */

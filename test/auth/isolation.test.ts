@@ -29,7 +29,7 @@ const LATER = 3_600;
 async function guesses(name: string, owner: string): Promise<string[]> {
   const { key } = await callerOf(owner);
   const names = [name, `${key}${name}`, `${stack.namespace}${key}${name}`, `./${key}${name}`, `${name}:0`, `${name}~2`];
-  return [...names, `timer_../${key}${name}`, `timer_${key}${name}`];
+  return [...new Set([...names, `timer_../${key}${name}`, `timer_${key}${name}`])];
 }
 
 describe("a timer", () => {

@@ -17,7 +17,7 @@ let server: StackPart;
 let clients: McpClient[];
 beforeAll(async () => {
   data = await mkdtemp(join(tmpdir(), "resonate-"));
-  stack = await startStack({ own: { data } });
+  stack = await startStack({ own: { data }, apart: true });
   server = stack.server ?? expect.fail("the stack has a server of its own");
   clients = await Promise.all(CLIENTS.map(({ connect }) => connect(stack.url)));
 });

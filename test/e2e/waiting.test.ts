@@ -232,7 +232,7 @@ test.concurrent("a caller that asked for progress is told while nothing happens,
 });
 
 test.concurrent("a server that has all the connections it serves does not keep a wait from its results", async () => {
-  await using full = await startStack({ own: true, workers: 0 });
+  await using full = await startStack({ own: true, apart: true, workers: 0 });
   const streams = Array.from({ length: 1_001 }, (_, i) => {
     const opened = Promise.withResolvers<number>();
     get(`${full.resonate.url}/poll/others/${i}`, { agent: false }, (res) => {

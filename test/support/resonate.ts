@@ -41,16 +41,17 @@ export async function startResonate({
   token?: string;
 } = {}): Promise<Resonate> {
   const given = process.env.RESONATE_URL;
-  if (given && !own) return client(given, undefined, process.env.RESONATE_TOKEN);
+  if (given && !own) return resonateAt(given, undefined, process.env.RESONATE_TOKEN);
   const chosen = port ?? (await freePort());
   const env = { RESONATE_LOCAL_TOKEN: token ?? "" };
   const program = run(EMBEDDED, { args: ["--port", String(chosen), ...args], env });
   const url = `http://127.0.0.1:${chosen}`;
   await answers(`${url}/ready`, program);
-  return client(url, program, token);
+  return resonateAt(url, program, token);
 }
 
-function client(url: string, program: Program | undefined, token: string | undefined): Resonate {
+/** Calls on the server at `url`. */
+export function resonateAt(url: string, program: Program | undefined, token: string | undefined): Resonate {
   const network = new HttpNetwork({ url, timeout: 10_000, ...(token && { token }) });
   const call: Resonate["call"] = (kind, data) =>
     network.send({ kind, head: { corrId: randomUUID(), version: "2026-04-01" }, data } as never);

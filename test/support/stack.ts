@@ -4,11 +4,15 @@ import { disposePart, part, type StackPart } from "../../infra/testing/part.ts";
 import { watch } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { type Resonate, startResonate } from "./resonate.ts";
+import { isAccount, isRunner, openAccount } from "./account.ts";
+import { type Resonate, resonateAt, startResonate } from "./resonate.ts";
 
 export type { StackPart } from "../../infra/testing/part.ts";
 
-/** The whole product as separate processes on free ports; the sample archive alone runs in this process. */
+/**
+ * The whole product as separate processes on free ports; the sample archive alone runs in this process. With
+ * `RESONATE_HOST=object` edge and Resonate are one process: see `account.ts`.
+ */
 export interface Stack extends AsyncDisposable {
   readonly edge: StackPart;
   /** The edge's origin, and its MCP endpoint. */
@@ -33,6 +37,8 @@ export interface StackOptions {
   resonate?: Resonate;
   /** An embedded server for this stack alone, also under `RESONATE_URL`; with the folder it keeps its state in. */
   own?: boolean | { data: string };
+  /** The server is a process of its own, also with `RESONATE_HOST=object`. */
+  apart?: boolean;
   /** Added to the workers' environment. */
   env?: Record<string, string>;
   /** Added to the edge's bindings. */
@@ -47,36 +53,42 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { workers: count = 1, env = {}, bindings = {}, inspectorPort, programs } = options;
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
-  const { server, resonate } = await startServer(options);
-  if (server) disposePart(started, server);
-  const { group, namespace, env: own } = ownGroup();
-  const place = { ...resonate.env, ...own };
-
-  const workers: StackPart<WorkerProcess>[] = [];
-  const addWorker = async () => {
-    const launch = () =>
-      startWorker({ ...place, WEATHER_API_URL: archive.url, ...env }, programs && { script: programs.worker });
-    const worker = part(await launch(), launch);
-    workers.push(worker);
-    return worker;
-  };
-  started.defer(async () => void (await Promise.all(workers.map((worker) => worker.end()))));
-  await Promise.all(Array.from({ length: count }, addWorker));
+  const { account, server, resonate, group, namespace, place } = await openServer(options, started);
+  const upstream = { WEATHER_API_URL: archive.url, ...env };
 
   const key = {
     AUTH_MODE: "none",
-    TASK_KEY: randomBytes(32).toString("hex"),
+    // The account's own server makes it.
+    ...(!account && { TASK_KEY: randomBytes(32).toString("hex") }),
     ALLOWED_HOSTS: "127.0.0.1,localhost",
     // Many tests ask for more than one person does; those of the limit set one.
     RATE_LIMIT: "0",
     // A call is to be answered with the result here, however busy the machine is.
     WAIT_SECONDS: "45",
   };
+  const inside = account ? { RESONATE_GROUP: group, ...account.bindings, ...(isRunner && upstream) } : place;
   const serve = (port: number) =>
-    startEdge({ port, entry: programs?.edge, inspectorPort, bindings: { ...place, ...key, ...bindings } });
-  const { port, process } = await serve(0);
+    startEdge({
+      ...{ port, data: account?.data, entry: programs?.edge, inspectorPort },
+      bindings: { ...inside, ...key, ...bindings },
+    });
+
+  const workers: StackPart<WorkerProcess>[] = [];
+  const addWorker = async () => {
+    const launch = () => startWorker({ ...place, ...upstream }, programs && { script: programs.worker });
+    const worker = part(await launch(), launch);
+    workers.push(worker);
+    return worker;
+  };
+  started.defer(async () => void (await Promise.all(workers.map((worker) => worker.end()))));
+  const startWorkers = () => Promise.all(Array.from({ length: isRunner && account ? 0 : count }, addWorker));
+
+  // In an account workers find their server only when the edge is there.
+  if (!account) await startWorkers();
+  const { port, process } = await serve(account?.port ?? 0);
   const edge = part(watch(process), async () => watch((await serve(port)).process));
   disposePart(started, edge);
+  if (account) await startWorkers();
 
   const all = started.move();
   const origin = `http://127.0.0.1:${port}`;
@@ -93,6 +105,21 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     archive,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** The Resonate server of a stack, and what tells its parts of that. */
+async function openServer(options: StackOptions, started: AsyncDisposableStack) {
+  const own = ownGroup();
+  if (isAccount && !options.resonate && !options.apart) {
+    const account = started.use(await openAccount(typeof options.own === "object" ? options.own.data : undefined));
+    const resonate = resonateAt(account.url, undefined, account.token);
+    // Nobody shares it. A namespace would keep tests from searching.
+    const place = { ...resonate.env, RESONATE_GROUP: own.group, RESONATE_NAMESPACE: "" };
+    return { account, server: undefined, resonate, group: own.group, namespace: "", place };
+  }
+  const { server, resonate } = await startServer(options);
+  if (server) disposePart(started, server);
+  return { account: undefined, server, resonate, ...own, place: { ...resonate.env, ...own.env } };
 }
 
 async function startServer({ resonate, own }: StackOptions) {

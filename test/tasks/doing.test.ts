@@ -11,7 +11,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 let stack: Stack;
 let ada: TestCaller;
 beforeAll(async () => {
-  stack = await startStack({ bindings: bearerBindings({ ada: "token-of-ada" }) });
+  stack = await startStack({ apart: true, bindings: bearerBindings({ ada: "token-of-ada" }) });
   ada = callerAt(stack.url, "token-of-ada");
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());

@@ -11,9 +11,10 @@ import { tasksAt } from "./support.ts";
 
 test("a job is removed after that; its name can be started anew, which its task does not become", async () => {
   const data = await mkdtemp(join(tmpdir(), "retention-"));
-  process.env.RETENTION_DAYS = String(3 / 86_400);
+  const RETENTION_DAYS = String(3 / 86_400);
+  process.env.RETENTION_DAYS = RETENTION_DAYS;
   try {
-    await using stack = await startStack({ own: { data } });
+    await using stack = await startStack({ own: { data }, bindings: { RETENTION_DAYS } });
     await using client = await currentClient.connect(stack.url);
     const task = await tasksAt(stack.url).call("timer", { timer_name: "kept", seconds: 1 });
     const get = async () =>

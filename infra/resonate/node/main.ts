@@ -7,11 +7,9 @@
  */
 import { parseArgs } from "node:util";
 import pino from "pino";
+import { keptFor } from "../retention.ts";
 import { StartError } from "./database.ts";
 import { startResonate } from "./server.ts";
-
-/** Longer than the longest job may take: one that waits for another finds its result. */
-const DEFAULT_DAYS = "400";
 
 const USAGE = `Runs the embedded Resonate server, for one machine.
 
@@ -44,7 +42,7 @@ try {
   const server = await startResonate({
     port: portNumber(values.port),
     data: values.memory ? undefined : values.data,
-    keep: retention(process.env.RETENTION_DAYS || DEFAULT_DAYS),
+    keep: keptFor(process.env.RETENTION_DAYS),
     log,
   });
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -57,14 +55,6 @@ try {
 } catch (error) {
   console.error(`resonate: ${explain(error)}`);
   process.exit(1);
-}
-
-/** For how long jobs that have ended are kept, in milliseconds; undefined: for ever. */
-function retention(days: string): number | undefined {
-  if (days === "forever") return undefined;
-  if (!/^\d+(\.\d+)?$/.test(days) || Number(days) === 0)
-    throw new StartError(`RETENTION_DAYS must be a number of days above 0, or "forever", not ${days}`);
-  return Number(days) * 86_400_000;
 }
 
 function portNumber(value: string): number {
@@ -81,7 +71,7 @@ function explain(error: unknown): unknown {
   if (code === "EACCES" && port !== undefined)
     return `Port ${port} may not be used by this user. Choose another with --port.`;
   // What the user can act on needs no stack; anything else is a fault of this program.
-  return error instanceof StartError || code?.startsWith("ERR_PARSE_ARGS")
+  return error instanceof StartError || error instanceof RangeError || code?.startsWith("ERR_PARSE_ARGS")
     ? error.message
     : (error.stack ?? error.message);
 }

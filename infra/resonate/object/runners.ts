@@ -1,9 +1,13 @@
 import { rootOf } from "../../../core/resonate/names.ts";
+import type { LeaseRef, PromiseRecord } from "../../../core/resonate/protocol.ts";
 import type { PollConnection } from "../connections.ts";
 import type { Resonate } from "../resonate.ts";
 
 /** How many tasks run at once; the others wait. */
 const MOST = 50;
+
+/** Of a request that comes from no client. */
+const HEAD = { corrId: "", version: "" };
 
 /** The deployment's runners, as the platform gives them: each name is one object. */
 export interface RunnerNamespace {
@@ -32,10 +36,10 @@ export class Runners {
   /** Takes what waits for a group. */
   take(group: string): void {
     if (this.#connections.has(group)) return;
-    const connection = this.#resonate.connect(group, ":runner");
+    const connection = this.#resonate.connect(group, ":runner", { isRunner: true });
     if (!connection) return;
     this.#connections.set(group, connection);
-    void this.#serve(connection);
+    queueMicrotask(() => void this.#serve(connection)); // after what is being committed
   }
 
   /** A worker of the group has connected: what is not running yet is left to it. */
@@ -53,19 +57,26 @@ export class Runners {
       for (const message of messages) {
         while (this.#running >= MOST) await this.#hasRoom.promise;
         const { kind, data } = JSON.parse(message);
-        if (kind === "execute") void this.#run(data.task);
+        if (kind === "execute") void this.#run(data.task, connection);
       }
     }
   }
 
   /** One task, by the runner of its job: what that remembers of the job serves it again. */
-  async #run(task: { id: string; version: number }): Promise<void> {
+  async #run(task: LeaseRef, connection: PollConnection): Promise<void> {
     this.#running += 1;
     try {
+      // By its promise the runner sees whether it has the code: a task that it claims costs rows.
+      const get = { kind: "promise.get" as const, head: HEAD, data: { id: task.id } };
+      const { promise } = (await this.#resonate.submit(get)).data as { promise: PromiseRecord };
       const runner = this.#namespace.get(this.#namespace.idFromName(rootOf(task.id)));
-      const response = await runner.fetch("https://runner/", { method: "POST", body: JSON.stringify(task) });
+      const response = await runner.fetch("https://runner/", {
+        method: "POST",
+        body: JSON.stringify({ task, promise }),
+      });
       if (!response.ok) throw new Error(`the runner answered ${response.status}`);
-      await response.body?.cancel();
+      const { isKnown } = (await response.json()) as { isKnown: boolean };
+      if (!isKnown) this.#resonate.leaveAlone(task.id, connection);
     } catch (error) {
       // The task is offered again: after a while, or when the lease that its runner had has lapsed.
       console.warn(JSON.stringify({ level: "warn", msg: "task not run", task: task.id, reason: String(error) }));

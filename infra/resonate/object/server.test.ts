@@ -16,6 +16,8 @@ class FakeState implements ObjectState {
   readonly #sql = new NodeSql(this.#db);
   alarm: number | null = null;
   isFull = false;
+  /** How many statements have written something. */
+  writes = 0;
   /** What `sync` waits for. */
   durable: Promise<void> = Promise.resolve();
 
@@ -23,6 +25,7 @@ class FakeState implements ObjectState {
     sql: {
       exec: (statement: string, ...values: SqlValue[]) => {
         if (this.isFull && /^\s*(INSERT|UPDATE|DELETE)/.test(statement)) throw new Error("as if it took nothing");
+        if (/^\s*(INSERT|UPDATE|DELETE)/.test(statement)) this.writes += 1;
         const rows = this.#sql.all(statement, ...values);
         return { toArray: () => rows, rowsRead: rows.length, rowsWritten: 0 };
       },
@@ -118,6 +121,75 @@ test("more than one alarm handles comes with the next, which is set to at once",
     expect(state.alarm).toBe(timeoutAt);
     await object.alarm();
     expect(state.alarm).toBeGreaterThan(timeoutAt);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+/** Goes from alarm to alarm for as long, in milliseconds. */
+async function pass(ms: number): Promise<void> {
+  const end = Date.now() + ms;
+  while (state.alarm !== null && state.alarm <= end) {
+    vi.setSystemTime(state.alarm);
+    state.alarm = null;
+    await object.alarm();
+    // What the alarm has a runner do.
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setTimeout(resolve));
+  }
+  vi.setSystemTime(end);
+}
+
+test("jobs that nobody is there for cost nothing while they wait, and are handed over in their order", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    const timeoutAt = Date.now() + 30 * 86_400_000;
+    for (const id of ["first", "second", "third"]) {
+      await call("promise.create", promise(id, { group: "g", timeoutAt }));
+      vi.setSystemTime(Date.now() + 1_000);
+    }
+    await pass(600_000);
+    const { writes } = state;
+    await pass(12 * 3_600_000);
+    expect(state.writes).toBe(writes);
+    await call("promise.create", promise("last", { group: "g", timeoutAt }));
+    object = new ObjectServer(state);
+    const stream = await listen("g");
+    await until("all of them", () => stream.text.includes("third"));
+    expect(stream.text.match(/first|second|third|last/g)).toEqual(["last", "first", "second", "third"]);
+    // Once somebody is there, what he does not claim is dispatched again.
+    await pass(31_000);
+    await until("all of them again", () => stream.text.match(/first|second|third/g)?.length === 6);
+    stream.leave();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a job that the runner has no code for is looked at ever less often, and goes to the worker that comes", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    let looks = 0;
+    const runner = {
+      fetch: async () => {
+        looks += 1;
+        return Response.json({ isKnown: false });
+      },
+    };
+    object = new ObjectServer(state, { RUNNER: { idFromName: () => runner, get: () => runner } });
+    await call("promise.create", promise("odd", { group: "workers", timeoutAt: Date.now() + 30 * 86_400_000 }));
+    await until("the first look", () => looks === 1);
+    await pass(120_000);
+    expect(looks).toBeGreaterThanOrEqual(3);
+    await pass(10 * 86_400_000);
+    expect(looks).toBeLessThanOrEqual(25);
+    await call("promise.create", promise("another group's", { group: "gpu" }));
+    const before = looks;
+    object = new ObjectServer(state, { RUNNER: { idFromName: () => runner, get: () => runner } });
+    await pass(31_000);
+    expect(looks).toBe(before);
+    const stream = await listen("workers");
+    await until("the job", () => stream.text.includes("odd"));
+    stream.leave();
   } finally {
     vi.useRealTimers();
   }

@@ -1,7 +1,7 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
 import { MAX_BODY, type Refuse, respond, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
-import { type SweepPosition, sweep } from "../retention.ts";
+import { keptFor, type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
 import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
 import { type RunnerNamespace, Runners } from "./runners.ts";
@@ -14,13 +14,17 @@ import { type Notes, openTables } from "./tables.ts";
 const SLICES = 20;
 /** How long, in milliseconds, to leave a storage alone that could not be written to. */
 const FAILURE_PAUSE = 1_000;
-const DAY = 86_400_000;
-/** Longer than the longest job may take: one that waits for another finds its result. */
-const KEEP = 400 * DAY;
-/** How often, in milliseconds, all that has ended is looked through for what is older than that. */
-const SWEEP_INTERVAL = DAY;
+/** How often, in milliseconds, all that has ended is looked through for what is kept no longer: more often where less is kept. */
+const LONGEST_SWEEP_INTERVAL = 86_400_000;
+const SHORTEST_SWEEP_INTERVAL = 200;
 
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
+
+interface ObjectEnv extends PublicEnv {
+  RUNNER?: RunnerNamespace;
+  RESONATE_GROUP?: string;
+  RETENTION_DAYS?: string;
+}
 
 /** The server of one object. */
 export class ObjectServer {
@@ -34,18 +38,23 @@ export class ObjectServer {
   /** When the alarm is set to; undefined when it is not. */
   #alarm: number | undefined;
   #isInAlarm = false;
+  /** In milliseconds; undefined: for ever. */
+  readonly #keep: number | undefined;
   #sweepAt: number;
   #swept: SweepPosition | undefined;
 
   readonly #env: PublicEnv;
 
-  constructor(state: ObjectState, env: PublicEnv & { RUNNER?: RunnerNamespace } = {}) {
+  constructor(state: ObjectState, env: ObjectEnv = {}) {
     this.#env = env;
     const { storage } = state;
     this.#storage = storage;
+    this.#keep = keptFor(env.RETENTION_DAYS);
     this.#sql = new ObjectSql(storage);
     this.#notes = openTables(this.#sql);
-    this.#sweepAt = Number(this.#notes.get("sweep") ?? 0);
+    // What was noted when more was kept may be too late now.
+    const noted = Number(this.#notes.get("sweep") ?? 0);
+    this.#sweepAt = this.#keep === undefined ? noted : Math.min(noted, Date.now() + sweepInterval(this.#keep));
     this.#store = new Store(this.#sql);
     this.#resonate = new Resonate(this.#store, {
       log: {
@@ -53,7 +62,10 @@ export class ObjectServer {
       },
       soon: (work) => queueMicrotask(work),
       onCommit: () => this.#arm(),
-      onUnheard: (group) => this.#runners?.take(group),
+      // A group of its own is for those who have what it needs.
+      onUnheard: (group) => {
+        if (group === (env.RESONATE_GROUP || "workers")) this.#runners?.take(group);
+      },
     });
     this.#streams = new PollStreams(this.#resonate, () => storage.sync());
     if (env.RUNNER) this.#runners = new Runners(this.#resonate, env.RUNNER, () => storage.sync());
@@ -133,17 +145,20 @@ export class ObjectServer {
 
   /** An object without a job needs no alarm. */
   #nextSweep(): number {
+    if (this.#keep === undefined) return Number.POSITIVE_INFINITY;
     if (this.#sweepAt > 0) return this.#sweepAt;
-    return this.#store.ids("promises", "LIMIT 1").length > 0 ? Date.now() + SWEEP_INTERVAL : Number.POSITIVE_INFINITY;
+    if (this.#store.ids("promises", "LIMIT 1").length === 0) return Number.POSITIVE_INFINITY;
+    return Date.now() + sweepInterval(this.#keep);
   }
 
   /** A piece of looking for jobs that ended long ago, when it is time for it. */
   #sweep(now: number): void {
-    if (now < this.#sweepAt) return;
+    const keep = this.#keep;
+    if (keep === undefined || now < this.#sweepAt) return;
     this.#store.transaction(() => {
-      this.#swept = this.#sweepAt === 0 ? undefined : sweep(this.#store, now, KEEP, this.#swept);
+      this.#swept = this.#sweepAt === 0 ? undefined : sweep(this.#store, now, keep, this.#swept);
       if (this.#swept) return;
-      this.#sweepAt = now + SWEEP_INTERVAL;
+      this.#sweepAt = now + sweepInterval(keep);
       this.#notes.set("sweep", String(this.#sweepAt));
     });
   }
@@ -174,6 +189,10 @@ export class ObjectServer {
     request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
     return new Response(this.#streams.read(connection), { headers });
   }
+}
+
+function sweepInterval(keep: number): number {
+  return Math.min(Math.max(keep / 10, SHORTEST_SWEEP_INTERVAL), LONGEST_SWEEP_INTERVAL);
 }
 
 /** A request's body; undefined when it is too large. */
