@@ -2,10 +2,11 @@
  * Keeps hundreds of jobs in flight while it kills and pauses the product's processes and makes the archive fail, then
  * holds every job against what it had to come to.
  *
- *   npm run chaos -- [--seed N] [--minutes 2] [--workers 3]
+ *   npm run chaos -- [--seed N] [--minutes 2] [--workers 3] [--sleepers 50000 [--sqlite FILE | --postgres URL]]
  *
- * The same seed makes the same plan. With RESONATE_URL the jobs are kept by that server, which is left alone. Ends with
- * 0 when nothing was lost, invented, wrong, early or late.
+ * The same seed makes the same plan. With RESONATE_URL the jobs are kept by that server, which is left alone. With
+ * `--sleepers` so many timers sleep behind it, due over four hours, written into the embedded server's state, or into the
+ * database of the server at RESONATE_URL. Ends with 0 when nothing was lost, invented, wrong, early or late.
  */
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
@@ -18,6 +19,9 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(randomInt(2 ** 31)) },
     minutes: { type: "string", default: "2" },
     workers: { type: "string", default: "3" },
+    sleepers: { type: "string", default: "0" },
+    sqlite: { type: "string" },
+    postgres: { type: "string" },
   },
 });
 const [seed, minutes, workers] = [values.seed, values.minutes, values.workers].map(positive) as [
@@ -26,10 +30,21 @@ const [seed, minutes, workers] = [values.seed, values.minutes, values.workers].m
   number,
 ];
 const lease = 5_000;
+const { sqlite, postgres } = values;
+const sleepers = Number(values.sleepers);
+const database = sqlite !== undefined ? { sqlite } : postgres !== undefined ? { postgres } : undefined;
+if (sleepers > 0 && process.env.RESONATE_URL && !database) throw new Error("--sqlite or --postgres says where they go");
 
 console.log(`chaos --seed ${seed} --minutes ${minutes} --workers ${workers}`);
 const plan = makePlan({ seed, seconds: minutes * 60, workers, lease });
-const outcome = await runChaos(plan, { workers, lease, quiet: 180_000, say: console.log });
+const outcome = await runChaos(plan, {
+  workers,
+  lease,
+  quiet: 180_000,
+  sleepers,
+  ...(database && { database }),
+  say: console.log,
+});
 console.log(report(outcome));
 console.log(`Repeat with: npm run chaos -- --seed ${seed} --minutes ${minutes} --workers ${workers}`);
 process.exit(outcome.violations.length === 0 ? 0 : 1);

@@ -52,7 +52,16 @@ function jobRows({ jobs, journal }: Outcome) {
   }));
 }
 
-function figures({ jobs, requests, disruptions, journal, mostRunning, settled, allowedDelay }: Outcome): string[] {
+function figures({
+  jobs,
+  requests,
+  disruptions,
+  journal,
+  mostRunning,
+  sleepersFired,
+  settled,
+  allowedDelay,
+}: Outcome): string[] {
   const timers = [...jobs.values()].filter(({ func, state }) => func === "timer" && state === "resolved");
   const away = disruptions.filter(({ process }) => process !== "edge");
   const late = timers.map(({ args, settledAt = 0 }) => {
@@ -64,6 +73,7 @@ function figures({ jobs, requests, disruptions, journal, mostRunning, settled, a
   const stalls = disruptions.filter(({ what }) => what === "stall").length;
   const failures = [...journal.failures].sort(([, a], [, b]) => b - a);
   return [
+    ...(sleepersFired > 0 ? [`${sleepersFired} of the timers that slept behind it fired meanwhile.`] : []),
     `At most ${mostRunning} jobs at a time; the last ended ${(settled / 1_000).toFixed(1)} s after the last fault.`,
     `Timers were at most ${most(late.map(({ all }) => all))} s late, ${most(late.map(({ undisturbed }) => undisturbed))} s of it while nothing was disrupted (allowed: ${allowedDelay / 1_000} s).`,
     `The archive was asked ${requests.length} times; ${met} requests met a fault.`,

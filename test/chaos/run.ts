@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../core/jobs/job.ts";
 import { until } from "../../infra/testing/process.ts";
+import type { Database } from "../load/plant.ts";
 import { client2025, currentClient } from "../support/clients.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { type Stored, storedJobs } from "../support/stored.ts";
@@ -15,6 +16,7 @@ import { Faults } from "./faults.ts";
 import { Journal, type Violation } from "./journal.ts";
 import type { Plan, PlannedFault } from "./plan.ts";
 import { asksInVain, type Evidence, reconcile } from "./reconcile.ts";
+import { putToSleep } from "./sleepers.ts";
 
 export interface RunOptions {
   workers: number;
@@ -24,6 +26,9 @@ export interface RunOptions {
   quiet: number;
   /** A worker to run instead of the product's, as a path from the repository root, and what to tell it. */
   worker?: string;
+  /** How many timers sleep meanwhile, and where the server at `RESONATE_URL` keeps them. */
+  sleepers?: number;
+  database?: Database;
   env?: Record<string, string>;
   say?: (line: string) => void;
 }
@@ -34,6 +39,8 @@ export interface Outcome extends Evidence {
   faults: PlannedFault[];
   /** The most jobs that were running at one moment. */
   mostRunning: number;
+  /** How many of the timers that slept have fired. */
+  sleepersFired: number;
   /** How long the jobs took to end after the last fault, in milliseconds. */
   settled: number;
 }
@@ -45,7 +52,7 @@ const READERS = 2;
 const REREADING = 120_000;
 
 export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome> {
-  const { workers, lease, quiet, worker, env, say = () => {} } = options;
+  const { workers, lease, quiet, worker, env, sleepers: count = 0, say = () => {} } = options;
   const data = await mkdtemp(join(tmpdir(), "chaos-"));
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
@@ -57,6 +64,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
       env: { LEASE_SECONDS: String(lease / 1_000), DRAIN_SECONDS: "1.5", UPSTREAM_TIMEOUT_SECONDS: "3", ...env },
     }),
   );
+  const sleepers = count > 0 ? await putToSleep(stack, count, options.database ?? { embedded: data }) : undefined;
   const journal = new Journal();
   const over = new AbortController();
   cleanup.defer(() => over.abort());
@@ -95,6 +103,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
   await Promise.all([done, watching]);
 
   const jobs = await storedJobs(stack);
+  await sleepers?.reckon(journal, quietFrom);
   await readAgain({ stack, journal, faults, jobs });
   const evidence: Evidence = {
     journal,
@@ -103,7 +112,14 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
     disruptions: faults.disruptions,
     allowedDelay: allowedDelay(lease, stack),
   };
-  return { ...evidence, violations: reconcile(evidence), faults: injected, mostRunning, settled };
+  return {
+    ...evidence,
+    violations: reconcile(evidence),
+    faults: injected,
+    mostRunning,
+    sleepersFired: sleepers?.fired ?? 0,
+    settled,
+  };
 }
 
 /** What takes its lease with it is dispatched again when that has lapsed; then it is claimed and done. */

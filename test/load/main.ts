@@ -4,12 +4,18 @@
  *   npm run load -- [--timers 10000] [--gatherings 2000] [--clients 500] [--workers 2] [--hold 120] [--spread 60]
  *                   [--json .build/load.json] [--resonate-pid PID]
  *   npm run load -- --hostile [--seconds 60]
+ *   npm run load -- --sleepers 1000000 [--hours 24] [--rest 60] [--seconds 120] [--rate 20]
+ *                   (--sqlite FILE | --postgres URL --database-pid PID) --resonate-pid PID --metrics-url URL
  *
  * The jobs are kept by an embedded Resonate with its state on disk, or by the server at RESONATE_URL, whose memory is
  * told when its process is named. Needs Linux. Ends with 0 when every job completed, none of them early.
  *
  * With `--hostile`: ten ordinary callers at two edges, for so many seconds alone and then beside one who asks for all that
  * he may. Ends with 0 when nothing of theirs failed.
+ *
+ * With `--sleepers`: so many timers, due over the next hours, are written into the database of the server 0.9.8 at
+ * RESONATE_URL, copies of one that went through the edge; then it is at rest with them, and has mixed traffic. Tells what
+ * each process used, and how late timers were. Ends with 0 when every answer and every timer was as it had to be.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -18,6 +24,8 @@ import { parseArgs } from "node:util";
 import { quantile } from "simple-statistics";
 import { runHostile } from "./hostile.ts";
 import { type LoadResult, runLoad } from "./load.ts";
+import type { Database } from "./plant.ts";
+import { runSleepers } from "./sleepers.ts";
 
 const number = (value: number) => ({ type: "string", default: String(value) }) as const;
 const { values } = parseArgs({
@@ -31,12 +39,76 @@ const { values } = parseArgs({
     json: { type: "string", default: ".build/load.json" },
     "resonate-pid": { type: "string" },
     hostile: { type: "boolean", default: false },
-    seconds: number(60),
+    seconds: { type: "string" },
+    sleepers: { type: "string" },
+    hours: number(24),
+    rest: number(60),
+    rate: number(20),
+    sqlite: { type: "string" },
+    postgres: { type: "string" },
+    "database-pid": { type: "string" },
+    "metrics-url": { type: "string" },
   },
 });
-const { json, "resonate-pid": pid, hostile, seconds: length, ...sizes } = values;
+const { json, "resonate-pid": pid, hostile, seconds: length, sleepers, ...others } = values;
+const {
+  hours,
+  rest,
+  rate,
+  sqlite,
+  postgres,
+  "database-pid": databasePid,
+  "metrics-url": metricsUrl,
+  ...sizes
+} = others;
+if (sleepers !== undefined) {
+  const database: Database | undefined =
+    sqlite !== undefined ? { sqlite } : postgres !== undefined ? { postgres } : undefined;
+  if (!process.env.RESONATE_URL || !database || pid === undefined || metricsUrl === undefined)
+    throw new Error("RESONATE_URL, --sqlite or --postgres, --resonate-pid and --metrics-url name the server");
+  const result = await runSleepers({
+    sleepers: Number(sleepers),
+    hours: Number(hours),
+    rest: Number(rest),
+    seconds: Number(length ?? 120),
+    rate: Number(rate),
+    database,
+    resonatePid: Number(pid),
+    databasePid: databasePid === undefined ? undefined : Number(databasePid),
+    metricsUrl,
+    say: console.log,
+  });
+  console.table(
+    Object.fromEntries(
+      Object.entries(result.usage).map(([name, used]) => [
+        name,
+        Object.fromEntries(Object.entries(used).map(([what, value]) => [what, round(value)])),
+      ]),
+    ),
+  );
+  const { messages } = result;
+  console.log(`Messages a minute: ${round(messages.rest)} at rest, ${round(messages.traffic)} under traffic`);
+  console.log(`${result.due} sleepers fell due. Milliseconds:`);
+  console.table(
+    Object.fromEntries(
+      Object.entries(result.latencies).map(([what, list]) => [
+        what,
+        list.length > 0
+          ? { samples: list.length, p50: round(quantile(list, 0.5)), p99: round(quantile(list, 0.99)) }
+          : {},
+      ]),
+    ),
+  );
+  for (const what of result.wrong.slice(0, 10)) console.log(`Wrong: ${what}`);
+  process.exit(result.wrong.length === 0 ? 0 : 1);
+}
 if (hostile) {
-  const { alone, beside, failed, hostile: answered } = await runHostile({ seconds: Number(length), say: console.log });
+  const {
+    alone,
+    beside,
+    failed,
+    hostile: answered,
+  } = await runHostile({ seconds: Number(length ?? 60), say: console.log });
   const row = (list: number[] = []) => ({
     samples: list.length,
     p50: round(quantile(list, 0.5)),

@@ -8,6 +8,8 @@ export interface Traffic {
   /** How many requests were made, in all and of each kind. */
   readonly requests: number;
   readonly kinds: Readonly<Record<string, number>>;
+  /** How long the requests of each kind took, in milliseconds. */
+  readonly latencies: Readonly<Record<string, number[]>>;
   /** Answers that were not as they had to be. */
   readonly wrong: readonly string[];
   /** Makes no more requests, and waits for the answers of those that were made. */
@@ -17,20 +19,22 @@ export interface Traffic {
 /** How long a client that leaves listens before, in milliseconds. */
 const LEAVES_AFTER = 500;
 
-export function startTraffic({ url }: Stack, rate: number): Traffic {
+/** With a `token`, by that caller, and without the clients of libraries, which show none here. */
+export function startTraffic({ url }: Stack, rate: number, token?: string): Traffic {
   const kinds: Record<string, number> = {};
+  const latencies: Record<string, number[]> = {};
   const wrong: string[] = [];
   const under = new Set<Promise<void>>();
   const over = new AbortController();
   let requests = 0;
 
   const call = async (name: string, args: object) => {
-    const { result, error } = await rpc(url, "tools/call", { name, arguments: args }, { capabilities: {} });
+    const { result, error } = await rpc(url, "tools/call", { name, arguments: args }, { capabilities: {}, token });
     if (error || result.isError) throw new Error(error?.message ?? result.content[0].text);
     return result.structuredContent;
   };
   const task = async (method: string, params: object): Promise<RpcAnswer["result"]> => {
-    const { result, error } = await rpc(url, method, params);
+    const { result, error } = await rpc(url, method, params, { token });
     if (error) throw new Error(error.message);
     return result;
   };
@@ -52,18 +56,19 @@ export function startTraffic({ url }: Stack, rate: number): Traffic {
     "wait and leave": (n) =>
       leave((signal) => {
         const params = { name: "await_result", arguments: { job_names: names(n), timeout_seconds: 60 } };
-        return rpc(url, "tools/call", params, { signal });
+        return rpc(url, "tools/call", params, { signal, token });
       }),
     "run a task": async (n) => {
       const { taskId } = await task("tools/call", { name: "timer", arguments: { timer_name: `k${n}`, seconds: 2 } });
       await task("tasks/get", { taskId });
-      await leave((signal) => listen(url, taskId, signal));
+      await leave((signal) => listen(url, taskId, signal, token));
       await task("tasks/cancel", { taskId });
     },
     "list tools": () => task("tools/list", {}),
     "list jobs": () => call("list_jobs", { limit: 5, kind: "weather_range" }),
     "be refused": async () => {
-      const { result } = await rpc(url, "tools/call", { name: "set_timer", arguments: { timer_name: "", seconds: 0 } });
+      const params = { name: "set_timer", arguments: { timer_name: "", seconds: 0 } };
+      const { result } = await rpc(url, "tools/call", params, { token });
       if (!result.isError) throw new Error("it was accepted");
     },
     "connect and call": async (n) => {
@@ -72,14 +77,17 @@ export function startTraffic({ url }: Stack, rate: number): Traffic {
     },
   };
 
-  const kindsInTurn = Object.entries(mix);
+  const kindsInTurn = Object.entries(mix).filter(([kind]) => token === undefined || kind !== "connect and call");
   const running = (async () => {
     const start = Date.now();
     while (!over.signal.aborted) {
       const [kind, request] = kindsInTurn[requests % kindsInTurn.length] as (typeof kindsInTurn)[number];
       const n = Math.floor(requests++ / kindsInTurn.length);
       kinds[kind] = (kinds[kind] ?? 0) + 1;
+      latencies[kind] ??= [];
+      const [took, from] = [latencies[kind], performance.now()];
       const made: Promise<void> = request(n)
+        .then(() => void took.push(performance.now() - from))
         .catch((error) => void wrong.push(`${kind}: ${error.message}`))
         .then(() => void under.delete(made));
       under.add(made);
@@ -93,6 +101,7 @@ export function startTraffic({ url }: Stack, rate: number): Traffic {
       return requests;
     },
     kinds,
+    latencies,
     wrong,
     stop() {
       over.abort();
@@ -101,7 +110,7 @@ export function startTraffic({ url }: Stack, rate: number): Traffic {
   };
 }
 
-async function listen(url: string, taskId: string, signal: AbortSignal): Promise<void> {
+async function listen(url: string, taskId: string, signal: AbortSignal, token: string | undefined): Promise<void> {
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": { name: "soak", version: "1.0.0" },
@@ -110,5 +119,6 @@ async function listen(url: string, taskId: string, signal: AbortSignal): Promise
   const method = "subscriptions/listen";
   const params = { notifications: { taskIds: [taskId] }, _meta };
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-  await (await fetch(url, { method: "POST", headers: rpcHeaders(method), body, signal })).text();
+  const headers = { ...rpcHeaders(method), ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  await (await fetch(url, { method: "POST", headers, body, signal })).text();
 }
