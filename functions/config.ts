@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { ResonateNamespace } from "../core/resonate/place.ts";
+import { placed, type ResonateNamespace, type Whereabouts } from "../core/resonate/place.ts";
 import { KEYS } from "../core/resonate/sealed.ts";
 import { AuthConfig, TrustedUrl } from "./auth/config.ts";
 import { LogLevel } from "./http/log.ts";
@@ -84,6 +84,9 @@ export interface RateLimiterBinding {
 const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 };
 const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000 };
 
+/** Bindings that are what they are: objects of the platform's, and where those are. */
+type Bound = Whereabouts & { RESONATE?: ResonateNamespace; LISTENER?: ListenerNamespace };
+
 /** The bindings are missing or malformed: nothing can be served. */
 export class ConfigError extends Error {
   override name = "ConfigError";
@@ -100,13 +103,15 @@ const AUDIENCE =
  * @throws {ConfigError} naming each variable that is missing or malformed, but not its value
  */
 export function readConfig(env: unknown): Config {
-  const given = Object.fromEntries(
+  const given: Record<string, unknown> & Bound = Object.fromEntries(
     Object.entries(env as Record<string, unknown>).filter(
       ([, value]) => typeof value !== "string" || value.trim() !== "",
     ),
   );
   if (given.RESONATE_URL !== undefined) delete given.RESONATE;
   else if (given.RESONATE) given.RESONATE_URL = "http://resonate";
+  if (given.RESONATE) given.RESONATE = placed(given.RESONATE, given);
+  if (given.LISTENER) given.LISTENER = placed(given.LISTENER, given);
   const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];
   const issues = [auth, general].flatMap(({ error }) => error?.issues ?? []);
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);

@@ -1,89 +1,186 @@
 /** `deploy`: the project to Cloudflare, whole: edge, Resonate and what runs the jobs. */
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { firstCaller } from "../deploy/first-caller.ts";
-import { runWrangler, secretNames } from "../deploy/wrangler.ts";
+import { Account } from "../deploy/account.ts";
+import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
+import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
+import { type DeployOptions, readOptions } from "../deploy/options.ts";
+import { addToken, type Made, placeOf } from "../deploy/variables.ts";
+import { runWrangler } from "../deploy/wrangler.ts";
 import { run as examine } from "../doctor/main.ts";
-import { readConfiguration } from "../launcher/bundle.ts";
+import { type Configuration, readConfiguration } from "../launcher/bundle.ts";
 import { clientConfiguration } from "../launcher/clients.ts";
-import { configurationOf, readProject, typed } from "../launcher/project.ts";
-import { TOKEN_NAME } from "./token.ts";
+import { configurationOf, type Project, readProject, typed } from "../launcher/project.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
 
 Deploys the project in this folder to Cloudflare: makes what is missing, waits until it answers, examines it, and says what
 to give to each client. The first time, at a terminal, it makes a caller and shows his token once.
 
-  --dry-run            say what it would do: bundle it and show what it would be given, and upload nothing
-  --caller NAME        make this caller where there is none yet, and show his token, wherever the output goes
-  --no-wait            neither wait until it answers nor examine it
-  --remove             remove the deployment with everything that it keeps; asks first
-  --yes                with --remove, do not ask
-  --help               show this text
+  --dry-run                 say what it would do: bundle it and show what it would be given, and upload nothing
+  --caller NAME             make this caller where there is none yet, and show his token, wherever the output goes
+  --container               run the jobs in a container of the account, or end with the reason why not
+  --no-container            run them in the account's own Workers
+                            (neither: as before; the first time a container where the account has them and Docker runs)
+  --image IMAGE             the container's image, from a registry that Cloudflare takes, instead of building it
+  --container-secrets FILE  set the secrets in it, for the container
+  --workers-elsewhere NAME  let workers on machines of your own take jobs: makes a token for one, and shows the line to run
+  --operator NAME           make a token for commands that look at the Resonate server itself (usage, backup, moving)
+  --location HINT           where the Resonate server is, the first time: wnam, enam, weur, eeur, apac and more
+  --jurisdiction NAME       where its data must stay, the first time: eu, us, fedramp
+  --no-wait                 neither wait until it answers nor examine it
+  --remove                  remove the deployment with everything that it keeps; asks first
+  --yes                     with --remove, do not ask
+  --help                    show this text
 
 Other options go to wrangler; the one that matters most:
 
-  --secrets-file FILE  set the secrets in it
+  --secrets-file FILE       set the secrets in it
 `;
 
 /** How long a new deployment may take to answer everywhere, in milliseconds. */
 const PATIENCE = 120_000;
 
+/** The tokens that a deployment has made. */
+interface Tokens {
+  caller: FirstCaller | undefined;
+  worker: Made | undefined;
+  operator: Made | undefined;
+}
+
 export async function run(args: string[]): Promise<void> {
   if (args.includes("--help")) return console.log(usage());
   const project = readProject();
-  const config = configurationOf(project);
-  if (args.includes("--remove")) return remove(args, project.name);
-  const { own, others } = split(args);
-  const { vars } = await readConfiguration(config);
-  const isDry = args.includes("--dry-run");
-  const hasCallers = "AUTH_MODE" in vars || others.some((arg) => /^--(secrets-file|var)\b/.test(arg));
-  const needsCaller = !hasCallers && !isDry && !(await secretNames())?.includes("AUTH_MODE");
+  const config = await readConfiguration(configurationOf(project));
+  const name = nameOf(args, config.name ?? project.name);
+  if (args.includes("--remove")) return remove(args, { ...project, name }, config);
+  await deploy(readOptions(args), { ...project, name }, config);
+}
+
+async function deploy(options: DeployOptions, project: Project, config: Configuration): Promise<void> {
+  const { others, values, isDry } = options;
+  // A dry run needs nobody who is logged in.
+  const account = await Account.open(config.account_id).catch((error) => (isDry ? undefined : Promise.reject(error)));
+  const [edge, worker] = await Promise.all([
+    account?.bindings(project.name),
+    account?.bindings(workerName(project.name)),
+  ]);
+  const place = placeOf(edge, options);
+  const choice = hasRunner(config)
+    ? await chooseContainer({
+        ...{ root: project.root, account, edge, worker, wanted: options.container },
+        ...{ image: values.image, secretsFile: values["container-secrets"] },
+      })
+    : undefined;
+
+  const hasCallers = "AUTH_MODE" in config.vars || others.some((arg) => /^--(secrets-file|var)\b/.test(arg));
+  const needsCaller = !hasCallers && !isDry && !edge?.some(({ name }) => name === "AUTH_MODE");
   // A token is shown to whoever sits there, and to no log of a build unless it is asked for.
-  const mayShow = own.caller !== undefined || Boolean(process.stdout.isTTY);
-  await using caller = needsCaller && mayShow ? await firstCaller(own.caller) : undefined;
+  const mayShow = values.caller !== undefined || Boolean(process.stdout.isTTY);
+  await using caller = needsCaller && mayShow ? await firstCaller(values.caller) : undefined;
+  const elsewhere = values["workers-elsewhere"] ?? (caller && choice ? await askForWorkers() : undefined);
+  const forWorker = addToken(edge, "RESONATE_TOKENS", elsewhere);
+  const forOperator = addToken(edge, "OPERATOR_TOKENS", values.operator);
+
+  if (choice) console.log(choice.says);
+  const variables = {
+    ...(choice && { RUNS_IN: choice.runsIn }),
+    ...{ ...place, ...forWorker.variables, ...forOperator.variables },
+  };
+  const given = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
   const secrets = caller ? ["--secrets-file", caller.secretsFile] : [];
-  const { exitCode, targets } = await runWrangler(["deploy", ...others, ...secrets]);
+  const deployEdge = () => runWrangler(["deploy", ...others, "--keep-vars", ...given, ...secrets]);
+  const deployWorker = () => deployContainer(choice, project, options, place);
+  // A worker that is there gets its new functions before anybody can start them; a first one needs the edge's objects.
+  if (worker && !(await deployWorker())) return;
+  const { exitCode, targets } = await deployEdge();
   process.exitCode = exitCode;
   if (exitCode !== 0) return;
+  if (!worker && !(await deployWorker())) return;
+  if (worker && choice?.runsIn === "workers") await removeContainer(project, isDry ? ["--dry-run"] : []);
   if (isDry) {
     if (!hasCallers) console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
     return;
   }
   const url = targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
-  if (needsCaller && !caller) {
+  const tokens = { caller, worker: forWorker.made, operator: forOperator.made };
+  const isCallable = !needsCaller || caller !== undefined;
+  if (url !== undefined && isCallable && !options.noWait) await examined(url, tokens);
+  showTokens(url ?? "https://ITS-ADDRESS", project, tokens);
+  if (!isCallable) {
     const command = typed(project, "deploy");
     console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which makes a caller.`);
-    return;
-  }
-  if (url === undefined) return console.log("\nIt has no address of its own. Give it a route, then examine it there.");
-  if (!own.noWait) await examined(url, caller);
-  present(url, project.name, caller);
+  } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
+  else showClients(url, project);
 }
 
-/** This command's own options, and what is wrangler's. @throws {Error} when an option lacks its value */
-function split(args: readonly string[]): { own: { caller?: string; noWait: boolean }; others: string[] } {
-  const at = args.indexOf("--caller");
-  const caller = at < 0 ? undefined : args[at + 1];
-  if (at >= 0 && (caller === undefined || !TOKEN_NAME.test(caller))) throw new Error("--caller needs a name.");
-  const others = args.filter((arg, i) => (at < 0 || (i !== at && i !== at + 1)) && arg !== "--no-wait");
-  return { own: { ...(caller !== undefined && { caller }), noWait: args.includes("--no-wait") }, others };
+/** What the deployment is called: wrangler's option, or what the configuration says. */
+function nameOf(args: readonly string[], configured: string): string {
+  const at = args.findIndex((arg) => /^--name(=|$)/.test(arg));
+  return at < 0 ? configured : (args[at]?.split("=")[1] ?? args[at + 1] ?? configured);
+}
+
+const hasRunner = ({ durable_objects }: Configuration) =>
+  durable_objects?.bindings?.some(({ name }) => name === "RUNNER") ?? false;
+
+async function askForWorkers(): Promise<string | undefined> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return undefined;
+  const answer = await ask("Shall workers on machines of your own take jobs, too (a private network, a GPU)? [y/N] ");
+  return /^y/i.test(answer) ? "machine" : undefined;
+}
+
+async function ask(question: string): Promise<string> {
+  const readline = createInterface({ input: process.stdin, output: process.stdout });
+  return (await readline.question(question).finally(() => readline.close())).trim();
+}
+
+/** Deploys the container, if it is to be; resolves with whether the deployment may go on. */
+async function deployContainer(
+  choice: Choice | undefined,
+  { root, name }: Project,
+  { isDry, values }: DeployOptions,
+  vars: Record<string, string>,
+): Promise<boolean> {
+  if (!choice?.isDeployed) return true;
+  const config = await containerConfig(root, name, { image: values.image, vars });
+  if (config === undefined) return true;
+  const file = values["container-secrets"];
+  const { exitCode } = await runWrangler([
+    ...["deploy", "--config", config, "--keep-vars"],
+    ...(isDry ? ["--dry-run"] : []),
+    ...(file === undefined ? [] : ["--secrets-file", file]),
+  ]);
+  process.exitCode = exitCode;
+  return exitCode === 0;
 }
 
 /** Waits for the deployment and examines it. */
-async function examined(origin: string, caller: { token: string } | undefined): Promise<void> {
+async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
   console.log(`\nWaiting for ${origin} ...`);
   if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
   if (caller) process.env.DOCTOR_TOKEN = caller.token;
+  if (operator) process.env.OPERATOR_TOKEN = operator.token;
   await examine(["--url", origin]);
 }
 
-/** Says what to give to clients. */
-function present(origin: string, name: string, caller: { name: string; token: string } | undefined): void {
+/** Shows the tokens that were made. */
+function showTokens(origin: string, project: Project, { caller, worker, operator }: Tokens): void {
+  const shown = (whose: string, token: string) =>
+    console.log(`\nThe token of ${whose}, which is stored nowhere and not shown again:\n\n  ${token}`);
   if (caller) {
-    console.log(`\nThe token of ${caller.name}, which is stored nowhere and not shown again:\n\n  ${caller.token}`);
+    shown(caller.name, caller.token);
     console.log("\nClients send it as `Authorization: Bearer …`; the proxy takes it from MCP_TOKEN.");
   }
+  if (operator) shown(`the operator ${operator.name} (OPERATOR_TOKEN for commands)`, operator.token);
+  if (worker) {
+    const command = typed(project, "worker");
+    console.log(`\nA worker elsewhere, ${worker.name}, with a token that is not shown again:\n`);
+    console.log(`  RESONATE_URL=${origin}/resonate RESONATE_TOKEN=${worker.token} ${command}`);
+  }
+}
+
+/** Says what to give to clients. */
+function showClients(origin: string, { name }: Project): void {
   for (const { client, where, paste } of clientConfiguration(name, `${origin}/mcp`))
     console.log(`\n${client}: ${where}\n${paste}`);
 }
@@ -97,18 +194,26 @@ async function isReady(origin: string): Promise<boolean> {
   return false;
 }
 
-async function remove(args: readonly string[], name: string): Promise<void> {
+async function remove(args: readonly string[], project: Project, config: Configuration): Promise<void> {
+  const { name } = project;
   const others = args.filter((arg) => arg !== "--remove" && arg !== "--yes");
-  if (!args.includes("--yes") && !others.includes("--dry-run")) {
+  const isDry = others.includes("--dry-run");
+  if (!args.includes("--yes") && !isDry) {
     const asked = `This removes ${name} from Cloudflare, with every job and result that it keeps. Type its name to go on: `;
-    const readline = createInterface({ input: process.stdin, output: process.stdout });
-    const answer = await readline.question(asked).finally(() => readline.close());
-    if (answer.trim() !== name) {
+    if ((await ask(asked)) !== name) {
       console.log("Nothing was removed.");
       process.exitCode = 1;
       return;
     }
   }
+  const account = isDry ? undefined : await Account.open(config.account_id);
+  // It uses the edge's objects, which would be left without their Worker's code.
+  if (await account?.bindings(workerName(name))) await removeContainer(project, isDry ? ["--dry-run"] : []);
   const { exitCode } = await runWrangler(["delete", ...others]);
   process.exitCode = exitCode;
+}
+
+async function removeContainer({ root, name }: Project, others: readonly string[]): Promise<void> {
+  const config = await containerConfig(root, name);
+  if (config !== undefined) await runWrangler(["delete", "--config", config, ...others]);
 }

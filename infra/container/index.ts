@@ -1,11 +1,11 @@
 /** Keeps workers running as Cloudflare Containers: a cron trigger visits each of them, which starts those that are not. */
 import { Container } from "@cloudflare/containers";
-import { fetchFrom, type ResonateNamespace } from "../../core/resonate/place.ts";
+import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/resonate/place.ts";
 import { passedOn } from "./environment.ts";
 
 export { ContainerProxy } from "@cloudflare/containers";
 
-interface Env {
+interface Env extends Whereabouts {
   WORKER: DurableObjectNamespace<WorkerContainer>;
   /** The account's own Resonate server, of the edge's Worker. */
   RESONATE: ResonateNamespace;
@@ -23,9 +23,11 @@ export class WorkerContainer extends Container<Env> {
 // A worker's requests to `http://resonate/` are the object's: they need no secret and never leave the account. Assigned
 // here, for a static field would define the property and not call the package's setter.
 WorkerContainer.outboundByHost = {
-  resonate: (request: Request, { RESONATE }: Env) =>
+  resonate: (request: Request, env: Env) =>
     // The key that seals task ids is no concern of what runs jobs.
-    new URL(request.url).pathname === "/key" ? new Response(null, { status: 404 }) : fetchFrom(RESONATE)(request),
+    new URL(request.url).pathname === "/key"
+      ? new Response(null, { status: 404 })
+      : fetchFrom(placed(env.RESONATE, env))(request),
 };
 
 export default {

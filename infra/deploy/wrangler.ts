@@ -22,14 +22,13 @@ export async function runWrangler(args: readonly string[]): Promise<{ exitCode: 
   return { exitCode: exitCode ?? 1, targets: events.find(({ type }) => type === "deploy")?.targets ?? [] };
 }
 
-/** The names of the deployment's secrets; undefined when it is not there, or cannot be asked. */
-export async function secretNames(): Promise<string[] | undefined> {
-  const { stdout, failed } = await execa(process.execPath, [program(), "secret", "list", "--format", "json"], {
+/** What a command of wrangler's prints; undefined when it fails. */
+export async function wranglerOutput(...args: string[]): Promise<string | undefined> {
+  const env = { WRANGLER_HIDE_BANNER: "true" };
+  const { stdout, failed } = await execa(process.execPath, [program(), ...args], {
     stdin: "ignore",
     reject: false,
-    env: { WRANGLER_HIDE_BANNER: "true" },
+    env,
   });
-  if (failed) return undefined;
-  const secrets: { name: string }[] = JSON.parse(stdout.slice(stdout.indexOf("[")));
-  return secrets.map(({ name }) => name);
+  return failed ? undefined : stdout;
 }

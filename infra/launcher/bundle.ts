@@ -98,6 +98,8 @@ function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "
 
 /** What matters here of a wrangler configuration. */
 export interface Configuration {
+  name?: string;
+  account_id?: string;
   main?: string;
   compatibility_date?: string;
   compatibility_flags: string[];

@@ -4,7 +4,7 @@ import type { Implementation } from "../../core/durable/implement.ts";
 import { splitKey } from "../../core/jobs/caller.ts";
 import { splitGeneration } from "../../core/jobs/job.ts";
 import { ResonateClient } from "../../core/resonate/client.ts";
-import type { ResonateNamespace } from "../../core/resonate/place.ts";
+import { placed, type ResonateNamespace, type Whereabouts } from "../../core/resonate/place.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/resonate/protocol.ts";
 import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
 import { Executor, type FoundCode } from "../../worker/executor.ts";
@@ -17,7 +17,7 @@ import { lineLog } from "./log.ts";
 /** How long a task stays this runner's without a sign of life, in milliseconds: one that is gone is run elsewhere then. */
 const LEASE = 15_000;
 
-interface RunnerEnv {
+interface RunnerEnv extends Whereabouts {
   RESONATE?: ResonateNamespace;
   RESONATE_URL?: string;
   RESONATE_TOKEN?: string;
@@ -61,7 +61,7 @@ export class RunnerServer {
       ENCRYPTION_KEYS,
       RESONATE_GROUP,
       RESONATE_NAMESPACE,
-      ...(!RESONATE_URL && { RESONATE }),
+      ...(!RESONATE_URL && RESONATE && { RESONATE: placed(RESONATE, env) }),
     });
     this.#client = new ResonateClient({ ...place, timeout: LEASE });
     this.#namespace = RESONATE_NAMESPACE;

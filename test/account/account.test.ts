@@ -100,6 +100,19 @@ test("what runs is not lost when all of it is killed, at any moment", async () =
   );
 });
 
+test("where jobs run in a container, they wait for it, and no runner takes them", async () => {
+  const { token, sha256 } = newToken();
+  const open = { RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "container", sha256 }]) };
+  await using edge = await start({ ...open, RUNS_IN: "container" });
+  await using client = await connect(edge);
+  const { content } = await client.callTool("set_timer", { timer_name: "patient", seconds: 1 });
+  await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 2 });
+  const place = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
+  await using worker = await startWorker({ ...place, RESONATE_TOKEN: token });
+  await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 60 });
+  expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
+});
+
 test("a worker elsewhere takes the jobs, over the edge and with a token of its own", async () => {
   const { token, sha256 } = newToken();
   const open = { RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) };

@@ -17,18 +17,16 @@ const deploy = async (...args: string[]) => {
   const { exitCode, all: output } = await execa(process.execPath, all, options);
   return { exitCode, output: output ?? "" };
 };
-const secret = (name: string) => platform.worker?.bindings.find((binding) => binding.name === name);
+const NAME = "durable-mcp-edge";
+const edge = () => platform.workers.get(NAME);
+const bound = (name: string, worker = edge()) => worker?.bindings.find((binding) => binding.name === name);
 
 test("a first deployment is whole, and where nobody sits there no token is made", async () => {
   const { exitCode, output } = await deploy("--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
   expect(output).not.toContain("dme_");
-  expect(Object.keys(platform.worker?.modules ?? {}).sort()).toEqual([
-    "index.js",
-    "modules/resonate.js",
-    "modules/runner.js",
-  ]);
-  const objects = platform.worker?.bindings.filter(({ type }) => type === "durable_object_namespace");
+  expect(Object.keys(edge()?.modules ?? {}).sort()).toEqual(["index.js", "modules/resonate.js", "modules/runner.js"]);
+  const objects = edge()?.bindings.filter(({ type }) => type === "durable_object_namespace");
   expect(objects?.map(({ name, class_name }) => `${name} ${class_name}`).sort()).toEqual([
     "LISTENER Listener",
     "RESONATE ResonateObject",
@@ -41,28 +39,84 @@ test("it makes the first caller, whose token is shown and of whom the deployment
   expect(exitCode).toBe(0);
   const [token = ""] = /dme_[\w-]+/.exec(output) ?? [];
   const sha256 = createHash("sha256").update(token).digest("hex");
-  expect(secret("AUTH_MODE")?.text).toBe("bearer");
-  expect(JSON.parse(secret("BEARER_TOKENS")?.text ?? "[]")).toEqual([{ name: "ada", sha256 }]);
+  expect(bound("AUTH_MODE")?.text).toBe("bearer");
+  expect(JSON.parse(bound("BEARER_TOKENS")?.text ?? "[]")).toEqual([{ name: "ada", sha256 }]);
   expect(output).toContain(
     "claude mcp add --transport http durable-mcp-edge https://durable-mcp-edge.me.workers.dev/mcp",
   );
 
   const again = await deploy("--caller", "ada", "--no-wait");
   expect([again.exitCode, again.output]).toEqual([0, expect.not.stringContaining("dme_")]);
-  expect(JSON.parse(secret("BEARER_TOKENS")?.text ?? "[]")).toEqual([{ name: "ada", sha256 }]);
+  expect(JSON.parse(bound("BEARER_TOKENS")?.text ?? "[]")).toEqual([{ name: "ada", sha256 }]);
 });
 
 test("--dry-run sends nothing and says what it would", async () => {
-  const before = platform.uploads;
+  const before = platform.uploads.length;
   const { exitCode, output } = await deploy("--dry-run");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("env.RESONATE (ResonateObject)")]);
-  expect(platform.uploads).toBe(before);
+  expect(platform.uploads.length).toBe(before);
 });
+
+test("jobs run in the account's Workers where it has no Containers, or there is no image; it says so", async () => {
+  const refused = await deploy("--container", "--no-wait");
+  expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining("the account has no Containers")]);
+  platform.hasContainers = true;
+  expect((await deploy("--dry-run")).output).toContain("own Workers: as they did before");
+  const imageless = await deploy("--container", "--no-wait");
+  expect([imageless.exitCode, imageless.output]).toEqual([1, expect.stringContaining("no Docker runs here")]);
+  expect(bound("RUNS_IN")?.text).toBe("workers");
+});
+
+test("with an image they run in a container", async () => {
+  const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--no-wait");
+  expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
+  expect(platform.uploads.slice(-2)).toEqual([NAME, `${NAME}-worker`]);
+  expect(platform.applications).toMatchObject([{ configuration: { image: "docker.io/example/worker:1" } }]);
+  expect(bound("RESONATE", platform.workers.get(`${NAME}-worker`))).toMatchObject({ script_name: NAME });
+  expect(bound("RUNS_IN")?.text).toBe("container");
+});
+
+test("a worker elsewhere, and an operator, get a token each, beside those that are there; the container stays until it is taken away", async () => {
+  const { output } = await deploy("--workers-elsewhere", "gpu", "--operator=ada", "--no-wait");
+  const [, token = ""] =
+    /RESONATE_URL=https:\/\/durable-mcp-edge.me.workers.dev\/resonate RESONATE_TOKEN=(dme_\S+) npm run start:worker/.exec(
+      output,
+    ) ?? [];
+  const sha256 = createHash("sha256").update(token).digest("hex");
+  expect(bound("RESONATE_PUBLIC")?.text).toBe("1");
+  expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toEqual([{ name: "gpu", sha256 }]);
+  expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
+  expect(output).toContain("stays as it is");
+  expect(bound("RUNS_IN")?.text).toBe("container");
+
+  await deploy("--workers-elsewhere", "office", "--no-container", "--no-wait");
+  expect([bound("RUNS_IN")?.text, platform.workers.has(`${NAME}-worker`)]).toEqual(["workers", false]);
+  expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toMatchObject([{ name: "gpu", sha256 }, { name: "office" }]);
+  expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
+});
+
+test("where its data is, is said the first time and stays; wanted elsewhere, nothing is deployed", async () => {
+  const other = ["--name", "in-europe", "--no-wait"];
+  expect((await deploy(...other, "--jurisdiction", "eu", "--location", "weur")).exitCode).toBe(0);
+  expect((await deploy(...other)).exitCode).toBe(0);
+  const europe = platform.workers.get("in-europe");
+  expect([bound("RESONATE_JURISDICTION", europe)?.text, bound("RESONATE_LOCATION", europe)?.text]).toEqual([
+    "eu",
+    "weur",
+  ]);
+  const before = platform.uploads.length;
+  const moved = await deploy(...other, "--jurisdiction", "us");
+  expect([moved.exitCode, moved.output]).toEqual([1, expect.stringContaining("in the jurisdiction eu")]);
+  const late = await deploy("--location", "apac", "--no-wait");
+  expect([late.exitCode, late.output]).toEqual([1, expect.stringContaining("without a location of its own")]);
+  expect((await deploy("--location", "mars")).output).toContain("--location needs one of wnam");
+  expect(platform.uploads.length).toBe(before);
+}, 120_000);
 
 test("--remove asks for the name, and removes nothing for another one", async () => {
   const { exitCode, output } = await deploy("--remove");
   expect([exitCode, output]).toEqual([1, expect.stringContaining("Nothing was removed")]);
-  expect(platform.worker).toBeDefined();
+  expect(edge()).toBeDefined();
   expect((await deploy("--remove", "--yes")).exitCode).toBe(0);
-  expect(platform.worker).toBeUndefined();
+  expect(edge()).toBeUndefined();
 });

@@ -1,41 +1,56 @@
 /**
- * A fake of Cloudflare's API: as much of it as wrangler asks when it deploys one Worker, looks at its secrets and removes it.
- * It remembers what it was sent; nothing runs.
+ * A fake of Cloudflare's API: as much of it as wrangler and the deploy command ask when Workers are deployed, looked at and
+ * removed. It remembers what it was sent; nothing runs.
  */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface Platform extends AsyncDisposable {
-  /** What makes wrangler speak to it. */
+  /** What makes wrangler speak to it; no Docker is found with it. */
   readonly env: Record<string, string>;
-  /** The Worker that is deployed; undefined when there is none. */
-  readonly worker: DeployedWorker | undefined;
-  /** How many times something was deployed. */
-  readonly uploads: number;
+  /** The Workers that are deployed, by name. */
+  readonly workers: ReadonlyMap<string, DeployedWorker>;
+  /** The names of the Workers that were deployed, in this order. */
+  readonly uploads: readonly string[];
+  /** The containers' applications that were made. */
+  readonly applications: readonly { name: string; configuration: { image: string } }[];
+  /** Whether the account has Containers. */
+  hasContainers: boolean;
 }
 
 export interface DeployedWorker {
   /** The modules' names and sizes in bytes. */
   modules: Record<string, number>;
-  bindings: { name: string; type: string; text?: string; class_name?: string }[];
+  bindings: { name: string; type: string; text?: string; class_name?: string; script_name?: string }[];
   migrations: unknown;
 }
 
 export async function startPlatform(): Promise<Platform> {
-  let worker: DeployedWorker | undefined;
-  let uploads = 0;
+  const workers = new Map<string, DeployedWorker>();
+  const uploads: string[] = [];
+  const applications: Platform["applications"][number][] = [];
+  const account = { hasContainers: false };
   const server = createServer(async (req, res) => {
-    const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+\/workers/, "");
+    const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+(\/workers)?/, "");
     const say = (status: number, body: object) => {
       res.writeHead(status, { "content-type": "application/json" });
       res.end(JSON.stringify({ errors: [], messages: [], success: status < 400, result: null, ...body }));
     };
     const ok = (result: unknown) => say(200, { result });
     const none = () => say(404, { errors: [{ code: 10_007, message: "This Worker does not exist on your account." }] });
-    const route = `${req.method} ${path.replace(/durable-mcp-edge/, "NAME")}`;
-    switch (route) {
+    const [, name = ""] = /^\/(?:scripts|services|workers)\/([^/]+)/.exec(path) ?? [];
+    const worker = workers.get(name);
+    switch (`${req.method} ${name ? path.replace(name, "NAME") : path}`) {
       case "GET /scripts/NAME/secrets":
         return worker ? ok(worker.bindings.filter(({ type }) => type === "secret_text")) : none();
+      case "GET /scripts/NAME/settings":
+        return worker
+          ? ok({
+              bindings: worker.bindings.map(({ text, ...each }) =>
+                each.type === "plain_text" ? { text, ...each } : each,
+              ),
+            })
+          : none();
       case "GET /services/NAME":
         return worker ? ok({ default_environment: { script: { last_deployed_from: "wrangler" } } }) : none();
       case "GET /scripts/NAME/deployments":
@@ -45,51 +60,88 @@ export async function startPlatform(): Promise<Platform> {
       case "POST /scripts/NAME/assets-upload-session":
         return ok({ jwt: "done", buckets: [] });
       case "PUT /scripts/NAME": {
-        uploads += 1;
-        worker = await uploaded(req, worker);
-        return ok({ id: "NAME", startup_time_ms: 1, deployment_id: "1", etag: "1", available_on_subdomain: true });
+        uploads.push(name);
+        workers.set(name, await uploaded(req, worker));
+        return ok({
+          id: name,
+          startup_time_ms: 1,
+          deployment_id: "0".repeat(32),
+          etag: "1",
+          available_on_subdomain: true,
+        });
       }
+      case `GET /scripts/NAME/versions/${VERSION}`:
+        return ok({
+          id: VERSION,
+          resources: { bindings: worker?.bindings.map((each) => ({ ...each, namespace_id: name })) },
+        });
       case "GET /workers/NAME":
         return ok({ subdomain: { enabled: true, previews_enabled: true } });
       case "DELETE /services/NAME":
-        worker = undefined;
+        workers.delete(name);
         return ok(null);
+      case "GET /containers/me":
+        return account.hasContainers ? ok(ACCOUNT) : say(403, { errors: [{ code: 1_000, message: "Unauthorized" }] });
+      case "GET /containers/applications":
+        return ok(applications);
+      case "POST /containers/applications": {
+        const made = { id: "1", version: 1, ...JSON.parse(await bodyOf(req)) };
+        applications.push(made);
+        return ok(made);
+      }
+      case "GET /durable_objects/namespaces":
+        return ok([...workers.keys()].map((script) => ({ id: script, script, class: "WorkerContainer" })));
       default:
+        if (process.env.PLATFORM_LOG) console.error(req.method, path);
         return ok(path.endsWith("s") ? [] : { enabled: true, previews_enabled: true });
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  return {
+  return Object.assign(account, {
     env: {
       CLOUDFLARE_API_BASE_URL: `http://127.0.0.1:${port}`,
       CLOUDFLARE_API_TOKEN: "token",
       CLOUDFLARE_ACCOUNT_ID: "account",
       WRANGLER_SEND_METRICS: "false",
       WRANGLER_WRITE_LOGS: "false",
+      WRANGLER_DOCKER_BIN: "/nowhere/docker",
     },
-    get worker() {
-      return worker;
-    },
-    get uploads() {
-      return uploads;
-    },
+    workers,
+    uploads,
+    applications,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
     },
-  };
+  });
 }
 
-/** What an upload leaves: its own bindings, and the secrets that were there. */
+/** Of every Worker that is deployed. */
+const VERSION = "00000000-0000-0000-0000-000000000000";
+
+/** What the platform says of an account that has Containers. */
+const ACCOUNT = {
+  external_account_id: "account",
+  limits: { memory_mib_per_deployment: 4_096, vcpu_per_deployment: 4, disk_mb_per_deployment: 4_000 },
+  locations: [],
+};
+
+async function bodyOf(req: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of req.setEncoding("utf8")) text += chunk;
+  return text;
+}
+
+/** What an upload leaves: its own bindings, the secrets that were there, and the variables, where it says so. */
 async function uploaded(req: IncomingMessage, before: DeployedWorker | undefined): Promise<DeployedWorker> {
   const chunks: Buffer[] = [];
   for await (const chunk of req) chunks.push(chunk);
   const type = { "content-type": req.headers["content-type"] ?? "" };
   const form = await new Response(Buffer.concat(chunks), { headers: type }).formData();
-  const { bindings, migrations } = JSON.parse(await textOf(form.get("metadata")));
+  const { bindings, migrations, keep_bindings = [] } = JSON.parse(await textOf(form.get("metadata")));
   const modules = [...form].filter(([name]) => name !== "metadata" && !name.endsWith(".map"));
-  const kept = before?.bindings.filter(({ type }) => type === "secret_text") ?? [];
+  const kept = before?.bindings.filter(({ type }) => type === "secret_text" || keep_bindings.includes(type)) ?? [];
   return {
     modules: Object.fromEntries(
       modules.map(([name, file]) => [name, typeof file === "string" ? file.length : file.size]),

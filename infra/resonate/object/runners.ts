@@ -12,7 +12,7 @@ const HEAD = { corrId: "", version: "" };
 /** The deployment's runners, as the platform gives them: each name is one object. */
 export interface RunnerNamespace {
   idFromName(name: string): object;
-  get(id: object): { fetch(url: string, init: RequestInit): Promise<Response> };
+  get(id: object, options?: object): { fetch(url: string, init: RequestInit): Promise<Response> };
 }
 
 /**

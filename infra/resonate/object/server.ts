@@ -1,4 +1,5 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
+import { placed, type Whereabouts } from "../../../core/resonate/place.ts";
 import { MAX_BODY, type Refuse, respond, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { keptFor, type SweepPosition, sweep } from "../retention.ts";
@@ -20,10 +21,12 @@ const SHORTEST_SWEEP_INTERVAL = 200;
 
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 
-interface ObjectEnv extends PublicEnv {
+interface ObjectEnv extends PublicEnv, Whereabouts {
   RUNNER?: RunnerNamespace;
   RESONATE_GROUP?: string;
   RETENTION_DAYS?: string;
+  /** `container`: where no worker is connected, jobs wait until it is, and no runner takes them. */
+  RUNS_IN?: string;
 }
 
 /** The server of one object. */
@@ -68,7 +71,9 @@ export class ObjectServer {
       },
     });
     this.#streams = new PollStreams(this.#resonate, () => storage.sync());
-    if (env.RUNNER) this.#runners = new Runners(this.#resonate, env.RUNNER, () => storage.sync());
+    if (env.RUNNER && env.RUNS_IN !== "container") {
+      this.#runners = new Runners(this.#resonate, placed(env.RUNNER, env), () => storage.sync());
+    }
     void state.blockConcurrencyWhile(async () => {
       this.#alarm = (await storage.getAlarm()) ?? undefined;
       // The platform drops an alarm that has failed six times: whatever wakes the object sets it again.

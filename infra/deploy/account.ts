@@ -1,0 +1,70 @@
+/** The Cloudflare account, asked directly for what wrangler has no command for. Nothing is changed by it. */
+import { wranglerOutput } from "./wrangler.ts";
+
+/** As wrangler has it. */
+const API = "https://api.cloudflare.com/client/v4";
+
+/** What a Worker of the account has bound: variables with their texts, secrets without. */
+export type Bindings = readonly { readonly name: string; readonly type: string; readonly text?: string }[];
+
+export class Account {
+  readonly #url: string;
+  readonly #headers: Record<string, string>;
+
+  private constructor(id: string, headers: Record<string, string>) {
+    this.#url = `${process.env.CLOUDFLARE_API_BASE_URL || API}/accounts/${id}`;
+    this.#headers = headers;
+  }
+
+  /**
+   * The account that wrangler deploys to.
+   *
+   * @throws {Error} when nobody is logged in, or it could be one of several
+   */
+  static async open(configured: string | undefined): Promise<Account> {
+    const token = process.env.CLOUDFLARE_API_TOKEN;
+    const headers = headersOf(token ? { token } : json(await wranglerOutput("auth", "token", "--json")));
+    if (!headers) throw new Error("Nobody is logged in to Cloudflare: npx wrangler login");
+    const id = process.env.CLOUDFLARE_ACCOUNT_ID || configured;
+    if (id) return new Account(id, headers);
+    const accounts: { id: string; name: string }[] = json(await wranglerOutput("whoami", "--json"))?.accounts ?? [];
+    const [only] = accounts;
+    if (only && accounts.length === 1) return new Account(only.id, headers);
+    const those = accounts.map(({ id, name }) => `\n  ${id}  ${name}`).join("");
+    throw new Error(`Set CLOUDFLARE_ACCOUNT_ID to the account that it is deployed to.${those}`);
+  }
+
+  /** Whether it may run containers: wrangler asks the same before it builds an image. */
+  async hasContainers(): Promise<boolean> {
+    return (await this.#get("/containers/me")).ok;
+  }
+
+  /** What a Worker has bound; undefined when there is no such Worker. */
+  async bindings(worker: string): Promise<Bindings | undefined> {
+    const { ok, status, body } = await this.#get(`/workers/scripts/${worker}/settings`);
+    if (status === 404) return undefined;
+    if (!ok) throw new Error(`Cloudflare does not say what is deployed: ${status} ${JSON.stringify(body.errors)}`);
+    return body.result?.bindings ?? [];
+  }
+
+  async #get(path: string) {
+    const response = await fetch(this.#url + path, { headers: this.#headers, signal: AbortSignal.timeout(20_000) });
+    const { ok, status } = response;
+    return { ok, status, body: await response.json().catch(() => ({})) };
+  }
+}
+
+function headersOf(given: { type?: string; token?: string; key?: string; email?: string } | undefined) {
+  if (given?.token !== undefined) return { authorization: `Bearer ${given.token}` };
+  if (given?.key === undefined || given.email === undefined) return undefined;
+  return { "x-auth-key": given.key, "x-auth-email": given.email };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what wrangler prints
+function json(text: string | undefined): any {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
