@@ -36,7 +36,7 @@ export class Returns {
   async #give(base: string, mine: { count: number }): Promise<void> {
     await this.#running.get(base);
     this.#next.delete(base);
-    const running = this.#store.giveBack(`${base} ${mine.count} ended`).catch((error) => {
+    const running = this.#store.giveBack({ base, count: mine.count }).catch((error) => {
       this.#log.debug({ reason: reasonOf(error) }, "places not given back");
     });
     this.#running.set(base, running);

@@ -1,18 +1,21 @@
 /**
- * How many jobs a caller may start, without anything that counts them. There are places for jobs that take up to an hour,
- * as many for those that take up to a day, and so on, anew in every hour, day and so on. They are numbered from 1, and a
- * start takes a number that nobody has: creating its promise is one atomic step, wherever it happens.
+ * How many jobs a caller may start, without anything that counts them. For jobs that take up to an hour there is a ledger of
+ * the places that are taken, for those that take up to a day another one, and so on, anew in every hour, day and so on.
  *
- * A job that ends before its hour is over gives its place back: not the number, which stays taken, but one more at the end.
- * What was given back is a chain of promises, each of which says how much that is altogether; so number `n` may be taken
- * when there are `n` places, or `n` less what was given back. More than that are never in use, whatever dies; what dies
- * between a job's end and the giving back costs a place until its hour is over.
+ * A ledger is a chain of promises, `t1`, `t2`, …, each of which says how many places have been taken altogether: a start
+ * adds the next link, for as many places as its job counts for, or for its isolate's other starts as well. To create a
+ * promise is one atomic step, wherever it happens; whoever finds the number taken reads what it says and adds the one after.
+ * What jobs give back that end early is a second chain, `g1`, `g2`, …, which is looked at when there is no room otherwise:
+ * the more of it is known, the more there is. So more places than there are cannot be taken, whatever dies when; what dies
+ * between the taking and the start, or between a job's end and the giving back, costs its places until the period is over.
  *
- * Which numbers are free nobody can ask. An isolate remembers which it knows to be taken, begins at a random one and goes
- * on from there: two of them meet seldom before nearly all are taken.
+ * Who knows nothing of a chain has to look for its end, in steps that double. That is spared those who start little: a few
+ * places are set aside for the slices of the period, so many for each, and whoever comes first in a slice has them (`s0`,
+ * `s1`, …). Whoever comes later reads there how far the chains were: what the first one knew, or what the first one found
+ * who had to look, with which that promise is settled.
  */
 import type { ResonateClient } from "./client.ts";
-import { childOf, decodeValue } from "./codec.ts";
+import { childOf, decodeValue, encodeValue } from "./codec.ts";
 
 const HOUR = 3_600_000;
 
@@ -24,20 +27,24 @@ const LENGTHS = [
   { ms: 366 * 24 * HOUR, words: "a year" },
 ] as const;
 
-/** How many numbers that turn out to be taken a start tries for each place; hardly any is free then. */
-const MOST_TAKEN = 12;
+/** The share of the places that is set aside for the slices of a period, and how many slices it has. */
+const ASIDE = 0.03;
+const SLICES = 6;
 
-/** How many places are asked for at once. */
-const AT_ONCE = 16;
+/** The share of them that an isolate keeps for its next start when they turn out not to be needed. */
+const SPARE = 0.005;
+
+/** How many links that others have added a start comes upon, one after another, before it looks for the end. */
+const MOST_MET = 2;
+
+/** How long a start waits for another of its isolate to take places for both, in milliseconds. */
+const TURN = 2_000;
 
 /** Of how many callers and periods something is remembered. */
 const MOST_VIEWS = 2_000;
 
 /** Of how many jobs it is remembered that they are there. */
 const MOST_SEEN = 10_000;
-
-/** A share of the places that an isolate keeps for the next start when they turn out not to be needed. */
-const SPARE = 0.01;
 
 /** The caller has started as many jobs as it may. */
 export class QuotaExceeded extends Error {
@@ -53,37 +60,41 @@ export interface Start {
 
 /** Places that were taken. As a text it is the tag of the job that has them. */
 export class Taken {
-  /** The promise id that those of the places begin with. */
+  /** What the promise ids of the period begin with. */
   readonly base: string;
-  readonly numbers: readonly number[];
-  readonly by: string;
+  readonly count: number;
+  readonly #by = crypto.randomUUID();
 
-  constructor(base: string, numbers: readonly number[], by: string) {
+  constructor(base: string, count: number) {
     this.base = base;
-    this.numbers = numbers;
-    this.by = by;
+    this.count = count;
   }
 
   toString(): string {
-    return `${this.base} ${this.numbers.length} ${this.by}`;
+    return `${this.base}.g ${this.count} ${this.#by}`;
   }
+}
+
+/** What is known of a chain: a link, and the sum that it says. */
+interface Chain {
+  link: number;
+  sum: number;
 }
 
 /** What is known of a caller's places in a period. */
 interface View {
-  /** Numbers of which it is not known whether they are taken: from, to. */
-  unknown: [number, number][];
-  /** The highest number that may be taken. */
-  top: number;
-  /** Where the numbers last taken go on, upwards and downwards. */
-  up: number | undefined;
-  down: number | undefined;
-  /** The last known link of what was given back, and how much that was. */
-  link: number;
-  returned: number;
-  /** How many links further it is looked for more. */
-  ahead: number;
-  spare: number[];
+  /** Who this isolate is to the ledger. */
+  by: string;
+  taken: Chain;
+  given: Chain;
+  /** Places of this isolate that no job has yet. */
+  ready: number;
+  /** The slice whose places are gone. */
+  slice: number | undefined;
+  /** Until when a start takes places for those that wait, in milliseconds since the epoch. */
+  turn: number;
+  /** The starts that wait for a place, each with until when, if it lives. */
+  waiting: Map<object, number>;
 }
 
 type Client = Pick<ResonateClient, "call">;
@@ -105,7 +116,7 @@ export class Quota {
   }
 
   /**
-   * Takes places for a job: one request, and one more to find that places were given back.
+   * Takes places for a job: one request, and one more for each link of the chain that is not known.
    *
    * @throws {QuotaExceeded} with the limit and when to try again
    */
@@ -114,33 +125,29 @@ export class Quota {
     const length = LENGTHS.find(({ ms }) => duration <= ms) ?? LENGTHS[3];
     const period = Math.floor(now / length.ms);
     const base = idOf(`${length.ms / HOUR}.${period}`);
-    const by = crypto.randomUUID();
-    const view = this.#view(base, most);
-    const numbers = count > most ? [] : view.spare.splice(0, count);
-    let refused = 0;
-    try {
-      while (numbers.length < count && count <= most && refused < MOST_TAKEN * count) {
-        const batch = pick(view, Math.min(count - numbers.length, AT_ONCE));
-        if (batch.length === 0) {
-          if (!(await this.#look(client, base, view, most))) break;
-          continue;
-        }
-        const mine = await Promise.all(batch.map(({ n }) => create(client, `${base}.p${n}`, { by })));
-        for (const [i, { n, from }] of batch.entries()) {
-          if ((mine[i] as { by?: unknown } | undefined)?.by === by) numbers.push(n);
-          else {
-            refused += 1;
-            if (from !== "down") view.up = undefined;
-            if (from !== "up") view.down = undefined;
-          }
-        }
+    const view = this.#view(base);
+    const patience = Date.now() + TURN;
+    const self = {};
+    for (let hasRoom = count <= most; hasRoom; ) {
+      if (view.ready >= count) {
+        view.waiting.delete(self);
+        view.ready -= count;
+        return new Taken(base, count);
       }
-    } catch (error) {
-      view.spare.push(...numbers);
-      throw error;
+      if (Date.now() < Math.min(view.turn, patience)) {
+        if (count === 1) view.waiting.set(self, patience);
+        await new Promise((resolve) => setTimeout(resolve, 2 + Math.random() * 8));
+        continue;
+      }
+      view.waiting.delete(self);
+      const turn = Date.now() + TURN;
+      view.turn = turn;
+      try {
+        hasRoom = await this.#fill(client, base, view, { count, most, now, ms: length.ms });
+      } finally {
+        if (view.turn === turn) view.turn = 0;
+      }
     }
-    if (numbers.length === count) return new Taken(base, numbers, by);
-    await this.#keep(client, base, view, most, numbers);
     const minutes = Math.ceil(((period + 1) * length.ms - now) / 60_000);
     const counts = count === 1 ? "" : `this counts as ${count} jobs, and `;
     throw new QuotaExceeded(
@@ -149,81 +156,121 @@ export class Quota {
   }
 
   /** Places that were taken turn out not to be needed. */
-  async keep(client: Client, { base, numbers }: Taken, most: number): Promise<void> {
-    await this.#keep(client, base, this.#view(base, most), most, numbers);
-  }
-
-  async #keep(client: Client, base: string, view: View, most: number, numbers: readonly number[]): Promise<void> {
-    const spare = numbers.slice(0, Math.max(Math.floor(most * SPARE) - view.spare.length, 0));
-    view.spare.push(...spare);
-    if (numbers.length > spare.length) await this.giveBack(client, base, numbers.length - spare.length);
+  async keep(client: Client, { base, count }: Taken, most: number): Promise<void> {
+    const view = this.#view(base);
+    const spare = Math.min(count, Math.max(Math.floor(most * SPARE) - view.ready, 0));
+    view.ready += spare;
+    if (count > spare) await this.giveBack(client, base, count - spare);
   }
 
   /** Gives places back: one request, and some more where others do as well. */
   async giveBack(client: Client, base: string, count: number): Promise<void> {
-    const view = this.#view(base, 0);
+    const { given } = this.#view(base);
     const by = crypto.randomUUID();
-    for (;;) {
-      const link = view.link + 1;
-      const found = await create(client, `${base}.b${link}`, { by, sum: view.returned + count });
-      learn(view, link, found);
-      if ((found as { by?: unknown } | undefined)?.by === by) return;
-      // Others have given places back since this was last looked at, perhaps many.
-      for (let ahead = 1; await this.#read(client, base, view, link + ahead); ahead *= 2);
+    for (let met = 0; ; ) {
+      const link = given.link + 1;
+      const found = await create(client, `${base}.g${link}`, { by, sum: given.sum + count });
+      learn(given, link, found.sum);
+      if (found.by === by) return;
+      if (++met <= MOST_MET) continue;
+      await this.#seek(client, `${base}.g`, given);
+      met = 1;
     }
   }
 
-  /** Whether there are more places than were known. */
-  async #look(client: Client, base: string, view: View, most: number): Promise<boolean> {
-    if (most + view.returned <= view.top) {
-      const { link, ahead } = view;
-      const isFar = await this.#read(client, base, view, link + ahead);
-      view.ahead = isFar ? Math.min(2 * ahead, 64) : 1;
-      if (!isFar && ahead > 1) await this.#read(client, base, view, link + 1);
+  /** Sees to it that `count` places are ready, in a period of `ms` milliseconds; false where there is no room for them. */
+  async #fill(
+    client: Client,
+    base: string,
+    view: View,
+    { count, most, now, ms }: { count: number; most: number; now: number; ms: number },
+  ): Promise<boolean> {
+    const { taken, given, by } = view;
+    const known = () => ({ taken: { ...taken }, given: { ...given } });
+    const slices = Math.min(SLICES, Math.floor(most * ASIDE));
+    const each = slices && Math.floor((most * ASIDE) / slices);
+    const slice = Math.floor(((now % ms) / ms) * slices);
+    const sliceId = `${base}.s${slice}`;
+    if (slices > 0 && view.slice !== slice) {
+      const found = await create(client, sliceId, { ...known(), by }, now - (now % ms) + ms);
+      if (found.by !== by) learnAll(view, found);
+      else if (view.slice !== slice) view.ready += each;
+      view.slice = slice;
     }
-    const top = most + view.returned;
-    if (top <= view.top) return false;
-    view.unknown.push([view.top + 1, top]);
-    view.top = top;
+    const knewNothing = slices > 0 && taken.link === 0;
+    let hasLooked = false;
+    for (let met = 0; view.ready < count; ) {
+      const room = () => most - slices * each + given.sum - taken.sum;
+      const need = count - view.ready;
+      if (room() < need) await this.#look(client, `${base}.g`, given, need - room());
+      if (room() < need) return false;
+      const link = taken.link + 1;
+      const others = [...view.waiting].filter(([, until]) => Date.now() < until);
+      const more = Math.min(need + others.length, room());
+      const sum = taken.sum + more;
+      const found = await create(client, `${base}.t${link}`, { ...known(), by, sum, more });
+      if (link <= taken.link) continue;
+      learn(taken, link, found.sum);
+      learnAll(view, found);
+      // An answer that was lost is known by this as well.
+      if (found.by === by) {
+        view.ready += Number(found.more);
+        for (const [other] of others) view.waiting.delete(other);
+      } else if (++met > MOST_MET) {
+        await this.#seek(client, `${base}.t`, taken);
+        met = 1;
+        hasLooked = true;
+      }
+    }
+    if (hasLooked && knewNothing) {
+      const data = { id: sliceId, state: "resolved" as const, value: encodeValue(known()) };
+      await client.call({ kind: "promise.settle", data });
+    }
     return true;
   }
 
-  async #read(client: Client, base: string, view: View, link: number): Promise<boolean> {
-    const record = await client.call({ kind: "promise.get", data: { id: `${base}.b${link}` } });
-    if (record) learn(view, link, decodeValue(record.param));
+  /** Looks for the end of a chain: afterwards it is the link that is known, or the one after it. */
+  async #seek(client: Client, id: string, chain: Chain): Promise<void> {
+    let missing = Number.POSITIVE_INFINITY;
+    for (let step = 2; chain.link + 2 < missing; step *= 2) {
+      const link = missing === Number.POSITIVE_INFINITY ? chain.link + step : (chain.link + missing) >> 1;
+      if (!(await this.#read(client, id, chain, link))) missing = link;
+    }
+  }
+
+  /** Looks whether `more` than was known has been given back. */
+  async #look(client: Client, id: string, chain: Chain, more: number): Promise<void> {
+    const wanted = chain.sum + more;
+    let missing = Number.POSITIVE_INFINITY;
+    // Each link gives at least one back, and often all that is wanted.
+    for (let step = 1; chain.sum < wanted && chain.link + 1 < missing; step = wanted - chain.sum) {
+      const link = missing === Number.POSITIVE_INFINITY ? chain.link + step : (chain.link + missing) >> 1;
+      if (!(await this.#read(client, id, chain, link))) missing = link;
+    }
+  }
+
+  async #read(client: Client, id: string, chain: Chain, link: number): Promise<boolean> {
+    const record = await client.call({ kind: "promise.get", data: { id: id + link } });
+    if (record) learn(chain, link, (decodeValue(record.param) as Link).sum);
     return record !== undefined;
   }
 
-  #view(base: string, most: number): View {
+  #view(base: string): View {
     let view = this.#views.get(base);
     if (!view) {
-      const nothing = {
-        unknown: [],
-        top: 0,
-        up: undefined,
-        down: undefined,
-        link: 0,
-        returned: 0,
-        ahead: 1,
-        spare: [],
-      };
-      view = nothing as View;
+      const none = { link: 0, sum: 0 };
+      const rest = { ready: 0, slice: undefined, turn: 0, waiting: new Map() };
+      view = { by: crypto.randomUUID(), taken: { ...none }, given: { ...none }, ...rest };
       if (this.#views.size >= MOST_VIEWS) this.#views.delete(this.#views.keys().next().value as string);
       this.#views.set(base, view);
-    }
-    if (view.top === 0 && most > 0) {
-      view.top = most;
-      view.unknown.push([1, most]);
-      view.up = 1 + Math.floor(Math.random() * most);
-      view.down = view.up - 1;
     }
     return view;
   }
 }
 
-/** What a job's tag says of its places: what their ids begin with, and how many there are. */
+/** What a job's tag says of its places. Those that versions before took by their numbers are given back to nobody. */
 export function placesIn(tag: string): { base: string; count: number } {
-  const [, base = "", count = 0] = /^(.*) (\d+) \S+$/s.exec(tag) ?? [];
+  const [, base = "", count = 0] = /^(.*)\.g (\d+) \S+$/s.exec(tag) ?? [];
   return { base, count: Number(count) };
 }
 
@@ -233,46 +280,29 @@ export function isOver(base: string, now: number): boolean {
   return now >= (Number(period) + 1) * Number(hours) * HOUR;
 }
 
-/** Numbers that may be free: next to those last taken, otherwise in the middle of where least is known. */
-function pick(view: View, count: number): { n: number; from: "up" | "down" | "middle" }[] {
-  const picked: ReturnType<typeof pick> = [];
-  while (picked.length < count && view.unknown.length > 0) {
-    if (view.up !== undefined && remove(view, view.up)) picked.push({ n: view.up++, from: "up" });
-    else if (view.down !== undefined && remove(view, view.down)) picked.push({ n: view.down--, from: "down" });
-    else {
-      const [low, high] = view.unknown.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
-      const n = Math.floor((low + high) / 2);
-      remove(view, n);
-      view.up = n + 1;
-      view.down = n - 1;
-      picked.push({ n, from: "middle" });
-    }
-  }
-  return picked;
+/** What a promise of a ledger says. */
+interface Link {
+  by?: unknown;
+  sum?: unknown;
+  more?: unknown;
+  /** What was known of the chains to whoever created it. */
+  taken?: Chain;
+  given?: Chain;
 }
 
-/** Takes a number out of the unknown ones. Whether it was one. */
-function remove({ unknown }: View, n: number): boolean {
-  const at = unknown.findIndex(([low, high]) => low <= n && n <= high);
-  const [low, high] = unknown[at] ?? [0, 0];
-  if (at < 0) return false;
-  const rest: [number, number][] = [
-    [low, n - 1],
-    [n + 1, high],
-  ];
-  unknown.splice(at, 1, ...rest.filter(([from, to]) => from <= to));
-  return true;
+function learn(chain: Chain, link: number, sum: unknown): void {
+  if (link <= chain.link) return;
+  chain.link = link;
+  chain.sum = Math.max(chain.sum, Number(sum));
 }
 
-function learn(view: View, link: number, found: unknown): void {
-  const { sum } = (found ?? {}) as { sum?: unknown };
-  if (link <= view.link) return;
-  view.link = link;
-  if (typeof sum === "number" && sum > view.returned) view.returned = sum;
+function learnAll(view: View, { taken, given }: Link): void {
+  if (taken) learn(view.taken, taken.link, taken.sum);
+  if (given) learn(view.given, given.link, given.sum);
 }
 
-/** What the promise with this id says: `says`, unless there was one. It has no use of its own, and ends at once. */
-async function create(client: Client, id: string, says: object): Promise<unknown> {
-  const record = await client.call(childOf(id, id, Date.now(), { param: says }));
-  return record && decodeValue(record.param);
+/** What the promise with this id says: `says`, unless there was one. It has no use of its own, and ends by itself. */
+async function create(client: Client, id: string, says: object, timeoutAt = Date.now()): Promise<Link> {
+  const record = await client.call(childOf(id, id, timeoutAt, { param: says }));
+  return { ...(decodeValue(record?.param ?? {}) as Link), ...(decodeValue(record?.value ?? {}) as Link) };
 }

@@ -408,9 +408,8 @@ export class RemoteStore {
     }
   }
 
-  /** A job that has these places, by its tag, has ended: gives them back, as far as they are of use. */
-  async giveBack(places: string): Promise<void> {
-    const { base, count } = placesIn(places);
+  /** Jobs that had these places have ended: gives them back, as far as they are of use. */
+  async giveBack({ base, count }: ReturnType<typeof placesIn>): Promise<void> {
     if (count > 0 && !isOver(base, Date.now())) await this.#shared.places.giveBack(this.#client, base, count);
   }
 
@@ -450,7 +449,7 @@ export class RemoteStore {
     const isOurs = (promise?.value as { by?: unknown } | undefined)?.by === by;
     if (promise?.place !== undefined && isOurs) {
       // It is cancelled. Places that cannot be given back for the moment are lost until their period is over.
-      await this.giveBack(promise.place).catch(() => {});
+      await this.giveBack(placesIn(promise.place)).catch(() => {});
     }
     return promise && { promise, isOurs };
   }

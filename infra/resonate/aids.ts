@@ -8,9 +8,9 @@ import { isOver } from "../../core/resonate/quota.ts";
 /** How long they are kept at least, in milliseconds: clocks differ, and a worker remembers for an hour how far a chain is. */
 export const AIDS_KEPT = 24 * 3_600_000;
 
-/** Whether this is a place, or what was given back of some, of a period that is over. */
+/** Whether this tells of places of a period that is over; versions before numbered them (`p`, `b`). */
 export function isPlaceOver(id: string, now: number): boolean {
-  const base = /^(.*quota:\d+\.\d+)\.[pb]\d+$/s.exec(id)?.[1];
+  const base = /^(.*quota:\d+\.\d+)\.[tgspb]\d+$/s.exec(id)?.[1];
   return base !== undefined && isOver(base, now);
 }
 
