@@ -342,6 +342,18 @@ describe("requests", () => {
     }
   });
 
+  test("after more jobs than there are places have come and gone, an isolate that knows nothing starts one", async () => {
+    const { isolate } = setUp();
+    const writer = isolate();
+    for (let n = 0; n < 1_500; n++) {
+      await writer.take();
+      await writer.giveBack();
+    }
+    expect(await isolate().take(240)).toBeLessThanOrEqual(40);
+    // There is no room for all of them but in what was given back, which is looked at.
+    expect(await isolate().take(720)).toBeLessThanOrEqual(4);
+  });
+
   test("however many come at once at an isolate, their places are a link or two", async () => {
     const { isolate } = setUp();
     const { takeAll } = isolate();
