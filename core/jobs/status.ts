@@ -101,10 +101,11 @@ export function viewOf(name: string, promise: DurablePromise | undefined): JobVi
       view.error = promise.value instanceof Error ? promise.value.message : String(promise.value ?? "no reason given");
       break;
     case "rejected_canceled":
-      view.error = "The job was cancelled. Starting it again makes a new attempt.";
+      view.error = "The job was cancelled. Starting it again makes a new attempt, or finds a newer one.";
       break;
     case "rejected_timedout":
-      view.error = "The job did not finish before its deadline. Starting it again makes a new attempt.";
+      view.error =
+        "The job did not finish before its deadline. Starting it again makes a new attempt, or finds a newer one.";
       break;
   }
   return view;

@@ -58,6 +58,8 @@ test.each([
   ["jobs", "job_names"],
   ["id", undefined],
   ["e", undefined],
+  ["lattitude", "latitude"],
+  ["n", undefined],
   ["colour", undefined],
 ])("what was meant by %s is found: %s", async (given, meant) => {
   const field = z.string().optional();

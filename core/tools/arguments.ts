@@ -95,7 +95,7 @@ function closest(name: string, known: readonly string[]): string | undefined {
   const start = known.find((each) => each.startsWith(name) || name.startsWith(each) || shortens(name, each));
   if (start !== undefined) return start;
   const near = known.map((each) => ({ each, apart: distance(name, each) })).sort((a, b) => a.apart - b.apart)[0];
-  return near && near.apart <= 3 ? near.each : undefined;
+  return near && near.apart <= Math.min(3, name.length / 2) ? near.each : undefined;
 }
 
 /** Whether a name is a part of another, or is left of it when letters are taken out, as `lng` and `tz` are. */

@@ -117,7 +117,7 @@ export function jobTool<Input, Args, Result, Output extends object>(
     ...(options.tasksOnly && { tasksOnly: true }),
     find,
     start: (args, context) => launch(args as Input, context),
-    call: (args, context) => waitFor(launch(args as Input, context), context),
+    call: (args, context) => waitFor(launch(args as Input, context), context, options),
   };
 }
 
@@ -208,7 +208,8 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
-  { store, signal, now, until, patience, reportProgress }: CallContext,
+  { store, signal, now, until, patience, reportProgress, mayConfirm }: CallContext,
+  { name: tool, consent = [] }: { name?: string; consent?: readonly string[] } = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
   let settled: DurablePromise | undefined;
@@ -247,6 +248,8 @@ export async function waitFor(
   const last = signal.aborted ? snapshot : await look(snapshot);
   const { name } = started;
   const how = howToAnswer(name, last);
-  const note = `${how ?? "Still running; it goes on by itself."} Collect the result with await_result(job_names: ["${name}"]).`;
+  const agreed = how !== undefined && mayConfirm && consent.map((argument) => `${argument}: true`).join(", ");
+  const agree = agreed ? ` Once the user agrees, call ${tool} again with ${agreed}.` : "";
+  const note = `${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured({ job_name: name, status: "running", ...tellingOf(last, Date.now()), note });
 }

@@ -157,7 +157,7 @@ export class Calls {
       const started = await tool.start(checked.args, toolContext);
       if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
-      return await createTask(tasks, caller, started, await this.#pages.urlOf(started.name, caller));
+      return await createTask(tasks, caller, started, await this.#pages.urlOf(started.name, caller), note);
     } catch (error) {
       const why = this.#explain(error, signal);
       return errorResult(note === undefined ? why : `${why}\n${note}`);

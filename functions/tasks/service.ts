@@ -60,21 +60,24 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
 
 /**
  * What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. `view_url`: the
- * address of the job's page, which people read in the status, and programs in `_meta`.
+ * address of the job's page, which people read in the status, and programs in `_meta`. `note`: what else there is to say of
+ * the call.
  */
 export async function createTask(
   { handles }: TaskService,
   caller: Caller,
   promise: DurablePromise,
   view_url: string | undefined,
+  note: string | undefined,
 ) {
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
   // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
   const { result, error, inputRequests, ...task } = {
     ...detailedTask(taskId, withoutJournal(promise), Date.now(), false),
   } as Record<string, unknown>;
-  const shown = view_url !== undefined && { statusMessage: `Its page: ${view_url}`, _meta: { view_url } };
-  return { resultType: "task", ...shown, ...task };
+  const told = [...(note === undefined ? [] : [note]), ...(view_url === undefined ? [] : [`Its page: ${view_url}`])];
+  const shown = told.length > 0 && { statusMessage: told.join("\n") };
+  return { resultType: "task", ...shown, ...(view_url !== undefined && { _meta: { view_url } }), ...task };
 }
 
 /** @throws {ProtocolError} -32602 when the id is no task's */

@@ -66,7 +66,9 @@ export async function giveAnswer(
     );
   }
   if (!isUser && open.question.answeredBy !== "anyone") {
-    throw refused(`only the user may answer "${open.question.message}", in a client that shows questions.`);
+    throw refused(
+      `only the user may answer "${open.question.message}", in a client that shows questions or on the job's page.`,
+    );
   }
   const response = content === null ? { action: "decline" } : { action: "accept", content };
   const fitted = checkAnswer(open.question, response);

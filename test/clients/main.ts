@@ -24,7 +24,8 @@ const PATIENCE = 400_000;
 interface Way {
   name: string;
   url: string;
-  token?: string;
+  /** Asked for before each client: an OAuth token lasts for minutes. */
+  token?: () => string | Promise<string>;
 }
 
 interface Step {
@@ -61,8 +62,8 @@ async function openWays(started: AsyncDisposableStack): Promise<Way[]> {
   const oauth = started.use(await startStack({ resonate, bindings }));
   return [
     { name: "no sign-in", url: open.url },
-    { name: "token", url: closed.url, token },
-    { name: "OAuth token", url: oauth.url, token: await server.issue("matrix", oauth.url) },
+    { name: "token", url: closed.url, token: () => token },
+    { name: "OAuth token", url: oauth.url, token: () => server.issue("matrix", oauth.url) },
   ];
 }
 
@@ -96,7 +97,7 @@ async function drive({ command: [program, ...args], cwd }: Installed, way: Way):
   const env = {
     MCP_URL: way.url,
     RUN: Math.floor(Math.random() * 36 ** 6).toString(36),
-    ...(way.token !== undefined && { MCP_TOKEN: way.token }),
+    ...(way.token && { MCP_TOKEN: await way.token() }),
   };
   const { stdout, stderr, failed } = await execa(program, args, { cwd, env, timeout: PATIENCE, reject: false });
   const steps = stdout.split("\n").flatMap((line): Step[] => (line.startsWith('{"step"') ? [JSON.parse(line)] : []));

@@ -51,6 +51,10 @@ export const CLIENTS: readonly MatrixClient[] = [
   npm("OpenAI agents (JavaScript)", "openai-agents", "@openai/agents", "zod"),
   npm("Mastra", "mastra", "@mastra/mcp", "@mastra/core", "zod"),
   npm("mcporter", "mcporter", "mcporter"),
+  // Version 2 is a server's, and the client is no part of it.
+  npm("mcp-use (JavaScript)", "mcp-use", "mcp-use@1", "langchain", "@langchain/core"),
+  // With what there was of Pydantic at its time.
+  python("Python SDK 1.9", "mcp_sdk", "mcp==1.9.4", "pydantic<2.12"),
   python("Python SDK 1", "mcp_sdk", "mcp<2"),
   python("Python SDK 2", "mcp_sdk", "mcp>=2"),
   python("FastMCP, fastmcp-tasks", "fast_mcp", "fastmcp", "fastmcp-tasks"),

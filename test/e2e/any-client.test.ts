@@ -119,6 +119,14 @@ describe("an argument that a tool does not know", () => {
     expect(content.at(-1).text).toBe('Ignored: "why" is no argument of this tool.');
   });
 
+  test("is noted where the call is answered with a task", async () => {
+    const params = { name: "timer", arguments: { timer_name: "noted task", seconds: 3_600, why: "tea" } };
+    for (const capabilities of [TASKS, BY_SDK]) {
+      const { result } = await rpc(stack.url, "tools/call", params, { capabilities });
+      expect(result).toMatchObject({ resultType: "task", statusMessage: expect.stringContaining('Ignored: "why"') });
+    }
+  });
+
   test("is noted where the call is refused for another reason, too", async () => {
     const long = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2014-02" };
     const { content, isError } = await call("weather_range", { ...long, confirmed: true });

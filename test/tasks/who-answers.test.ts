@@ -107,7 +107,7 @@ describe("a range that the user has to agree to", () => {
     const { content, isError } = await client.callTool("weather_range", args, { onprogress: () => {} });
     expect(isError).toBe(false);
     expect(content).toMatchObject({ job_name: job, status: "running", waiting_for: [waiting] });
-    expect(content.note).toContain("Only the user");
+    expect(content.note).toMatch(/Only the user.*call weather_range again with confirm: true/);
 
     const probed = await client.callTool("probe_status", { job_names: job });
     expect(probed.content.statuses).toMatchObject([{ status: "running", waiting_for: [waiting] }]);
@@ -120,6 +120,15 @@ describe("a range that the user has to agree to", () => {
     await tasks.reaches(taskId, "completed");
     const after = await client.callTool("probe_status", { job_names: job });
     expect(after.content.statuses[0]).not.toHaveProperty("waiting_for");
+  });
+
+  test("and is asked about in another client is gathered once it is confirmed by an argument", async () => {
+    const { args, job } = ownRange();
+    const { taskId } = await tasks.call("weather_range", args);
+    await tasks.reaches(taskId, "input_required");
+    const { content } = await client.callTool("weather_range", { ...args, confirm: true });
+    expect(content).toMatchObject({ job_name: job, status: "complete" });
+    expect((await tasks.reaches(taskId, "completed")).status).toBe("completed");
   });
 
   test("and is gathered already needs nobody's word any more", async () => {
@@ -209,4 +218,7 @@ test("where no argument may confirm, only a client that shows forms can have a l
   expect([isError, text]).toEqual([true, expect.stringMatching(/^Nothing was done: .*up to 24 months at a time/)]);
   const { taskId } = await tasksAt(strict.url).call("weather_range", { ...args, confirm: true });
   await tasksAt(strict.url).reaches(taskId, "input_required");
+  const { content } = await other.callTool("weather_range", args);
+  expect(content.note).toContain("Only the user");
+  expect(content.note).not.toContain("confirm: true");
 });
