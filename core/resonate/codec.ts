@@ -42,6 +42,9 @@ export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): st
 /** The tag that holds for how many milliseconds a job that has ended is kept, or `forever`: see `keepFor` of its definition. */
 export const KEEP = "durable-mcp:keep";
 
+/** The tag of an entry of a caller's list that holds the id of the job's promise: without that job it is of no use. */
+export const ENTRY = "durable-mcp:entry";
+
 /** The tag that holds the id of the promise of the attempt before, which failed: what it had done is not done again. */
 export const EARLIER = "durable-mcp:earlier";
 

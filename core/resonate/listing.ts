@@ -8,18 +8,20 @@
 import * as z from "zod";
 import type { Job } from "../jobs/job.ts";
 import type { ResonateClient } from "./client.ts";
-import { childOf, decodeValue } from "./codec.ts";
+import { childOf, decodeValue, ENTRY } from "./codec.ts";
 import type { Names } from "./names.ts";
 import type { PromiseRecord } from "./protocol.ts";
 
 const CHAINS = 4;
 
-/** Where the end of a chain is looked for at first, from what is known of it; then between two of these. */
-const POINTS = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536];
-const WAYS = 7;
+/** How many numbers are asked for at once where it is not known how far a chain goes: each twice the one before. */
+const AT_ONCE = 8;
 
 /** How long it is taken for known how far a chain goes at least, in milliseconds: a server may have been emptied. */
 const KNOWN = 10_000;
+
+/** For how long what is known of chains is of any use, in milliseconds: what is older may have been removed. */
+const OF_USE = 3_600_000;
 
 /** Of how many chains that is remembered, and of how many jobs that they are listed. */
 const REMEMBERED = 10_000;
@@ -43,7 +45,7 @@ export interface Listed {
 /** What an isolate remembers of lists: values, which its requests may share. */
 export class ListMemory {
   readonly ends = new Map<string, { n: number; at: number }>();
-  readonly jobs = new Set<string>();
+  readonly jobs = new Map<string, number>();
   /** The callers who are known to have a list. */
   readonly owners = new Set<string>();
   /** Chains that a request is adding to, until when that is waited for, in milliseconds since the epoch. */
@@ -78,7 +80,7 @@ export class Listing {
   async add(name: string, startedAt: number): Promise<boolean> {
     const chain = chainOf(name);
     const known = this.#id(chain, 0) + name;
-    if (this.#memory.jobs.has(known)) return false;
+    if (Date.now() < (this.#memory.jobs.get(known) ?? 0) + OF_USE) return false;
     const { turns } = this.#memory;
     const turn = this.#id(chain, 0);
     // Of many at once in one isolate each would want the numbers of all others.
@@ -88,7 +90,7 @@ export class Listing {
     turns.set(turn, until);
     try {
       const n = await this.#append(chain, { name, startedAt });
-      this.#memory.jobs.add(known);
+      this.#memory.jobs.set(known, Date.now());
       const owner = this.#names.owner;
       const isFirst = n === 1 && !this.#memory.owners.has(owner);
       this.#memory.owners.add(owner);
@@ -99,9 +101,10 @@ export class Listing {
   }
 
   async #append(chain: number, entry: z.infer<typeof Stored>): Promise<number> {
+    const tags = { [ENTRY]: this.#names.idOf(entry.name) ?? "" };
     for (let n = (await this.#end(chain)) + 1; ; n++) {
       const id = this.#id(chain, n);
-      const record = await this.#client.call(childOf(id, id, Date.now() - 1, { param: entry }));
+      const record = await this.#client.call(childOf(id, id, Date.now() - 1, { param: entry, tags }));
       this.#remember(chain, n);
       // Whoever added it at the same time has added the same.
       if (entryIn(record)?.name === entry.name) return n;
@@ -142,9 +145,13 @@ export class Listing {
     }
   }
 
-  /** The number of a chain's newest entry; `exact`: there is none after it. */
+  /**
+   * The number of a chain's newest entry; `exact`: there is none after it. From nothing it is found by its binary digits,
+   * as entries of jobs that are gone may be gone as well, but for those on this way.
+   */
   async #end(chain: number, exact = false, signal?: AbortSignal): Promise<number> {
-    const known = this.#memory.ends.get(this.#id(chain, 0));
+    const remembered = this.#memory.ends.get(this.#id(chain, 0));
+    const known = remembered && Date.now() < remembered.at + OF_USE ? remembered : undefined;
     const isFresh = known !== undefined && Date.now() < known.at + KNOWN;
     if (isFresh && !exact) return known.n;
     let low = known && (isFresh || (await this.#get(chain, known.n, signal))) ? known.n : 0;
@@ -155,13 +162,15 @@ export class Listing {
       low = numbers[(missing < 0 ? numbers.length : missing) - 1] ?? low;
       high = numbers[missing] ?? high;
     };
+    const doubled = (from: number, first: number) =>
+      Array.from({ length: AT_ONCE }, (_, i) => from + first * 2 ** i).filter((n) => n < high);
     // Most often there is none, or one more.
-    await narrow([low + 1]);
-    while (high === Number.POSITIVE_INFINITY) await narrow(POINTS.map((point) => low + point));
+    const base = low;
+    await narrow([base + 1]);
+    for (let step = 2; high === Number.POSITIVE_INFINITY; step *= 2 ** AT_ONCE) await narrow(doubled(base, step));
     while (high - low > 1) {
-      const step = Math.max(1, Math.floor((high - low) / (WAYS + 1)));
-      const numbers = Array.from({ length: WAYS }, (_, i) => low + (i + 1) * step).filter((n) => n < high);
-      await narrow(numbers);
+      const from = low;
+      for (let step = 1; from + step < high; step *= 2 ** AT_ONCE) await narrow(doubled(from, step));
     }
     this.#remember(chain, low);
     return low;

@@ -114,10 +114,10 @@ async function take(
 
 async function list(store: RemoteStore, { name, job, startedAt, promise }: OwnJob, signal: AbortSignal) {
   const found = promise ?? (await store.get(name, signal));
+  if (!found) return undefined; // it is kept no longer
   const { status, finished_at } = viewOf(name, found);
   const started_at = new Date(startedAt).toISOString();
-  const telling =
-    status === "running" && found && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());
+  const telling = status === "running" && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());
   const times = { started_at, ...(finished_at !== undefined && { finished_at }) };
   return { job_name: name, kind: job.kind, status, ...times, ...(telling && inShort(telling)) };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isLandmark, isPlaceOver, linkIn } from "./aids.ts";
+import { endOf, isLandmark, isPlaceOver, linkIn } from "./aids.ts";
 
 const HOUR = 3_600_000;
 
@@ -13,8 +13,14 @@ test("a place is over when its period is", () => {
 });
 
 test("a link is told from what only looks like one", () => {
-  expect(linkIn("prod/limit:archive%3A1:7.123")).toEqual({ chain: "prod/limit:archive%3A1:7.", n: 123 });
-  for (const id of ["timer_limit:e0", "limit:archive:7", "list:0.7"]) expect(linkIn(id)).toBeUndefined();
+  expect(linkIn("prod/limit:archive%3A1:7.123")).toEqual({
+    chain: "prod/limit:archive%3A1:7.",
+    n: 123,
+    isEntry: false,
+  });
+  expect(linkIn("c.list:0.7")).toEqual({ chain: "c.list:0.", n: 7, isEntry: true });
+  for (const id of ["timer_limit:e0", "limit:archive:7", "timer_list:e0", "list:begin"])
+    expect(linkIn(id)).toBeUndefined();
 });
 
 /** Where a worker that knows nothing comes to: as `worker/limits.ts` looks for the end of a chain. */
@@ -32,7 +38,9 @@ test("the end of a chain is found by its landmarks, however long it has grown wh
     const left = new Set(Array.from({ length: end }, (_, i) => i + 1).filter((n) => isLandmark(n, end)));
     expect(left.size).toBeLessThan(60);
     for (const later of [end, end + 1, end + 2, end + 7, end + 100, 2 * end + 1]) {
-      expect(found((n) => (n <= end ? left.has(n) : n <= later))).toBe(later + 1);
+      const isThere = (n: number) => (n <= end ? left.has(n) : n <= later);
+      expect(found(isThere)).toBe(later + 1);
+      expect(endOf(isThere)).toBe(later);
     }
   }
 });

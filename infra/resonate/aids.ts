@@ -1,11 +1,12 @@
 /**
  * Promises that are no job's, but count or limit something, and are of no use after a while: the places of callers
- * (`core/resonate/quota.ts`) when their period is over, and the links by which workers share the places of an upstream
- * (`worker/limits.ts`), of which the last is found by way of a few.
+ * (`core/resonate/quota.ts`) when their period is over; the links by which workers share the places of an upstream
+ * (`worker/limits.ts`); and the entries of callers' lists (`core/resonate/listing.ts`) whose job is gone. Links and entries
+ * are chains, of which the last is found by way of a few.
  */
 import { isOver } from "../../core/resonate/quota.ts";
 
-/** How long they are kept at least, in milliseconds: clocks differ, and a worker remembers for an hour how far a chain is. */
+/** How long they are kept at least, in milliseconds: clocks differ, and who uses a chain remembers for an hour how far it is. */
 export const AIDS_KEPT = 24 * 3_600_000;
 
 /** Whether this tells of places of a period that is over; versions before numbered them (`p`, `b`). */
@@ -14,10 +15,20 @@ export function isPlaceOver(id: string, now: number): boolean {
   return base !== undefined && isOver(base, now);
 }
 
-/** The chain that a link of a limit's belongs to, up to its number, and that; undefined for any other promise. */
-export function linkIn(id: string): { chain: string; n: number } | undefined {
-  const [, chain, n] = /^(.*limit:[^:]*:\d+\.)(\d+)$/s.exec(id) ?? [];
-  return chain === undefined ? undefined : { chain, n: Number(n) };
+/** The chain that a limit's link or a list's entry belongs to, up to its number, and that; undefined for any other promise. */
+export function linkIn(id: string): { chain: string; n: number; isEntry: boolean } | undefined {
+  const [, chain, entries, n] = /^(.*(?:limit:[^:]*:|(list:))\d+\.)(\d+)$/s.exec(id) ?? [];
+  return chain === undefined ? undefined : { chain, n: Number(n), isEntry: entries !== undefined };
+}
+
+/** The number of a chain's last link, found by its binary digits. */
+export function endOf(isThere: (n: number) => boolean): number {
+  if (!isThere(1)) return 0;
+  let step = 1;
+  while (isThere(2 * step)) step *= 2;
+  let end = step;
+  for (step /= 2; step >= 1; step /= 2) if (isThere(end + step)) end += step;
+  return end;
 }
 
 /**

@@ -1,8 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { KEEP } from "../../core/resonate/codec.ts";
+import { Listing, ListMemory } from "../../core/resonate/listing.ts";
+import { Names } from "../../core/resonate/names.ts";
+import { timer } from "../../tools/timer/timer.ts";
 import { Engine } from "./engine.ts";
 import { openDatabase } from "./node/database.ts";
 import { NodeSql } from "./node/sql.ts";
@@ -103,6 +106,48 @@ describe("retention", () => {
     sweepAll();
     job("again", undefined);
     expect(store.promise("again")?.value.state).toBe("pending");
+  });
+
+  test("removes jobs from their callers' lists, which go on where they were", async () => {
+    const names = new Names([timer], "prod/", "cada.");
+    // As a server with this store answers; of what makes time pass in it there is only `daysAgo`.
+    let daysAgo = 40;
+    const call = async ({ kind, data }: { kind: string; data: object }) => {
+      const { response } = store.transaction(() => engine.apply(NOW - daysAgo * DAY, { kind, head, data } as never));
+      return response.head.status === 200 ? (response.data as { promise: object }).promise : undefined;
+    };
+    const list = () => new Listing({ call } as never, names, new ListMemory());
+    const all = async () => {
+      const listing = list();
+      const found: string[] = [];
+      for await (const { listed } of listing.from(await listing.newest()))
+        if (listed && store.has(`prod/cada.${listed.name}`)) found.push(listed.name);
+      return found;
+    };
+    const start = async (n: number) => {
+      job(`prod/cada.timer_${n}`, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
+      vi.setSystemTime(NOW - daysAgo * DAY);
+      await list().add(`timer_${n}`, NOW - daysAgo * DAY + n);
+    };
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      for (let n = 1; n <= 120; n++) await start(n);
+      daysAgo = 2;
+      for (let n = 121; n <= 130; n++) await start(n);
+      vi.setSystemTime(NOW);
+      daysAgo = 0;
+      const young = Array.from({ length: 10 }, (_, i) => `timer_${130 - i}`);
+      sweepAll();
+      expect(await all()).toEqual([...young, "timer_7"]);
+      const entries = promises().filter((id) => id.includes("list:"));
+      expect(entries.length).toBeLessThan(60);
+      for (let n = 131; n <= 140; n++) await start(n);
+      expect((await all()).slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, i) => `timer_${140 - i}`));
+      // None has taken the number of one that was removed.
+      expect(promises().filter((id) => id.includes("list:")).length).toBe(entries.length + 10);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("removes places of periods that are over, and links of limits that nobody needs to find the last", () => {

@@ -1,19 +1,19 @@
 /**
  * Removes jobs that ended long ago: a job's promise, its task, what was recorded below it (`job:…`) and all generations of
  * its name (`job~2`, …) go together, for a generation that was left alone would stand for the name. After them goes what has
- * counted and limited jobs and is of no use any more: see `aids.ts`.
+ * counted, limited and listed jobs and is of no use any more: see `aids.ts`.
  */
-import { KEEP } from "../../core/resonate/codec.ts";
-import { AIDS_KEPT, isLandmark, isPlaceOver, linkIn } from "./aids.ts";
+import { ENTRY, KEEP } from "../../core/resonate/codec.ts";
+import { AIDS_KEPT, endOf, isLandmark, isPlaceOver, linkIn } from "./aids.ts";
 import type { Store } from "./store.ts";
 
 /** How many jobs are looked at in one transaction: requests are answered in between. */
 const BATCH = 50;
 
-/** How many of what counts and limits them. */
+/** How many of what counts, limits and lists them. */
 const AIDS = 250;
 
-/** What was looked at last, in the order in which it ended: of jobs, and then of what counts and limits them. */
+/** What was looked at last, in the order in which it ended: of jobs, and then of what counts, limits and lists them. */
 export interface SweepPosition {
   settledAt: number;
   id: string;
@@ -62,14 +62,20 @@ export function sweep(
 function sweepAids(store: Store, now: number, at: SweepPosition): SweepPosition | undefined {
   const aids = store.endedAids(at, now - AIDS_KEPT, AIDS);
   const ends = new Map<string, number>();
-  const endOf = (chain: string) => {
-    const end = ends.get(chain) ?? store.lastNumber(chain);
+  const isNeeded = (chain: string, n: number) => {
+    const end = ends.get(chain) ?? endOf((n) => store.has(chain + n));
     ends.set(chain, end);
-    return end;
+    return isLandmark(n, end);
   };
-  for (const { id } of aids) {
+  // One from before entries said what they are of stays.
+  const isOfUse = (tags: string) => {
+    const job = (JSON.parse(tags) as Record<string, string>)[ENTRY];
+    return job === undefined || store.has(job);
+  };
+  for (const { id, tags } of aids) {
     const link = linkIn(id);
-    if (link ? !isLandmark(link.n, endOf(link.chain)) : isPlaceOver(id, now)) store.removeOne(id);
+    if (!link ? isPlaceOver(id, now) : !(link.isEntry && isOfUse(tags)) && !isNeeded(link.chain, link.n))
+      store.removeOne(id);
   }
   const last = aids.at(-1);
   return last && aids.length === AIDS ? { ...last, isOfAids: true } : undefined;

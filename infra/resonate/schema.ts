@@ -27,10 +27,11 @@ export const SCHEMA = `
   CREATE INDEX schedules_due ON schedules (timer);
 `;
 
-/** Finds jobs, and what counts and limits them, by when they ended. A file of the versions before has none: an index changes nothing that they would see. */
+/** Finds jobs, and what counts, limits and lists them, by when they ended. A file of the versions before has none: an index changes nothing that they would see. */
 export const ENDED = `
   CREATE INDEX IF NOT EXISTS promises_ended ON promises (settledAt, id)
   WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0;
-  CREATE INDEX IF NOT EXISTS promises_aids ON promises (settledAt, id)
-  WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0);
+  DROP INDEX IF EXISTS promises_aids;
+  CREATE INDEX IF NOT EXISTS promises_aiding ON promises (settledAt, id)
+  WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0 OR instr(id, 'list:') > 0);
 `;

@@ -277,28 +277,22 @@ export class Store {
     return rows as unknown as { id: string; settledAt: number }[];
   }
 
-  /** What counts or limits jobs, as far as an id tells it, and ended before `before`: as {@link ended}. */
+  /** What counts, limits or lists jobs, as far as an id tells it, and ended before `before`: as {@link ended}. */
   endedAids({ settledAt, id }: { settledAt: number; id: string }, before: number, limit: number) {
     const rows = this.#all(
-      `SELECT id, settledAt FROM promises
-       WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0)
+      `SELECT id, settledAt, tags FROM promises
+       WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0 OR instr(id, 'list:') > 0)
          AND (settledAt, id) > (?, ?) AND settledAt <= ? ORDER BY settledAt, id LIMIT ?`,
       settledAt,
       id,
       before,
       limit,
     );
-    return rows as unknown as { id: string; settledAt: number }[];
+    return rows as unknown as { id: string; settledAt: number; tags: string }[];
   }
 
-  /** The highest number of the promises whose ids are `prefix`, which ends in a dot, and a number. */
-  lastNumber(prefix: string): number {
-    const [row] = this.#all(
-      `SELECT max(CAST(substr(id, length(?1) + 1) AS INTEGER)) AS n FROM promises
-       WHERE id > ?1 AND id < substr(?1, 1, length(?1) - 1) || '/'`, // the character after the dot
-      prefix,
-    );
-    return Number(row?.n ?? 0);
+  has(id: string): boolean {
+    return this.#one("SELECT 1 FROM promises WHERE id = ?", id) !== undefined;
   }
 
   /** Removes one promise that has no task and nothing below it. */

@@ -2,7 +2,7 @@ import { ENDED, SCHEMA } from "../schema.ts";
 import type { Sql } from "../sql.ts";
 
 /** Of the tables. Raise with every change of them; such a change may only add what earlier code does not notice. */
-const VERSION = 1;
+const VERSION = 2;
 /** The earliest version of the code that goes on with these tables: a deployment can be rolled back to it. */
 const SERVES = 1;
 
@@ -42,7 +42,8 @@ export function openTables(sql: Sql): Notes {
       throw new Error(`These tables are of version ${version}, which needs a later version of the code than this one.`);
     }
     if (version >= VERSION) return;
-    if (version === 0) for (const statement of statementsOf(SCHEMA + ENDED)) sql.run(statement);
+    const missing = (version === 0 ? SCHEMA : "") + ENDED;
+    for (const statement of statementsOf(missing)) sql.run(statement);
     notes.set("version", String(VERSION));
     notes.set("serves", String(SERVES));
   });
