@@ -1,6 +1,7 @@
 /** Makes the planned faults happen to a stack, and mends what they broke. */
 import { setTimeout as delay } from "node:timers/promises";
 import { answerAll } from "../../infra/launcher/supervise.ts";
+import { isAccount } from "../support/account.ts";
 import type { Stack, StackPart } from "../support/stack.ts";
 import type { Journal } from "./journal.ts";
 import type { PlannedFault } from "./plan.ts";
@@ -60,7 +61,8 @@ export class Faults {
 
   /** Whether a fault hits only what this run started itself. */
   isOurs({ target }: PlannedFault): boolean {
-    return target !== "resonate" || this.#stack.server !== undefined;
+    if (target === "resonate") return this.#stack.server !== undefined;
+    return target !== "worker" || this.#stack.workers.length > 0;
   }
 
   /** Makes a fault happen and waits until what it hit works again. */
@@ -96,7 +98,7 @@ export class Faults {
       this.#ended.add(part.process);
       const { exitCode } = await this.#end(victim, how);
       // The edge is workerd, which has nothing to put in order.
-      if (how === "SIGTERM" && process !== "edge" && exitCode !== 0) {
+      if (how === "SIGTERM" && name !== "edge" && exitCode !== 0) {
         this.#journal.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
       }
       await delay(Math.max(0, from + ms - Date.now()));
@@ -145,7 +147,8 @@ export class Faults {
   #victims(): Victim[] {
     const { edge, origin, workers, server, resonate } = this.#stack;
     return [
-      { name: "edge", process: "edge", part: edge, health: () => `${origin}/health` },
+      // Of an account it is the Resonate server as well, and the runner.
+      { name: "edge", process: isAccount ? "resonate" : "edge", part: edge, health: () => `${origin}/health` },
       ...workers.map(
         (part, i): Victim => ({
           name: `worker ${i}`,

@@ -6,10 +6,13 @@
  *
  * The same seed makes the same plan. With RESONATE_URL the jobs are kept by that server, which is left alone. With
  * `--sleepers` so many timers sleep behind it, due over four hours, written into the embedded server's state, or into the
- * database of the server at RESONATE_URL. Ends with 0 when nothing was lost, invented, wrong, early or late.
+ * database of the server at RESONATE_URL. With RESONATE_HOST=object they are kept by the Resonate object, in one workerd
+ * with the edge, which is killed as a whole; with RESONATE_RUNNER=1 as well the runner, in there too, takes them, and there
+ * are no workers. Ends with 0 when nothing was lost, invented, wrong, early or late.
  */
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
+import { isRunner, RUNNER_LEASE } from "../support/account.ts";
 import { makePlan } from "./plan.ts";
 import { report } from "./report.ts";
 import { runChaos } from "./run.ts";
@@ -29,7 +32,7 @@ const [seed, minutes, workers] = [values.seed, values.minutes, values.workers].m
   number,
   number,
 ];
-const lease = 5_000;
+const lease = isRunner ? RUNNER_LEASE : 5_000;
 const { sqlite, postgres } = values;
 const sleepers = Number(values.sleepers);
 const database = sqlite !== undefined ? { sqlite } : postgres !== undefined ? { postgres } : undefined;

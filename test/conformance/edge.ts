@@ -1,12 +1,21 @@
 /** The product's edge, with the fixture tools besides its own. */
 import { createEdge } from "../../functions/edge.ts";
+import { RunnerServer } from "../../infra/runner/server.ts";
 import { tools } from "../../tools/index.ts";
+import { runs } from "../../tools/runs.ts";
 import { CONTENT_TOOLS } from "./content-tools.ts";
+import { fixtureFunctions } from "./functions.ts";
 import { TASK_TOOLS } from "./task-tools.ts";
 
 export { Listener } from "../../functions/edge.ts";
 export { ResonateObject } from "../../functions/resonate-object.ts";
-export { RunnerObject } from "../../functions/runner-object.ts";
+
+/** As the product's, with the fixture functions besides its own. */
+export class RunnerObject extends RunnerServer {
+  constructor(_state: object, env: object) {
+    super(env, [...runs, ...fixtureFunctions]);
+  }
+}
 
 export default createEdge({
   name: "durable-mcp-edge",

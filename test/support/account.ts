@@ -15,6 +15,9 @@ export const isAccount = process.env.RESONATE_HOST === "object" && process.env.R
 /** Whether jobs run in the account's Workers, and there is no process of a worker. */
 export const isRunner = isAccount && process.env.RESONATE_RUNNER === "1";
 
+/** How long a runner that is killed keeps its jobs, in milliseconds. */
+export const RUNNER_LEASE = 15_000;
+
 export interface Account extends AsyncDisposable {
   readonly port: number;
   /** Where the objects keep what they store. */
@@ -26,8 +29,8 @@ export interface Account extends AsyncDisposable {
   readonly bindings: Record<string, string>;
 }
 
-/** A place for an account; `data` is a folder to keep it in. */
-export async function openAccount(data?: string): Promise<Account> {
+/** A place for an account, where jobs are run or not; `data` is a folder to keep it in. */
+export async function openAccount({ runs, data }: { runs: boolean; data?: string | undefined }): Promise<Account> {
   const port = await freePort();
   const folder = data ?? (await mkdtemp(join(tmpdir(), "account-")));
   const { token, sha256 } = newToken();
@@ -40,7 +43,7 @@ export async function openAccount(data?: string): Promise<Account> {
       RESONATE_PUBLIC: "1",
       RESONATE_TOKENS: JSON.stringify([{ name: "workers", sha256 }]),
       // Where there are workers, the jobs are theirs also while none of them is connected.
-      ...(!isRunner && { RUNNER: "" }),
+      ...(!(isRunner && runs) && { RUNNER: "" }),
     },
     async [Symbol.asyncDispose]() {
       if (data === undefined) await rm(folder, { recursive: true, force: true });

@@ -111,7 +111,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 async function openServer(options: StackOptions, started: AsyncDisposableStack) {
   const own = ownGroup();
   if (isAccount && !options.resonate && !options.apart) {
-    const account = started.use(await openAccount(typeof options.own === "object" ? options.own.data : undefined));
+    const data = typeof options.own === "object" ? options.own.data : undefined;
+    const account = started.use(await openAccount({ runs: options.workers !== 0, data }));
     const resonate = resonateAt(account.url, undefined, account.token);
     // Nobody shares it. A namespace would keep tests from searching.
     const place = { ...resonate.env, RESONATE_GROUP: own.group, RESONATE_NAMESPACE: "" };

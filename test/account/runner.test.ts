@@ -1,0 +1,89 @@
+// What the account's own Workers run, and what they leave to others.
+
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { newToken } from "../../infra/commands/token.ts";
+import { startEdge } from "../../infra/launcher/edge.ts";
+import { type Program, run, until, watch } from "../../infra/testing/process.ts";
+import { startWorker } from "../../infra/testing/worker.ts";
+import { currentClient, type McpClient } from "../support/clients.ts";
+import { resonateAt } from "../support/resonate.ts";
+
+const { token, sha256 } = newToken();
+let env: Record<string, string>;
+let edge: Program;
+let client: McpClient;
+const cleanup = new AsyncDisposableStack();
+beforeAll(async () => {
+  const data = await mkdtemp(join(tmpdir(), "account-"));
+  cleanup.defer(() => rm(data, { recursive: true, force: true }));
+  const ENCRYPTION_KEYS = randomBytes(32).toString("base64");
+  const started = await startEdge({
+    port: 0,
+    data,
+    entry: "test/account/fixture/edge.ts",
+    bindings: {
+      ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ENCRYPTION_KEYS },
+      ...{ RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) },
+    },
+  });
+  edge = cleanup.use(watch(started.process));
+  env = { RESONATE_URL: `${started.url}/resonate`, RESONATE_TOKEN: token, ENCRYPTION_KEYS };
+  client = cleanup.use(await currentClient.connect(`${started.url}/mcp`));
+});
+afterAll(() => cleanup.disposeAsync());
+
+const resonate = () => resonateAt(env.RESONATE_URL ?? "", undefined, token);
+const statusOf = async (job: string): Promise<string> =>
+  (await client.callTool("probe_status", { job_names: [job] })).content.statuses[0].status;
+const taskOf = async (id: string): Promise<string> => {
+  const { data } = await resonate().call("task.get", { id });
+  return typeof data === "object" ? data.task.state : data;
+};
+
+/** Runs a command of an operator, to its end. */
+async function operate(...args: string[]): Promise<string> {
+  const program = run("infra/commands/main.ts", { args, env });
+  expect((await program.exited).exitCode, program.output()).toBe(0);
+  return program.output();
+}
+
+test("what is encrypted is run, and what is kept of it is not to be read", async () => {
+  const { content } = await client.callTool("timer", { timer_name: "a secret", seconds: 1 });
+  expect(content).toMatchObject({ status: "complete" });
+  const { data } = await resonate().call("promise.get", { id: "timer_a secret" });
+  if (typeof data !== "object") throw new Error(data);
+  expect([data.promise.param.data, data.promise.value.data]).toEqual(Array(2).fill(expect.stringMatching(/^sealed:/)));
+});
+
+test("jobs of a paused kind sleep until it goes on", async () => {
+  expect(await operate("pause", "timer")).toContain("are paused since");
+  const { content } = await client.callTool("set_timer", { timer_name: "paused", seconds: 1 });
+  await until("it to sleep", async () => (await taskOf("timer_paused")) === "suspended");
+  await until("its time to be over", () => Date.now() > Date.parse(content.fires_at) + 500);
+  expect(await statusOf("timer_paused")).toBe("running");
+  expect(await operate("resume", "timer")).toContain("go on");
+  await until("it to end", async () => (await statusOf("timer_paused")) === "complete", 30_000);
+});
+
+test("a kind that needs a container ends at once, and its error names it", async () => {
+  const { isError, text } = await client.callTool("heavy", { name: "one" });
+  expect(isError).toBe(true);
+  expect(text).toContain("heavy needs a container, and this deployment runs jobs in Workers");
+});
+
+test("a kind that the runner lacks is left for a worker that has it; what needs a container is run there as well", async () => {
+  const foreign = client.callTool("foreign", { name: "one" });
+  const left = () => edge.logs().filter(({ msg, job }) => msg === "job left alone" && job === "foreign_one");
+  await until("the runner to see it", () => left().length > 0);
+  // Another kind is not held up; and the one is not claimed, nor looked at again, meanwhile.
+  await client.callTool("timer", { timer_name: "beside", seconds: 1 });
+  expect([await taskOf("foreign_one"), left().length]).toEqual(["pending", 1]);
+  await using _ = await startWorker(env, { script: "test/account/fixture/worker.ts" });
+  const byWorker = { status: "complete", result: { by: "worker" } };
+  expect((await foreign).content).toMatchObject(byWorker);
+  expect((await client.callTool("heavy", { name: "two" })).content).toMatchObject(byWorker);
+});
