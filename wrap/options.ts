@@ -50,6 +50,11 @@ export interface WrapOptions {
   env?: Record<string, string>;
   /** The folder that the program runs in. Default: the worker's. */
   cwd?: string;
+  /**
+   * How long the program goes on when its worker was killed, in milliseconds: the next worker on the machine takes it over,
+   * with the calls that are under way in it. Default two minutes; 0: it ends with its worker.
+   */
+  keep?: number;
   /** The tools that are passed on: names, in which `*` stands for anything. Default: all. */
   tools?: readonly string[];
   /** Put before the names of its tools, with `_` between. */
@@ -76,7 +81,7 @@ export interface WrapOptions {
 
 /** @throws {Error} for options that cannot be */
 export function checkOptions(options: WrapOptions): void {
-  const { name, url, command, headers, env, after, concurrency, timeout } = options;
+  const { name, url, command, headers, env, keep, after, concurrency, timeout } = options;
   const wrong = (what: string): never => {
     throw new Error(`wrapServer: ${what}`);
   };
@@ -89,6 +94,8 @@ export function checkOptions(options: WrapOptions): void {
   }
   if (url === undefined && headers !== undefined) wrong(`${name} has headers, which only a url takes`);
   if (command === undefined && env !== undefined) wrong(`${name} has env, which only a command takes`);
+  if (url !== undefined && keep !== undefined) wrong(`${name} has keep, which only a command takes`);
+  if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
   for (const [what, value] of Object.entries({ after, concurrency, timeout })) {
     if (value !== undefined && !(value >= 1)) wrong(`${what} of ${name} is ${value}; it takes 1 or more`);
   }

@@ -2,20 +2,28 @@
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { until } from "../../infra/testing/process.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
-import { COUNTING } from "./servers.ts";
+import { COUNTING, serve } from "./servers.ts";
 import { wrapped } from "./support.ts";
 
 /** How long what a busy machine delays is waited for, in milliseconds. */
 const PATIENCE = 100_000;
 
-async function counting(options: Partial<WrapOptions> = {}) {
+/** The server that counts: the worker's own program, unless `reached` says otherwise. */
+async function counting(
+  options: Partial<WrapOptions> = {},
+  reached = (env: { CALLS: string }): Partial<WrapOptions> | Promise<Partial<WrapOptions>> => ({
+    command: process.execPath,
+    args: [COUNTING],
+    env,
+  }),
+) {
   const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
-  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
-  const stack = await wrapped({ name: "counting", ...program, ...options });
+  const stack = await wrapped({ name: "counting", ...(await reached({ CALLS: file })), ...options });
   const tasks = tasksAt(stack.url);
   return {
     stack,
@@ -47,6 +55,29 @@ test("so many calls are made at once as the server is to bear, and the others wa
   await server.tasks.update(asking, { [Object.keys(inputRequests)[0] ?? ""]: accept({ sure: true }) });
   await server.stack.call("await_result", { job_names: [waiting.job_name] });
   expect(await server.lines()).toEqual(["asks a", "answered a", "write b"]);
+});
+
+test("a call that waits for its turn when the worker dies was not sent: the next worker makes it", async () => {
+  await using stack = new AsyncDisposableStack();
+  const overHttp = async (env: { CALLS: string }) => {
+    const { url } = stack.use(await serve(COUNTING, [], env));
+    return { url, allowPrivate: true };
+  };
+  const server = stack.use(await counting({ concurrency: 1, after: 100 }, overHttp));
+  const first = await server.begin("write", { id: "a", ms: 3_600_000 });
+  await until("the first call", async () => (await server.lines()).includes("write a"), PATIENCE);
+  const second = await server.begin("write", { id: "b", job_name: "b" });
+  await server.stack.workers[0]?.process.said("counting.write.b", "job started");
+  // It comes to where it waits.
+  await delay(500);
+  await server.stack.workers[0]?.kill();
+  await server.stack.workers[0]?.start();
+  const { result: lost } = await server.tasks.reaches(first, "completed", PATIENCE);
+  expect(lost.structuredContent.error).toContain("whether it had its effect is unknown");
+  expect((await server.tasks.reaches(second, "completed", PATIENCE)).result).toMatchObject({
+    content: [{ text: "write b is done" }],
+  });
+  expect(await server.lines()).toEqual(["write a", "write b"]);
 });
 
 test("a message that is too long ends the connection; the call that it answers is not repeated, and the next is made", async () => {

@@ -64,12 +64,17 @@ describe("over http", () => {
     await stack?.[Symbol.asyncDispose]();
     await server?.[Symbol.asyncDispose]();
   });
-  test("what may not be repeated is not, when the worker dies in the middle: the job says that it was sent", async () => {
-    const { job_name } = await call("write", { id: "w1", ms: 1_500, job_name: "w1" });
-    await reached("w1");
+
+  test("the worker dies in the middle: what may not be repeated is not, and its job says that it was sent; what only reads is sent again; a question that the server holds by its connection ends in words", async () => {
+    const tasks = tasksAt(stack.url);
+    const write = await call("write", { id: "w1", ms: 1_500, job_name: "w1" });
+    const read = await call("read", { id: "r1", ms: 1_500 });
+    const ask = await tasks.call("asks", { id: "q2" });
+    await tasks.reaches(ask.taskId, "input_required");
+    await Promise.all([reached("w1"), reached("r1")]);
     await stack.workers[0]?.kill();
     await stack.workers[0]?.start();
-    const job = await ended(job_name);
+    const job = await ended(write.job_name);
     expect(job).toMatchObject({
       status: "failed",
       error: expect.stringContaining("whether it had its effect is unknown"),
@@ -79,22 +84,19 @@ describe("over http", () => {
     const again = await call("write", { id: "w1", ms: 1_500, job_name: "w1" });
     expect(again).toMatchObject({ isError: true, status: "failed" });
     expect(await seen("w1")).toHaveLength(1);
-  });
-
-  test("what says that it only reads is sent again", async () => {
-    const { job_name } = await call("read", { id: "r1", ms: 2_000 });
-    await reached("r1");
-    await stack.workers[0]?.kill();
-    await stack.workers[0]?.start();
-    expect(await ended(job_name)).toMatchObject({
+    expect(await ended(read.job_name)).toMatchObject({
       status: "complete",
       result: { content: [{ type: "text", text: "read r1 is done" }] },
     });
     expect(await seen("r1")).toHaveLength(2);
+    const { result } = await tasks.reaches(ask.taskId, "completed", 30_000);
+    expect(result).toMatchObject({ isError: true });
+    expect(result.structuredContent.error).toContain("is unknown");
+    expect(await seen("q2")).toEqual(["asks q2"]);
   });
 
   test("a call outlives the edge and the Resonate server, and is sent once", async () => {
-    const { job_name } = await call("write", { id: "w2", ms: 4_000 });
+    const { job_name } = await call("write", { id: "w2", ms: 2_500 });
     await reached("w2");
     await Promise.all([stack.edge.kill(), stack.resonate.kill()]);
     await Promise.all([stack.edge.start(), stack.resonate.start()]);
@@ -103,10 +105,10 @@ describe("over http", () => {
   });
 
   test("a Resonate server that is away longer than the lease: the call that goes on is found again, and not repeated", async () => {
-    const { job_name } = await call("write", { id: "w3", ms: 12_000 });
+    const { job_name } = await call("write", { id: "w3", ms: 6_000 });
     await reached("w3");
     await stack.resonate.kill();
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    await new Promise((resolve) => setTimeout(resolve, 3_500));
     await stack.resonate.start();
     expect(await ended(job_name)).toMatchObject({ status: "complete" });
     expect(await seen("w3")).toHaveLength(1);
@@ -173,8 +175,11 @@ describe("over http", () => {
 
   test("sampling is refused in words, and a large answer says how large it is", async () => {
     expect((await call("samples", { id: "s1" })).text).toMatch(/sampling/);
-    const large = await call("large", { size: 2_000_000 });
-    expect(large.text).toMatch(/answered with 2\d{6} bytes; up to 900000 are kept/);
+    const large = await call("large", { size: 2_000_000, job_name: "large" });
+    const text = JSON.stringify(
+      await stack.call("await_result", { job_names: [large.job_name ?? "counting.large.large"] }),
+    );
+    expect(text).toMatch(/answered with 2\d{6} bytes; up to 900000 are kept/);
   });
 
   test("a question becomes a durable one, and its answer reaches the call that asked", async () => {
@@ -188,15 +193,28 @@ describe("over http", () => {
     expect(result.content[0].text).toContain('"sure":true');
   });
 
-  test("where the server's revision holds a question by its connection, a crash of the worker ends it, in words", async () => {
+  test("a question that dies with the worker before it is written down ends the job in words, and the task", async () => {
     const tasks = tasksAt(stack.url);
-    const { taskId } = await tasks.call("asks", { id: "q2" });
-    await tasks.reaches(taskId, "input_required");
+    const { taskId } = await tasks.call("research", { id: "t1", ms: 4_000 });
+    // The task is written down before the server asks, and its question cannot be.
+    await until("the task to be looked at", async () =>
+      (await readFile(file, "utf8")).split("\n").some((line) => line.startsWith("looked")),
+    );
+    await stack.resonate.kill();
+    await until("the question", async () => (await seen("t1")).includes("asked t1"));
     await stack.workers[0]?.kill();
+    await stack.resonate.start();
     await stack.workers[0]?.start();
-    const { result } = await tasks.reaches(taskId, "completed", 30_000);
-    expect(result).toMatchObject({ isError: true });
-    expect(result.structuredContent.error).toContain("is unknown");
-    expect(await seen("q2")).toEqual(["asks q2"]);
+    // How long a question that got lost is waited for.
+    let status = "working";
+    for (let i = 0; i < 60 && status !== "completed"; i++) {
+      await stack.clock.advance(1_000);
+      ({ status } = await tasks.get(taskId));
+    }
+    const { result } = await tasks.reaches(taskId, "completed", 60_000);
+    expect(result.structuredContent.error).toMatch(
+      /question that got lost .* Whether the call had its effect is unknown/,
+    );
+    expect(await seen("t1")).toEqual(["research t1", "asked t1"]);
   });
 });

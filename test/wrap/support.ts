@@ -1,5 +1,5 @@
 /** Wrapped servers in tests: a project as `wrap` makes it, run as a stack. */
-import { appendFile, mkdir } from "node:fs/promises";
+import { appendFile, mkdir, readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Log } from "../../core/index.ts";
@@ -7,6 +7,7 @@ import { startStack, type TestStack, type TestStackOptions } from "../../infra/t
 import { writeProject } from "../../infra/wrap/project.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { WrappedServer } from "../../wrap/worker/server.ts";
+import { accept, tasksAt } from "../tasks/support.ts";
 
 export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -22,7 +23,8 @@ export async function wrapped(
   const server = new WrappedServer(options, process.env);
   const snapshot = await server.look(SILENT);
   await server.close();
-  await writeProject(root, options, snapshot);
+  // A worker that a test has killed is back by then; the programs of the last one need not stay longer.
+  await writeProject(root, { ...(options.command !== undefined && { keep: 30_000 }), ...options }, snapshot);
   // It is bundled with this checkout's configuration, which binds these as well.
   const exported = Object.entries({ ResonateObject: "resonate-object", RunnerObject: "runner-object" }).map(
     ([name, module]) => `export { ${name} } from ${JSON.stringify(resolve(`functions/${module}.ts`))};`,
@@ -62,4 +64,23 @@ export function structuredOf(result: {
   const content = (result.content ?? []) as { text?: string }[];
   const text = content.map((part) => part.text ?? "").join("\n");
   return { ...(result.structuredContent as object | undefined), content, text, isError: result.isError === true };
+}
+
+/** Kills the worker, and starts the next. */
+export async function restarted(stack: TestStack): Promise<void> {
+  await stack.workers[0]?.kill();
+  await stack.workers[0]?.start();
+}
+
+/** Waits for the one question of a task, and answers it. */
+export async function answered(stack: TestStack, taskId: string, content: object): Promise<void> {
+  const tasks = tasksAt(stack.url);
+  const { inputRequests } = await tasks.reaches(taskId, "input_required", 40_000);
+  await tasks.update(taskId, { [Object.keys(inputRequests)[0] ?? ""]: accept(content) });
+}
+
+/** The lines of a file that end with `id`. */
+export async function linesOf(file: string, id = ""): Promise<string[]> {
+  const text = await readFile(file, "utf8").catch(() => "");
+  return text.split("\n").filter((line) => line !== "" && line.endsWith(id));
 }

@@ -3,100 +3,38 @@
  * message, because what the server answers is passed on as it is: nothing that the SDK does not know gets lost, and a
  * question, an answer or a task is seen for what it is.
  */
+import type { Readable } from "node:stream";
 import {
-  CLIENT_CAPABILITIES_META_KEY,
-  CLIENT_INFO_META_KEY,
-  Client,
+  type Client,
   type JSONRPCMessage,
   LATEST_PROTOCOL_VERSION,
-  PROTOCOL_VERSION_META_KEY,
-  RELATED_TASK_META_KEY,
-  SdkHttpError,
-  StreamableHTTPClientTransport,
+  type StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../core/durable/context.ts";
 import type { ListedTool } from "../snapshot.ts";
-import { CallRefused, Lost, NotSent, RpcError } from "./errors.ts";
-import type { Fetch } from "./guarded-fetch.ts";
+import { clientOf, envelopeOf, MODERN } from "./client.ts";
+import { classified, Gone, Lost, NotSent, RpcError } from "./errors.ts";
+import {
+  type Exchange,
+  type Incoming,
+  type Resumable,
+  requestId,
+  type Session,
+  type Under,
+  type Waiting,
+} from "./exchange.ts";
+import { KeptTransport } from "./keeper/transport.ts";
+import { passOn } from "./questions.ts";
+import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
 
-/** The revision with a per-request envelope. */
-const MODERN = "2026-07-28";
-export const TASKS = "io.modelcontextprotocol/tasks";
+const CONNECTION_LOST = "the connection to the server was lost";
+const ENDED = "the program that it was sent to has ended";
 
-/** What is said of this client to servers: it can put questions to people, and it knows tasks. */
-const INFO = { name: "durable-mcp-edge", version: "1" };
-const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
+type Era = "modern" | "legacy";
 
-/** The longest message of a program, in bytes, and how much of a line that it writes beside is logged. */
-const MAX_MESSAGE = 8_000_000;
-const MAX_LINE = 500;
-/** How many of those lines are logged in a second. */
-const MAX_LINES = 20;
-
-/** How a server is reached, all values filled in. */
-export type Target =
-  | { url: URL; headers: Record<string, string>; fetch: Fetch }
-  | { command: string; args: readonly string[]; env: Record<string, string>; cwd: string | undefined };
-
-export type Era = "modern" | "legacy";
-
-/** A question as a server puts it in the middle of a call. */
-export interface Asked {
-  /** The id of the server's request. */
-  id: string | number;
-  params: Record<string, unknown>;
-  /** Answers it; the result is an `ElicitResult`. */
-  answer(result: Record<string, unknown>): void;
-}
-
-/** What is of interest while a request is under way. */
-export interface Exchange {
-  onProgress?(progress: { progress: number; total?: number; message?: string }): void;
-  onAsked?(asked: Asked): void;
-  /** The stream of the answer can be picked up from here. */
-  onEventId?(id: string): void;
-  /** The task of the 2025-11-25 revision whose questions belong to it. */
-  task?: string;
-}
-
-export interface Under {
-  /** Rejects with {@link NotSent}, {@link CallRefused}, {@link Lost} or {@link RpcError}. */
-  readonly result: Promise<Record<string, unknown>>;
-  /** Tells the server that nobody waits for the answer any more. */
-  cancel(reason: string): void;
-  /** Nobody here waits for the answer any more; the server is not told. */
-  leave(): void;
-}
-
-/** How the stream of an answer can be picked up. */
-export interface Resumable {
-  session: string;
-  request: string;
-  event: string;
-  revision: string;
-}
-
-export interface Session {
-  sessionId?: string;
-  protocolVersion?: string;
-}
-
-interface Waiting extends Exchange {
-  resolve(result: Record<string, unknown>): void;
-  reject(error: Error): void;
-}
-
-type Incoming = JSONRPCMessage & {
-  id?: string | number;
-  method?: string;
-  params?: Record<string, unknown>;
-  result?: Record<string, unknown>;
-  error?: { code: number; message: string };
-};
-
-export interface ConnectionOptions {
+interface ConnectionOptions {
   target: Target;
   log: Log;
   /** The agreed revision of an earlier connection, where it is known: a program need not be started twice to find out. */
@@ -105,9 +43,6 @@ export interface ConnectionOptions {
   /** In milliseconds. */
   timeout: number;
 }
-
-/** The id of a request, which no other has. */
-export const requestId = (): string => `wrapped-${crypto.randomUUID()}`;
 
 export class Connection {
   readonly client: Client;
@@ -130,27 +65,40 @@ export class Connection {
     this.closed = closed.promise;
     client.onclose = () => {
       this.#isOpen = false;
-      for (const waiting of this.#waiting.values()) waiting.reject(new Lost("the connection to the server was lost"));
-      this.#waiting.clear();
+      for (const { reject, isApart } of [...this.#waiting.values()]) if (!isApart) reject(new Lost(CONNECTION_LOST));
       closed.resolve();
     };
     client.onerror = (error) => log.debug("wrapped server", { reason: error.message });
   }
 
   /** @throws {Error} saying why it cannot be reached */
-  static async open({ target, log, revision, onToolsChanged, timeout }: ConnectionOptions): Promise<Connection> {
-    const client = new Client(INFO, {
-      capabilities: CAPABILITIES,
-      versionNegotiation: { mode: revision !== undefined && revision < MODERN ? "legacy" : "auto" },
-      ...(onToolsChanged && { listChanged: { tools: { autoRefresh: false, onChanged: () => onToolsChanged() } } }),
-    });
-    const transport = transportOf(target);
-    const lastLine = transport instanceof StdioClientTransport ? logLines(transport, log) : () => "";
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const transport = await transportOf(options.target);
+    const isKept = transport instanceof KeptTransport;
+    const isLegacy = (options.revision ?? MODERN) < MODERN || (isKept && transport.isOpen);
+    try {
+      return await Connection.#open(transport, isLegacy ? "legacy" : "auto", options);
+    } catch (error) {
+      // A program of the 2025 revisions may end when it is asked for the newer one.
+      if (!isKept || isLegacy || !transport.hasEnded) throw error;
+      return Connection.#open(await transportOf(options.target), "legacy", options);
+    }
+  }
+
+  static async #open(
+    transport: Transport,
+    mode: "legacy" | "auto",
+    { target, log, onToolsChanged, timeout }: ConnectionOptions,
+  ): Promise<Connection> {
+    const client = clientOf(mode, onToolsChanged);
+    const isProgram = transport instanceof StdioClientTransport || transport instanceof KeptTransport;
+    const lastLine = isProgram ? logLines(transport.stderr as Readable | null, log) : () => "";
     const connection = new Connection(client, transport, target, log);
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
       await client.close().catch(() => {});
+      await transport.close().catch(() => {});
       // A program that does not start says why in words of its own.
       const said = lastLine();
       if (said === "") throw error;
@@ -172,13 +120,14 @@ export class Connection {
     return this.client.getNegotiatedProtocolVersion() ?? LATEST_PROTOCOL_VERSION;
   }
 
-  /** What tells this connection's state at the server, where it keeps one. */
-  get sessionId(): string | undefined {
-    return this.#transport.sessionId;
+  /** What holds the program, where that outlives its worker. */
+  get keeper(): string | undefined {
+    return this.#transport instanceof KeptTransport ? this.#transport.keeper : undefined;
   }
 
-  get pid(): number | undefined {
-    return this.#transport instanceof StdioClientTransport ? (this.#transport.pid ?? undefined) : undefined;
+  /** What tells this connection's state at the server, where it keeps one. */
+  get sessionId(): string | undefined {
+    return this.keeper ?? this.#transport.sessionId;
   }
 
   close(): Promise<void> {
@@ -198,7 +147,10 @@ export class Connection {
     const _meta = { ...given, ...meta };
     const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
     const message = { jsonrpc: "2.0" as const, id, method, params: whole } as JSONRPCMessage;
-    return this.#exchange(id, exchange, (transport, options) => transport.send(message, options), place);
+    const { isKept } = exchange;
+    const send = (transport: Transport, options: Parameters<Transport["send"]>[1]) =>
+      isKept && transport instanceof KeptTransport ? transport.sendKept(message) : transport.send(message, options);
+    return this.#exchange(id, exchange, send, place);
   }
 
   /** Answers a request of the server's that came to another process, in the session that it came in. */
@@ -206,6 +158,7 @@ export class Connection {
     const transport = this.#ownTransport(`${id}`, place);
     if (transport !== this.#transport) await transport.start();
     await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
+    if (transport !== this.#transport && transport instanceof KeptTransport) await transport.close();
   }
 
   /** Picks up the stream of an answer to a request that was sent in another session, by another process. */
@@ -235,24 +188,29 @@ export class Connection {
     answer.promise.catch(() => {});
     if (!this.#isOpen) {
       answer.reject(new NotSent("the connection to the server was lost"));
-      return { result: answer.promise, cancel: () => {}, leave: () => {} };
+      return { result: answer.promise, cancel: () => {}, leave: () => {}, recorded: () => {} };
     }
     const abort = new AbortController();
     const transport = this.#ownTransport(id, place);
-    const done = () => {
-      this.#waiting.delete(id);
-      // A transport of its own is of no use any more; what it still holds open is closed.
-      if (transport !== this.#transport) void transport.close().catch(() => {});
+    const isOwn = transport === this.#transport;
+    const isKept = exchange.isKept === true && transport instanceof KeptTransport;
+    // A transport of its own is of no use any more; what it still holds open is closed.
+    const close = () => {
+      if (!isOwn) void transport.close().catch(() => {});
     };
     this.#waiting.set(id, {
       ...exchange,
+      isApart: !isOwn && transport instanceof KeptTransport,
       resolve: (result) => {
+        this.#waiting.delete(id);
         answer.resolve(result);
-        done();
+        if (!isKept) close();
       },
       reject: (error) => {
+        this.#waiting.delete(id);
         answer.reject(error);
-        done();
+        // The answer is one all the same.
+        if (!isKept || !(error instanceof RpcError)) close();
       },
     });
     const options = {
@@ -261,13 +219,19 @@ export class Connection {
       onRequestStreamEnd: () => this.#waiting.get(id)?.reject(new Lost("the server ended the connection")),
     };
     const sending = async () => {
-      if (transport !== this.#transport) await transport.start();
+      if (!isOwn) await transport.start();
       await send(transport, options);
     };
     sending().catch((error) => this.#waiting.get(id)?.reject(classified(error)));
     return {
       result: answer.promise,
+      recorded: () => {
+        if (!isKept) return;
+        transport.recorded(id);
+        close();
+      },
       leave: () => {
+        if (isKept) close();
         if (!this.#waiting.has(id)) return;
         abort.abort();
         this.#waiting.get(id)?.reject(new Lost("nobody waits for it any more"));
@@ -289,15 +253,17 @@ export class Connection {
 
   /** Over HTTP each request has a transport of its own, within one session: what comes over it belongs to that request. */
   #ownTransport(id: string, place: Session = this.place): Transport {
-    if (!("url" in this.#target)) return this.#transport;
-    const transport = httpTransport(this.#target, place);
+    const transport = transportFor(this.#target, place, this.keeper);
+    if (!transport) return this.#transport;
     this.#listen(transport, id);
+    if (transport instanceof KeptTransport)
+      transport.onclose = () => this.#waiting.get(id)?.reject(new Lost(CONNECTION_LOST));
     return transport;
   }
 
   /** The session that requests belong to. */
   get place(): Session {
-    const { sessionId } = this.#transport;
+    const { sessionId } = this;
     return {
       ...(sessionId !== undefined && { sessionId }),
       ...(this.era === "legacy" && { protocolVersion: this.revision }),
@@ -305,17 +271,13 @@ export class Connection {
   }
 
   #envelope(): Record<string, unknown> {
-    if (this.era === "legacy") return {};
-    return {
-      [PROTOCOL_VERSION_META_KEY]: this.revision,
-      [CLIENT_INFO_META_KEY]: INFO,
-      [CLIENT_CAPABILITIES_META_KEY]: CAPABILITIES,
-    };
+    return this.era === "legacy" ? {} : envelopeOf(this.revision);
   }
 
   /** Takes what belongs to requests from what comes over a transport; the rest is the client's. */
   #listen(transport: Transport, owner?: string): void {
     const others = transport.onmessage ?? this.#transport.onmessage;
+    if (transport instanceof KeptTransport) transport.onlost = (id) => this.#waiting.get(id)?.reject(new Gone(ENDED));
     transport.onmessage = (message, extra) => {
       if (!this.#take(message as Incoming, transport, owner)) others?.(message, extra);
     };
@@ -330,7 +292,11 @@ export class Connection {
       else waiting.resolve(message.result ?? {});
       return true;
     }
-    if (id !== undefined) return this.#asked(message, transport, owner);
+    if (id !== undefined) {
+      const send = (answer: object) =>
+        void transport.send({ jsonrpc: "2.0", id, ...answer } as JSONRPCMessage).catch(() => {});
+      return passOn(message, { waiting: this.#waiting, owner, send, log: this.#log });
+    }
     if (method === "notifications/progress") {
       const waiting = this.#waiting.get(String(params.progressToken));
       waiting?.onProgress?.(params as unknown as { progress: number });
@@ -343,105 +309,4 @@ export class Connection {
     }
     return false;
   }
-
-  /** The calls that a question may belong to. */
-  #askers(owner: string | undefined, params: Record<string, unknown>): Waiting[] {
-    const asked = [...this.#waiting.entries()].filter(([, { onAsked }]) => onAsked !== undefined);
-    const task = taskOf(params);
-    const fits = asked.filter(([id, waiting]) =>
-      task === undefined ? owner === undefined || id === owner : waiting.task === task,
-    );
-    return fits.map(([, waiting]) => waiting);
-  }
-
-  /** A request of the server's. */
-  #asked({ id, method, params = {} }: Incoming, transport: Transport, owner: string | undefined): boolean {
-    if (method === "ping") return false;
-    const say = (answer: object) =>
-      void transport.send({ jsonrpc: "2.0", id, ...answer } as JSONRPCMessage).catch(() => {});
-    const refuse = (message: string) => {
-      this.#log.warn("wrapped server is refused", { method, reason: message });
-      say({ error: { code: -32601, message } });
-    };
-    if (method !== "elicitation/create") {
-      refuse(`durable-mcp-edge offers no ${method}: only questions of the form mode are passed on`);
-    } else if (params.mode !== undefined && params.mode !== "form") {
-      refuse("durable-mcp-edge passes on questions of the form mode only");
-    } else {
-      // Over stdio nothing says which call a question belongs to, and it must not reach another call's caller.
-      const calls = this.#askers(owner, params);
-      const [call] = calls;
-      // A stream that is picked up may tell what other calls were asked.
-      if (!call && taskOf(params) !== undefined) return true;
-      if (!call?.onAsked || calls.length > 1) refuse("durable-mcp-edge cannot tell which of several calls asks");
-      else call.onAsked({ id: id ?? "", params, answer: (result) => say({ result }) });
-    }
-    return true;
-  }
-}
-
-/** The task that a question of a server's belongs to, where that is said. */
-function taskOf({ _meta }: Record<string, unknown>): string | undefined {
-  const related = (_meta as Record<string, { taskId?: unknown }> | undefined)?.[RELATED_TASK_META_KEY]?.taskId;
-  return typeof related === "string" ? related : undefined;
-}
-
-function transportOf(target: Target): Transport {
-  if ("url" in target) return httpTransport(target);
-  const { command, args, env, cwd } = target;
-  return new StdioClientTransport({
-    command,
-    args: [...args],
-    env,
-    stderr: "pipe",
-    maxBufferSize: MAX_MESSAGE,
-    ...(cwd !== undefined && { cwd }),
-  });
-}
-
-function httpTransport(
-  { url, headers, fetch }: Extract<Target, { url: URL }>,
-  more: Session = {},
-): StreamableHTTPClientTransport {
-  return new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers }, ...more });
-}
-
-/** Writes what a program says beside the protocol to the worker's log, up to a bound; what is returned tells the last of it. */
-function logLines(transport: StdioClientTransport, log: Log): () => string {
-  let second = 0;
-  let count = 0;
-  let rest = "";
-  let last = "";
-  transport.stderr?.on("data", (chunk: Buffer) => {
-    const lines = (rest + chunk.toString("utf8")).split("\n");
-    rest = (lines.pop() ?? "").slice(0, MAX_LINE);
-    for (const line of lines) {
-      const now = Math.floor(Date.now() / 1_000);
-      if (now !== second) [second, count] = [now, 0];
-      if (line.trim() === "" || ++count > MAX_LINES) continue;
-      last = line.trim().slice(0, MAX_LINE);
-      log.info("wrapped server says", { says: last });
-    }
-  });
-  return () => (rest.trim() === "" ? last : rest.trim());
-}
-
-/** Why a request could not be sent, as far as that can be known. */
-function classified(error: unknown): Error {
-  if (error instanceof SdkHttpError) {
-    const { status = 0 } = error;
-    const reason = `it answered ${status}${error.message ? `: ${error.message.slice(0, 200)}` : ""}`;
-    if (status >= 400 && status < 500) return new CallRefused(status, reason);
-    return new Lost(reason);
-  }
-  const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;
-  const code = String(cause?.code ?? (error as { code?: unknown })?.code ?? "");
-  // The connection was not made, so nothing went over it.
-  if (
-    /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|NotConnected)$/i.test(code)
-  ) {
-    return new NotSent(code);
-  }
-  if ((cause as Error | undefined)?.constructor?.name === "PrivateAddress") return new NotSent(String(cause?.message));
-  return new Lost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }

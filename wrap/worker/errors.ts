@@ -1,4 +1,5 @@
 /** Why a request to a wrapped server has no answer. */
+import { SdkHttpError } from "@modelcontextprotocol/client";
 
 /** It has not reached the server: it may be sent again, whatever it is. */
 export class NotSent extends Error {
@@ -45,4 +46,25 @@ export class RpcError extends Error {
     super(message);
     this.code = code;
   }
+}
+
+/** Why a request could not be sent, as far as that can be known. */
+export function classified(error: unknown): Error {
+  if (error instanceof Gone) return error;
+  if (error instanceof SdkHttpError) {
+    const { status = 0 } = error;
+    const reason = `it answered ${status}${error.message ? `: ${error.message.slice(0, 200)}` : ""}`;
+    if (status >= 400 && status < 500) return new CallRefused(status, reason);
+    return new Lost(reason);
+  }
+  const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;
+  const code = String(cause?.code ?? (error as { code?: unknown })?.code ?? "");
+  // The connection was not made, so nothing went over it.
+  if (
+    /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|NotConnected)$/i.test(code)
+  ) {
+    return new NotSent(code);
+  }
+  if ((cause as Error | undefined)?.constructor?.name === "PrivateAddress") return new NotSent(String(cause?.message));
+  return new Lost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }

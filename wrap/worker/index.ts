@@ -29,7 +29,7 @@ export interface RunOptions {
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
 export function runWrapped({ options, jobs }: Wrapped, { snapshot }: RunOptions = {}): readonly Implementation[] {
-  const server = new WrappedServer(options, process.env);
+  const server = new WrappedServer(options, process.env, true);
   makeKnown({ options, snapshot });
   if (snapshot !== undefined && process.env[FOLLOW]) server.onTools = (seen) => void writeSnapshot(snapshot, seen);
   const run = (ctx: Parameters<typeof runCall>[1], args: CallArgs) => runCall(server, ctx, args);

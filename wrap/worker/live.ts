@@ -1,6 +1,7 @@
 /** Calls under way in this process: what has become of them is told one event after the other. */
 import type { Step } from "../../core/durable/context.ts";
-import type { Asked, Connection, Session, Under } from "./connection.ts";
+import type { Connection } from "./connection.ts";
+import type { Asked, Exchange, Session, Under } from "./exchange.ts";
 
 type Json = Record<string, unknown>;
 
@@ -11,6 +12,8 @@ export type CallEvent =
   | { kind: "error"; code: number; message: string }
   /** A question of the 2025 revisions: the server waits with the request open. */
   | { kind: "question"; id: string | number; params: Json }
+  /** The program's keeper has it: another process can send it again, and it is not made again. */
+  | { kind: "kept"; keeper: string; request: string }
   /** The stream of the answer can be picked up by another process. */
   | { kind: "stream"; session: string; request: string; event: string; revision: string };
 
@@ -31,6 +34,10 @@ export interface CallAbout {
   place: Session;
   /** Whether it picks up a stream: how that is done is known. */
   isResumed: boolean;
+  /** The keeper that has it, where nobody knows that yet. */
+  keeper: string | undefined;
+  /** What it has asked before, by the ids of the questions: the numbers of those events. */
+  questions: ReadonlyMap<string | number, number>;
 }
 
 /** A request under way. Its events are numbered from `base`, throughout the job. */
@@ -62,8 +69,8 @@ export class LiveCall {
    */
   constructor(
     connection: Connection,
-    { base, request, answers, place, isResumed }: CallAbout,
-    send: (exchange: Parameters<Connection["request"]>[2]) => Under,
+    { base, request, answers, place, isResumed, keeper, questions }: CallAbout,
+    send: (exchange: Exchange) => Under,
   ) {
     this.base = base;
     this.place = place;
@@ -73,9 +80,11 @@ export class LiveCall {
     const { sessionId: session, protocolVersion: revision = connection.revision } = place;
     const resumable = !isResumed && session !== undefined && connection.era === "legacy" ? session : undefined;
     const tell = (event: string | undefined) => {
-      if (resumable === undefined || event === undefined || this.#isResumable) return;
+      if (this.#isResumable || (keeper ?? event) === undefined) return;
+      if (keeper !== undefined) this.#emit({ kind: "kept", keeper, request });
+      else if (resumable === undefined || event === undefined) return;
+      else this.#emit({ kind: "stream", session: resumable, request, event, revision });
       this.#isResumable = true;
-      this.#emit({ kind: "stream", session: resumable, request, event, revision });
     };
     this.#under = send({
       onProgress: ({ progress, total, message }) => this.onProgress?.(progress, total, message),
@@ -83,10 +92,11 @@ export class LiveCall {
         this.#ids = { last: id, ...(this.#ids.last !== undefined && { before: this.#ids.last }) };
       },
       onAsked: (asked) => {
-        tell(this.#ids.before);
-        const n = this.#next;
+        const before = questions.get(asked.id);
+        if (before === undefined) tell(this.#ids.before);
+        const n = before ?? this.#next;
         this.#asked[n] = asked;
-        this.#emit({ kind: "question", id: asked.id, params: asked.params });
+        if (before === undefined) this.#emit({ kind: "question", id: asked.id, params: asked.params });
         const known = this.#answers.get(n);
         if (known) this.answer(n, known);
       },
@@ -126,6 +136,11 @@ export class LiveCall {
   /** Nobody here waits for it any more; the server goes on with it. */
   leave(): void {
     this.#under?.leave();
+  }
+
+  /** What it came to is written down. */
+  recorded(): void {
+    this.#under?.recorded();
   }
 
   /** Whether nothing more will happen. */
@@ -169,13 +184,21 @@ export class LiveCall {
 export class LiveCalls {
   readonly #calls = new Map<string, LiveCall>();
   readonly #beginning = new Map<string, Promise<LiveCall>>();
-  /** Jobs that may send, once, what they have written down that they would. */
-  readonly #permits = new Set<string>();
+  /**
+   * Jobs that may send, once, what they have written down that they would; with what gives back the place that they have
+   * among the calls that are made at once, where they have one.
+   */
+  readonly #permits = new Map<string, (() => void) | undefined>();
 
   /** The call of a job that can tell what event `n` is, if it is under way here. */
   find(job: string, n: number): LiveCall | undefined {
     const call = this.#calls.get(job);
     return call?.tells(n) ? call : undefined;
+  }
+
+  /** The last call of a job that was made here. */
+  of(job: string): LiveCall | undefined {
+    return this.#calls.get(job);
   }
 
   /** Makes a job's request, unless that is under way: two steps of one job may wait for it. */
@@ -198,11 +221,18 @@ export class LiveCalls {
   /** What a job has been told of is not kept for it. */
   forget(job: string): void {
     this.#calls.delete(job);
+    this.#permits.get(job)?.();
     this.#permits.delete(job);
   }
 
-  permit(job: string): void {
-    this.#permits.add(job);
+  /** The place is given back when the signal is aborted before it is used. */
+  permit(job: string, giveBack?: () => void, signal?: AbortSignal): void {
+    this.#permits.get(job)?.();
+    this.#permits.set(job, giveBack);
+    const loosen = () => {
+      if (this.#permits.get(job) === giveBack) this.permit(job);
+    };
+    signal?.addEventListener("abort", loosen, { once: true });
   }
 
   /** Whether what a job has written down that it would send is not sent yet. */
@@ -210,8 +240,12 @@ export class LiveCalls {
     return this.#permits.has(job);
   }
 
-  takePermit(job: string): boolean {
-    return this.#permits.delete(job);
+  placeOf(job: string): (() => void) | undefined {
+    return this.#permits.get(job);
+  }
+
+  takePermit(job: string): void {
+    this.#permits.delete(job);
   }
 
   #drop(job: string, call: LiveCall): void {

@@ -29,5 +29,21 @@ test("an answer is measured in bytes, and one that is too large says how large i
   // Three bytes each.
   const large = toolAnswer(of("€".repeat(400_000)));
   expect(large).toMatchObject({ isError: true });
-  expect(JSON.stringify(large)).toMatch(/answered with 12\d{5} bytes; up to 900000 are kept.*€{20000}"/);
+  expect(JSON.stringify(large)).toMatch(/answered with 12\d{5} bytes; up to 900000 are kept/);
+  expect(Buffer.byteLength(JSON.stringify(large))).toBeLessThan(900_000);
+});
+
+test("of an answer that is too large the parts are kept that fit, whole where they can be", () => {
+  const image = (size: number) => ({ type: "image", data: "A".repeat(size), mimeType: "image/png" });
+  const text = { type: "text", text: "\u0000😀".repeat(200_000), annotations: { priority: 1 } };
+  const content = [image(100_000), image(1_000_000), image(200_000), text, image(500_000)];
+  const large = toolAnswer({ content, structuredContent: { all: "x".repeat(1_000) } });
+  const [words, first, second, beginning, ...none] = large.content as { text: string }[];
+  expect(words?.text).toMatch(/of its 5 parts, 3 of them cut short or left out, and without its structured content/);
+  expect([first, second]).toEqual([content[0], content[2]]);
+  expect(beginning).toMatchObject({ type: "text", annotations: { priority: 1 } });
+  expect(text.text.startsWith(beginning?.text ?? "?")).toBe(true);
+  expect(none).toEqual([]);
+  expect(Buffer.byteLength(JSON.stringify(large))).toBeGreaterThan(890_000);
+  expect(Buffer.byteLength(JSON.stringify(large))).toBeLessThan(900_000);
 });

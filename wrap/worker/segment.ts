@@ -1,18 +1,31 @@
 /** What a job waits for at a wrapped server, and what comes of it. */
 import type { Question } from "../../core/durable/context.ts";
-import type { Connection, Resumable, Session } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { CallRefused } from "./errors.ts";
+import type { Resumable, Session } from "./exchange.ts";
 import type { CallEvent } from "./live.ts";
 import { toolAnswer } from "./outcome.ts";
 
 export type JsonObject = Record<string, unknown>;
 
-/** A task of the 2025-11-25 revision, and the session that it was made in. */
-export interface LegacyTask {
+/** A task at the server, and the session that it was made in. */
+export interface TaskThere {
   taskId: string;
   place: Session;
   /** How often its server wants it to be looked at, in milliseconds. */
   every?: number;
+}
+
+/** A request that a program's keeper has, or is to have. */
+export interface Kept {
+  keeper: string;
+  request: string;
+}
+
+/** What is written down before a call that is made at most once is sent. */
+export interface Sending {
+  at: string;
+  kept?: Kept;
 }
 
 /** A request whose answer the job waits for, and how it is made again in another process. */
@@ -21,10 +34,12 @@ export interface Segment {
   base: number;
   /** When it was written down that it would be sent, for one that is sent at most once. */
   sentAt?: string;
+  /** A request that the keeper of a program knows: sent again to it, it is not made again. */
+  kept?: Kept;
   request:
     | { kind: "call"; inputs?: JsonObject; state?: unknown }
     /** `stream`: how the stream of its result can be picked up, which tells again what was asked over it. */
-    | ({ kind: "task"; stream?: Resumable } & LegacyTask)
+    | ({ kind: "task"; stream?: Resumable } & TaskThere)
     | ({ kind: "stream" } & Resumable);
 }
 

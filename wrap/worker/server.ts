@@ -5,12 +5,14 @@ import { type Log, RetryLater } from "../../core/durable/context.ts";
 import { callerOf, splitKey } from "../../core/jobs/caller.ts";
 import type { WrapOptions } from "../options.ts";
 import type { Snapshot } from "../snapshot.ts";
-import { Connection, type Target } from "./connection.ts";
+import { Connection } from "./connection.ts";
 import { filled, filledAll, programEnvironment } from "./environment.ts";
 import { NotSent, Unsendable } from "./errors.ts";
 import { type Fetch, guardedFetch } from "./guarded-fetch.ts";
+import { canKeep } from "./keeper/room.ts";
 import { LiveCalls } from "./live.ts";
 import { snapshotOf } from "./take.ts";
+import type { Target } from "./target.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -20,6 +22,8 @@ const CONNECT = 30_000;
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 const SHORTEST_LIFE = 5_000;
+/** How long a program goes on without a worker, in milliseconds: a killed one's jobs move on after its lease, and an offer. */
+const KEEP = 120_000;
 /** Callers with a connection of their own, at most. */
 const MAX_CALLERS = 100;
 
@@ -75,9 +79,9 @@ class Link {
 export class WrappedServer {
   readonly options: WrapOptions;
   readonly calls = new LiveCalls();
-  /** Takes turns. */
-  readonly queue: PQueue;
+  readonly #places: PQueue;
   readonly #env: Environment;
+  readonly #keeps: boolean;
   readonly #fetch: Fetch;
   readonly #links = new LRUCache<string, Link>({ max: MAX_CALLERS, dispose: (link) => void link.close() });
   #revision: string | undefined;
@@ -85,11 +89,13 @@ export class WrappedServer {
   /** Told what its tools are, whenever it is connected to, and when it says that they have changed. */
   onTools: ((snapshot: Snapshot) => void) | undefined;
 
-  constructor(options: WrapOptions, env: Environment) {
+  /** `keeps`: whether its program outlives this process when that is killed. */
+  constructor(options: WrapOptions, env: Environment, keeps = false) {
     this.options = options;
     this.#env = env;
+    this.#keeps = keeps && options.keep !== 0 && canKeep();
     this.#fetch = guardedFetch(options.allowPrivate === true);
-    this.queue = new PQueue({ concurrency: options.concurrency ?? 16 });
+    this.#places = new PQueue({ concurrency: options.concurrency ?? 16 });
   }
 
   /**
@@ -120,6 +126,24 @@ export class WrappedServer {
   /** A connection is not used again. */
   async drop(jobName: string, connection: Connection, log: Log): Promise<void> {
     await (await this.#link(jobName, log)).drop(connection);
+  }
+
+  /**
+   * Waits for a place among the calls that are made at once. Resolves with what gives it back; rejects when `signal` is
+   * aborted before.
+   */
+  async place(signal: AbortSignal): Promise<() => void> {
+    const given = Promise.withResolvers<() => void>();
+    const over = Promise.withResolvers<void>();
+    const giveUp = () => given.reject(new Error("the job is no longer run here"));
+    if (signal.aborted) giveUp();
+    signal.addEventListener("abort", giveUp, { once: true });
+    void this.#places.add(async () => {
+      if (signal.aborted) return;
+      given.resolve(over.resolve);
+      await over.promise;
+    });
+    return given.promise.finally(() => signal.removeEventListener("abort", giveUp));
   }
 
   /** Ends all connections, and programs. */
@@ -170,7 +194,8 @@ export class WrappedServer {
       command: filled(command ?? "", this.#env, name),
       args: all,
       env: programEnvironment(given, this.#env),
-      cwd,
+      cwd: cwd ?? process.cwd(),
+      kept: this.#keeps ? { keep: this.options.keep ?? KEEP, deployment: deploymentOf(this.#env) } : undefined,
     };
   }
 
@@ -184,6 +209,10 @@ export class WrappedServer {
     return own;
   }
 }
+
+/** What tells a deployment from others whose workers run on the same machine. */
+const deploymentOf = ({ RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP }: Environment): string =>
+  JSON.stringify([RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP]);
 
 /** Whether it is the address that is refused. */
 const isPrivate = (error: unknown): boolean =>

@@ -1,11 +1,12 @@
 /** Tasks at a wrapped server, looked at until something has become of them. */
 import { NonRetryableError, SECOND, type Step } from "../../core/durable/context.ts";
 import { SETTLED } from "../../core/durable/surroundings.ts";
-import { type Connection, requestId } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { Gone, RpcError } from "./errors.ts";
+import { requestId } from "./exchange.ts";
 import type { LiveCall } from "./live.ts";
 import { toolAnswer } from "./outcome.ts";
-import { elapsed, type JsonObject, type LegacyTask } from "./segment.ts";
+import { elapsed, type JsonObject, type TaskThere } from "./segment.ts";
 
 /** How often a task is looked at unless its server says, and the bounds of what it may say; in milliseconds. */
 const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
@@ -35,8 +36,7 @@ function teller({ progress }: Step): (task: JsonObject) => void {
 export async function watchTask(
   connect: Connect,
   step: Step,
-  taskId: string,
-  every: number | undefined,
+  { taskId, every, place }: TaskThere,
   answered: ReadonlySet<string>,
 ): Promise<
   | { kind: "result"; result: JsonObject }
@@ -45,13 +45,15 @@ export async function watchTask(
 > {
   const { signal } = step;
   const tell = teller(step);
+  const ask = (connection: Connection, method: string) =>
+    connection.request(method, { taskId }, {}, requestId(), place).result;
   for (;;) {
     const connection = await connect();
     if (signal.aborted) {
-      if (signal.reason === SETTLED) await connection.request("tasks/cancel", { taskId }).result.catch(() => {});
+      if (signal.reason === SETTLED) await ask(connection, "tasks/cancel").catch(() => {});
       throw new Error("the job is no longer run here");
     }
-    const task = await connection.request("tasks/get", { taskId }).result.catch((error) => {
+    const task = await ask(connection, "tasks/get").catch((error) => {
       throw error instanceof RpcError ? unknownTask(taskId, error) : error;
     });
     if (task.status === "completed") return { kind: "result", result: toolAnswer(task.result as JsonObject) };
@@ -71,7 +73,7 @@ export async function watchTask(
 }
 
 /** @throws {Gone} when the server knows no such task */
-export async function knownTask(connect: Connect, { taskId, place }: LegacyTask): Promise<void> {
+export async function knownTask(connect: Connect, { taskId, place }: TaskThere): Promise<void> {
   const connection = await connect();
   await connection.request("tasks/get", { taskId }, {}, requestId(), place).result.catch((error) => {
     if (!(error instanceof RpcError)) throw error;
@@ -94,7 +96,7 @@ export class TaskEnded extends Error {
 export async function watchLegacyTask(
   connect: Connect,
   step: Step,
-  { taskId, place, every }: LegacyTask,
+  { taskId, place, every }: TaskThere,
   live: LiveCall,
   /** Whether a question of the task's is with the caller. */
   isAsking: boolean,

@@ -1,0 +1,128 @@
+/** A program outlives its worker, which is killed in between: what goes on in it is gone on with, and not sent again. */
+import { mkdtemp, readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { tasksAt } from "../tasks/support.ts";
+import { COUNTING, EVERYTHING } from "./servers.ts";
+import { answered, linesOf, restarted, wrapped } from "./support.ts";
+
+/** How long what a busy machine delays is waited for, in milliseconds. */
+const PATIENCE = 60_000;
+
+const folder = () => mkdtemp(join(tmpdir(), "program-"));
+
+/** Kills the programs that have written their process ids into a folder. */
+async function killAll(folder: string): Promise<void> {
+  for (const pid of (await readdir(folder)).map(Number).filter((pid) => pid > 0)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended before.
+    }
+  }
+}
+
+test("the example server's long operation, and its research, a task that asks, end in the program that they began in", async () => {
+  const file = join(await folder(), "sent");
+  // What reaches the program is in the file, word for word.
+  const command = ["-c", 'tee -a "$SENT" | exec "$0" "$1"', process.execPath, EVERYTHING];
+  const options = { name: "everything", command: "sh", args: command, env: { SENT: file } };
+  await using stack = await wrapped({ ...options, after: 100 });
+  const tasks = tasksAt(stack.url);
+  const operation = await tasks.call("trigger-long-running-operation", { duration: 5, steps: 5 });
+  const research = await tasks.call("simulate-research-query", { topic: "python", ambiguous: true });
+  await tasks.reaches(research.taskId, "input_required", PATIENCE);
+  await restarted(stack);
+  await answered(stack, research.taskId, { interpretation: "snake" });
+  const ended = await tasks.reaches(operation.taskId, "completed", PATIENCE);
+  expect(ended.result.content[0].text).toContain("Duration: 5 seconds, Steps: 5");
+  const found = await tasks.reaches(research.taskId, "completed", PATIENCE);
+  expect(found.result.content[0].text).toContain("**Clarification**: snake");
+  const calls = (await linesOf(file)).map((line) => JSON.parse(line)).filter(({ method }) => method === "tools/call");
+  expect(calls.map(({ params }) => params.name).toSorted()).toEqual([
+    "simulate-research-query",
+    "trigger-long-running-operation",
+  ]);
+});
+
+test("calls at most once, a task and questions go on, also what ended while there was no worker", async () => {
+  const file = join(await folder(), "calls");
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+  await using stack = await wrapped({ name: "counting", ...program, after: 100 });
+  const tasks = tasksAt(stack.url);
+  const long = await tasks.call("write", { id: "w1", ms: 5_000 });
+  const short = await tasks.call("write", { id: "w2", ms: 1_000 });
+  const research = await tasks.call("research", { id: "r1" });
+  await tasks.reaches(research.taskId, "input_required", PATIENCE);
+  await until("the calls", async () => (await linesOf(file)).filter((line) => line.startsWith("write")).length === 2);
+  await stack.workers[0]?.kill();
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await stack.workers[0]?.start();
+  await answered(stack, research.taskId, { sure: true });
+  for (const [{ taskId }, text] of [
+    [long, "write w1 is done"],
+    [short, "write w2 is done"],
+    [research, '"sure":true'],
+  ] as const) {
+    const { result } = await tasks.reaches(taskId, "completed", PATIENCE);
+    expect(result.content[0].text).toContain(text);
+  }
+  // A question without a task, in the same program: it is asked once, and answered after the worker's death.
+  const ask = await tasks.call("asks", { id: "a1" });
+  await tasks.reaches(ask.taskId, "input_required", PATIENCE);
+  await restarted(stack);
+  await answered(stack, ask.taskId, { sure: true });
+  expect((await tasks.reaches(ask.taskId, "completed", PATIENCE)).result.content[0].text).toContain('"sure":true');
+  const lines = (await linesOf(file)).filter((line) => !line.startsWith("looked"));
+  expect(lines.toSorted()).toEqual(
+    ["answered a1", "answered r1", "asked r1", "asks a1", "research r1", "write w1", "write w2"].toSorted(),
+  );
+});
+
+test("what was in a program that is killed as well ends in words, and what may be repeated is made anew", async () => {
+  const root = await folder();
+  const file = join(root, "calls");
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file, PIDS: root } };
+  await using stack = await wrapped({ name: "counting", ...program, after: 100 });
+  const tasks = tasksAt(stack.url);
+  const write = await tasks.call("write", { id: "w1", ms: 3_600_000 });
+  const read = await tasks.call("read", { id: "r1", ms: 1_000 });
+  const research = await tasks.call("research", { id: "t1" });
+  await tasks.reaches(research.taskId, "input_required", PATIENCE);
+  await until("the calls", async () => (await linesOf(file, "1")).length >= 4);
+  await stack.workers[0]?.kill();
+  await killAll(root);
+  await stack.workers[0]?.start();
+  for (const { taskId } of [write, research]) {
+    const { result } = await tasks.reaches(taskId, "completed", PATIENCE);
+    expect(result.structuredContent.error).toMatch(/program that it was sent to has ended.*effect.* is unknown/i);
+  }
+  const { result } = await tasks.reaches(read.taskId, "completed", PATIENCE);
+  expect(result.content[0].text).toBe("read r1 is done");
+  expect(await linesOf(file, "w1")).toEqual(["write w1"]);
+  expect(await linesOf(file, "t1")).toEqual(["research t1", "asked t1"]);
+});
+
+test("a program ends with a worker that stops, and after a while when its worker was killed", async () => {
+  const root = await folder();
+  const env = { CALLS: join(root, "calls"), PIDS: root };
+  const program = { command: process.execPath, args: [COUNTING], env };
+  await using stack = await wrapped({ name: "counting", ...program, keep: 1_000 });
+  const isAlive = (pid: number) => {
+    try {
+      return process.kill(pid, 0);
+    } catch {
+      return false;
+    }
+  };
+  const running = async () => (await readdir(root)).map(Number).filter((pid) => pid > 0 && isAlive(pid));
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    await stack.call("write", { id: signal });
+    expect(await running()).toHaveLength(1);
+    await stack.workers[0]?.end(signal);
+    await until(`the program to end after ${signal}`, async () => (await running()).length === 0, PATIENCE);
+    await stack.workers[0]?.start();
+  }
+});

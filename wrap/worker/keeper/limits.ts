@@ -1,0 +1,13 @@
+/** What a keeper is told by its standard input. */
+export interface KeeperConfig {
+  socket: string;
+  command: string;
+  args: readonly string[];
+  env: Record<string, string>;
+  cwd: string;
+  /** How long the program goes on without a worker, in milliseconds. */
+  keep: number;
+}
+
+/** The longest message of a program, in bytes. */
+export const MAX_LINE = 8_000_000;
