@@ -1,0 +1,56 @@
+/** A program that ends at once is not started again and again: the pauses grow, up to a bound. */
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterEach, expect, test, vi } from "vitest";
+import { RetryLater } from "../../core/durable/context.ts";
+import { WrappedServer } from "../../wrap/worker/server.ts";
+import { COUNTING } from "./servers.ts";
+import { SILENT } from "./support.ts";
+
+/** Notes that it was started, and is a server once there is a file `WORKS`; until then it ends. */
+const PROGRAM = `
+const { appendFileSync, existsSync } = require("node:fs");
+appendFileSync(process.env.STARTS, "started\\n");
+if (existsSync(process.env.WORKS)) import(process.env.COUNTING);
+else { console.error("no config"); process.exit(1); }
+`;
+
+afterEach(() => vi.useRealTimers());
+
+test.each([false, true])("the pauses before a program is started again (kept by a keeper: %s)", async (keeps) => {
+  const folder = await mkdtemp(join(tmpdir(), "pauses-"));
+  const [starts, works] = [join(folder, "starts"), join(folder, "works")];
+  const env = { STARTS: starts, WORKS: works, COUNTING: pathToFileURL(COUNTING).href, CALLS: join(folder, "calls") };
+  const server = new WrappedServer(
+    { name: "broken", command: process.execPath, args: ["-e", PROGRAM], env },
+    { ...process.env, RESONATE_URL: folder },
+    keeps,
+  );
+  const started = async () => (await readFile(starts, "utf8").catch(() => "")).split("\n").length - 1;
+  const fails = () =>
+    server.connection("", SILENT).then(
+      () => undefined,
+      (error: Error) => error,
+    );
+  // The time alone is moved; the program is started as often as it would be.
+  vi.useFakeTimers({ toFake: ["Date"] });
+  const pauses: number[] = [];
+  for (let i = 0; i < 8; i++) {
+    const before = await started();
+    expect((await fails())?.message).toMatch(/broken cannot be reached: .*it wrote: no config/);
+    const after = await started();
+    expect(after).toBeGreaterThan(before);
+    const refused = (await fails()) as RetryLater;
+    expect(refused).toBeInstanceOf(RetryLater);
+    expect(refused.message).toMatch(/it is tried again in \d+ s/);
+    expect(await started()).toBe(after);
+    pauses.push(refused.after);
+    vi.setSystemTime(Date.now() + refused.after);
+  }
+  expect(pauses).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+  await writeFile(works, "");
+  expect(await server.connection("", SILENT)).toMatchObject({ isOpen: true });
+  await server.close();
+});
