@@ -51,6 +51,9 @@ const STARTS = 32;
 /** A job that runs longer than this, or tries again, is told when it is cancelled; in milliseconds. */
 const LONG_STEP = 2_000;
 
+/** What is still under way for a job that has ended here is aborted with this. Made once: a new one takes its stack each time. */
+const ENDED = new DOMException("the job is no longer run here", "AbortError");
+
 /** The longest a Node timer can wait, in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
@@ -146,7 +149,7 @@ export class Executor {
       return "left";
     } finally {
       clearTimeout(deadline);
-      stop.abort();
+      stop.abort(ENDED);
       this.#heartbeat.stop(task);
     }
   }

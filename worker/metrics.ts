@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../core/durable/context.ts";
 import type { Instruments } from "./instruments.ts";
-import { inSpan, traceOf } from "./tracing.ts";
+import { inSpan, isTracing, traceOf } from "./tracing.ts";
 
 export const registry = new Registry();
 const registers = [registry];
@@ -73,5 +73,7 @@ export const instruments: Instruments = {
   retried: (job) => retries.inc({ job }),
   leaseLost: (job) => leasesLost.inc({ job }),
   inSpan: (name, { attributes, of }, work, describe) =>
-    inSpan(name, { attributes, ...(of !== undefined && { parent: traceOf(of) }) }, work, describe),
+    isTracing()
+      ? inSpan(name, { attributes, ...(of !== undefined && { parent: traceOf(of) }) }, work, describe)
+      : work(),
 };

@@ -24,8 +24,14 @@ export function startTracing(): () => Promise<void> {
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   });
   trace.setGlobalTracerProvider(provider);
+  isOn = true;
   return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
 }
+
+let isOn = false;
+
+/** Whether spans are sent anywhere: it costs to make them. */
+export const isTracing = (): boolean => isOn;
 
 type Attributes = Record<string, string | number>;
 

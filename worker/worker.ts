@@ -10,6 +10,7 @@ import type { LeaseRef as Dispatch, PromiseRecord, TaskRecord } from "../core/re
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import { checkSupport } from "../core/resonate/support.ts";
 import type { WorkerConfig } from "./config.ts";
+import { createExchange } from "./exchange.ts";
 import { Executor, type FoundCode } from "./executor.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { reasonOf } from "./instruments.ts";
@@ -95,6 +96,7 @@ export class Worker {
       url,
       token,
       encryptionKeys: config.ENCRYPTION_KEYS,
+      exchange: createExchange(env),
       timeout: Math.min(10_000, this.#lease),
       onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
     });

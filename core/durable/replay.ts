@@ -30,6 +30,9 @@ const TIME_FOR_NEWS = 50;
 /** How much that had settled outside one record says at most. */
 const MOST_HEARD = 100;
 
+/** Made once: a new one takes its stack each time. */
+const OVER = new DOMException("the pass is over", "AbortError");
+
 class Blocked extends Error {}
 
 interface ToWrite {
@@ -43,8 +46,8 @@ export class Pass {
   readonly lease: Lease;
   readonly around: Surroundings;
   readonly clock: Clock;
-  /** Aborted when the pass is over, or is to be. */
-  readonly signal: AbortSignal;
+  /** The attempts that were made: their signals are aborted with that of the pass. */
+  readonly attempts = new Set<AbortController>();
   /** The function's own: what it says or counts again while it is replayed is not heard. */
   readonly log: Log;
   readonly metrics: Metrics;
@@ -91,7 +94,6 @@ export class Pass {
     this.lease = lease;
     this.around = around;
     this.clock = around.clock ?? machineClock;
-    this.signal = AbortSignal.any([this.#over.signal, around.signal]);
     this.#isReplaying = history.events.length > 0;
     this.#isFirst = !this.#isReplaying;
     const firstTime = () => !this.#isReplaying;
@@ -101,6 +103,11 @@ export class Pass {
     this.#root = new Scope(this, undefined, "");
   }
 
+  /** Aborted when the pass is over, or is to be. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
   /** The calls whose work runs. */
   get running(): Op[] {
     return [...this.#unended].filter((op) => op.isRunning);
@@ -108,13 +115,18 @@ export class Pass {
 
   /** Runs the pass. @throws {LeaseLost} */
   async run(): Promise<PassEnd> {
-    const wake = () => this.#wake();
+    const { signal } = this.around;
+    const callOff = () => {
+      this.#abort(signal.reason);
+      this.#wake();
+    };
     this.lease.onNews = (promise) => {
       this.#outside.heard(promise);
       this.#wake();
     };
-    this.around.signal.addEventListener("abort", wake, { once: true });
+    signal.addEventListener("abort", callOff, { once: true });
     try {
+      if (signal.aborted) callOff();
       await this.#start();
       await this.#replay();
       this.#isReplaying = false;
@@ -124,11 +136,16 @@ export class Pass {
       throw error;
     } finally {
       this.#root.abandon();
-      this.#over.abort();
+      this.#abort(OVER);
       for (const { done } of this.#outbox) done.reject(new LeaseLost("the pass is over"));
-      this.around.signal.removeEventListener("abort", wake);
+      signal.removeEventListener("abort", callOff);
       this.lease.onNews = () => {};
     }
+  }
+
+  #abort(reason: unknown): void {
+    this.#over.abort(reason);
+    for (const attempt of this.attempts) attempt.abort(reason);
   }
 
   async #start(): Promise<void> {
@@ -377,7 +394,7 @@ export class Pass {
       throw error;
     } finally {
       this.#root.abandon();
-      this.#over.abort();
+      this.#abort(OVER);
     }
     for (const path of first.#ops.keys()) if (!this.#ops.has(path)) return `did not call "${path}"`;
     for (const path of this.#ops.keys()) if (!first.#ops.has(path)) return `called "${path}", which it had not`;

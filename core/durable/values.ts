@@ -17,7 +17,7 @@ const MAX_NAME = 100;
  * @throws {RuleBroken} saying where it holds something that would come back as something else, or that it is too large
  */
 export function storable(value: unknown, what: string): unknown {
-  const problem = findProblem(value, "", []);
+  const problem = isPlain(value, 0) ? undefined : findProblem(value, "", []);
   if (problem) throw new RuleBroken(`${what} returned ${problem}`);
   const json = JSON.stringify(value);
   const bytes = json === undefined ? 0 : bytesOf(json);
@@ -31,6 +31,23 @@ export function storable(value: unknown, what: string): unknown {
 
 /** How long a text is in UTF-8, which is looked at only where it may be too long. */
 const bytesOf = (text: string): number => (text.length * 3 <= MAX_RESULT ? 0 : new TextEncoder().encode(text).length);
+
+/** Whether all of `value` comes back as it is, as far as a quick look tells: it says nothing of where. */
+function isPlain(value: unknown, depth: number): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object") return typeof value === "string" || typeof value === "boolean" || value === undefined;
+  if (value === null) return true;
+  if (depth > MAX_DEPTH) return false; // it may hold itself
+  if (Array.isArray(value)) {
+    for (const item of value) if (!isPlain(item, depth + 1)) return false;
+    return true;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return false;
+  if (typeof (value as { toJSON?: unknown }).toJSON === "function") return false;
+  for (const item of Object.values(value)) if (!isPlain(item, depth + 1)) return false;
+  return true;
+}
 
 /** What in `value` would not come back as it is, in words, with what to return instead. */
 function findProblem(value: unknown, path: string, above: object[]): string | undefined {
@@ -91,12 +108,21 @@ function advice(value: object): string {
 }
 
 /** Where two values differ, as a path of at most 100 characters; undefined where no JSON shows that they do. */
-export function difference(one: unknown, other: unknown, path = "", depth = 0): string | undefined {
+export function difference(one: unknown, other: unknown): string | undefined {
+  try {
+    if (JSON.stringify(one) === JSON.stringify(other)) return undefined;
+  } catch {
+    // What JSON cannot hold is compared part by part.
+  }
+  return differenceIn(one, other, "", 0);
+}
+
+function differenceIn(one: unknown, other: unknown, path: string, depth: number): string | undefined {
   if (Object.is(one, other) || depth > MAX_DEPTH) return undefined;
   if (typeof one !== "object" || typeof other !== "object" || !one || !other) return path.slice(0, 100);
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
     const within = Array.isArray(one) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
-    const place = difference(
+    const place = differenceIn(
       (one as Record<string, unknown>)[key],
       (other as Record<string, unknown>)[key],
       within,

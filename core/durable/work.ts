@@ -82,10 +82,12 @@ async function attempt<T>(pass: Pass, op: Op, fn: Fn<T>, timeout: number | undef
   const number = op.attempts + 1;
   const abort = new AbortController();
   op.abort = abort;
+  pass.attempts.add(abort);
+  if (pass.signal.aborted) abort.abort(pass.signal.reason);
   const step: Step = {
     attempt: number,
     idempotencyKey: keyOf(pass.lease.id, op.path),
-    signal: AbortSignal.any([abort.signal, pass.signal]),
+    signal: abort.signal,
     deadline,
     owner,
     env,

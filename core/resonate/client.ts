@@ -93,10 +93,22 @@ export type Call = { [K in Operation]: { kind: K; data: RequestData<K> } }[Opera
 /** What promises to search for. */
 export type Search = RequestData<"promise.search">;
 
+/**
+ * Posts a request and resolves to what it is answered. Rejects with what `signal` was aborted with, or with an error called
+ * `TimeoutError` after so many milliseconds.
+ */
+export type Exchange = (
+  url: string,
+  body: string,
+  options: { timeout: number; signal?: AbortSignal | undefined },
+) => Promise<{ status: number; text: string }>;
+
 export interface ClientOptions {
   /** The server's base URL. */
   url: string;
   token?: string | undefined;
+  /** What sends calls where there is something quicker than `fetch`. */
+  exchange?: Exchange | undefined;
   /** What sends the requests, where it is not the network. */
   fetch?: typeof fetch | undefined;
   /** The keys with which what promises hold is encrypted: see `sealed.ts`. Without any it is not. */
@@ -147,11 +159,13 @@ export class ResonateClient {
   readonly #timeout: number;
   readonly #onRequest: ClientOptions["onRequest"];
   readonly #fetcher: typeof fetch;
+  readonly #exchange: Exchange | undefined;
   readonly #sealing: Sealing;
   /** Whether the server has shown that it writes to connections over which nothing else comes. */
   #isKeptAlive = false;
 
-  constructor({ url, token, encryptionKeys, fetch: fetcher, timeout = TIMEOUT, onRequest }: ClientOptions) {
+  constructor({ url, token, encryptionKeys, fetch: fetcher, exchange, timeout = TIMEOUT, onRequest }: ClientOptions) {
+    this.#exchange = exchange;
     this.#fetcher = (...request) => (fetcher ?? fetch)(...request);
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
@@ -228,11 +242,22 @@ export class ResonateClient {
   /**
    * One request, its answer as it is: for whoever wants the server's own words. Rejects with fetch's error.
    */
-  async post<K extends OperationKind>(
-    kind: K,
-    data: RequestData<K>,
-    { origin, signal }: SendOptions = {},
-  ): Promise<Response> {
+  async post<K extends OperationKind>(kind: K, data: RequestData<K>, options: SendOptions = {}): Promise<Response> {
+    return this.#post(await this.#written(kind, data, options), options);
+  }
+
+  #post(body: string, { signal }: SendOptions): Promise<Response> {
+    const timeout = AbortSignal.timeout(this.#timeout);
+    return this.#fetcher(this.#url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+  }
+
+  /** A request as it goes over the wire. */
+  async #written(kind: OperationKind, data: object, { origin }: SendOptions): Promise<string> {
     const sent = this.#sealing.isOn ? await this.#sealing.seal(data) : data;
     const head = {
       corrId: crypto.randomUUID(),
@@ -240,13 +265,14 @@ export class ResonateClient {
       ...(this.#token && { auth: this.#token }),
       ...(origin !== undefined && { "resonate:origin": origin }),
     };
-    const timeout = AbortSignal.timeout(this.#timeout);
-    return this.#fetcher(this.#url, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ kind, head, data: withHeads(sent) }),
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-    });
+    return JSON.stringify({ kind, head, data: withHeads(sent) });
+  }
+
+  async #answered(kind: OperationKind, data: object, options: SendOptions): ReturnType<Exchange> {
+    const body = await this.#written(kind, data, options);
+    if (this.#exchange) return this.#exchange(this.#url, body, { timeout: this.#timeout, signal: options.signal });
+    const response = await this.#post(body, options);
+    return { status: response.status, text: await response.text() };
   }
 
   /**
@@ -371,10 +397,11 @@ export class ResonateClient {
   ): Promise<OperationAnswer<K>> {
     let status: number | undefined;
     try {
-      const response = await this.post(kind, data, options).catch((error) => Promise.reject(unreachable(error)));
-      const text = await response.text().catch((error) => Promise.reject(unreachable(error)));
+      const { status: code, text } = await this.#answered(kind, data, options).catch((error) =>
+        Promise.reject(unreachable(error)),
+      );
       const envelope = parseEnvelope(text);
-      status = envelope?.head.status ?? response.status;
+      status = envelope?.head.status ?? code;
       if (!envelope || !isAnswer(status)) throw refusal(status);
       const opened = maySeal(text) ? await this.#sealing.open(envelope.data).catch(unreadable) : envelope.data;
       return { status, data: opened } as OperationAnswer<K>;
