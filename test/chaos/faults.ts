@@ -88,7 +88,12 @@ export class Faults {
   async #disrupt(victim: Victim, { how, ms }: ProcessFault): Promise<void> {
     const { name, process, part, health } = victim;
     const from = Date.now();
-    const disruption: Disruption = { what: `${how} ${process}`, process, from, to: Number.POSITIVE_INFINITY };
+    const disruption: Disruption = {
+      what: `${how} ${process === "worker" ? process : name}`,
+      process,
+      from,
+      to: Number.POSITIVE_INFINITY,
+    };
     this.disruptions.push(disruption);
     if (how === "SIGSTOP") {
       part.process.signal("SIGSTOP");

@@ -2,6 +2,8 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ResonateClient } from "../../../core/resonate/client.ts";
+import { fetchFrom } from "../../../core/resonate/place.ts";
 import { promise } from "../../../test/contract/server.ts";
 import { newToken } from "../../commands/token.ts";
 import { until } from "../../testing/process.ts";
@@ -201,6 +203,47 @@ test("an alarm that the platform has dropped is set again by whatever wakes the 
   state.alarm = null;
   object = new ObjectServer(state);
   await until("the alarm", () => state.alarm === timeoutAt);
+});
+
+test("a connection to an instance that was replaced ends, and comes back to the one that is there", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const over = new AbortController();
+  try {
+    const namespace = {
+      idFromName: () => ({}),
+      get: () => ({ fetch: (url: string | URL | Request, init?: RequestInit) => object.fetch(new Request(url, init)) }),
+    };
+    const client = new ResonateClient({ url: "http://resonate", fetch: fetchFrom(namespace) });
+    const got: string[] = [];
+    let connections = 0;
+    void client.listen({
+      group: "g",
+      id: "1",
+      signal: over.signal,
+      onMessage: (message) => got.push(message.kind === "execute" ? message.task.id : ""),
+      onConnect: () => {
+        connections += 1;
+      },
+      onDisconnect: () => {},
+    });
+    await until("the connection", () => connections === 1);
+    vi.advanceTimersByTime(60_000);
+    await call("promise.create", promise("before", { group: "g" }));
+    await until("a message", () => got.length === 1);
+    expect(connections).toBe(1);
+
+    const replaced = object;
+    object = new ObjectServer(state);
+    await call("promise.create", promise("after", { group: "g" }));
+    expect(object).not.toBe(replaced);
+    // What both write to stay alive is written each five seconds.
+    vi.advanceTimersByTime(5_000);
+    await until("the message of the other instance", () => got.includes("after"));
+    expect(connections).toBe(2);
+  } finally {
+    over.abort();
+    vi.useRealTimers();
+  }
 });
 
 test("the key is made once and kept", async () => {

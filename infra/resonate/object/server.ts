@@ -6,6 +6,7 @@ import { keptFor, type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
 import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
 import { type RunnerNamespace, Runners } from "./runners.ts";
+import { Serving } from "./serving.ts";
 import { ObjectSql } from "./sql.ts";
 import type { ObjectState, ObjectStorage } from "./state.ts";
 import { PollStreams } from "./stream.ts";
@@ -70,7 +71,7 @@ export class ObjectServer {
         if (group === (env.RESONATE_GROUP || "workers")) this.#runners?.take(group);
       },
     });
-    this.#streams = new PollStreams(this.#resonate, () => storage.sync());
+    this.#streams = new PollStreams(this.#resonate, new Serving(this.#notes), () => storage.sync());
     if (env.RUNNER && env.RUNS_IN !== "container") {
       this.#runners = new Runners(this.#resonate, placed(env.RUNNER, env), () => storage.sync());
     }

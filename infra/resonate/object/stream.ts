@@ -1,5 +1,6 @@
 import type { PollConnection } from "../connections.ts";
 import type { Resonate } from "../resonate.ts";
+import type { Serving } from "./serving.ts";
 
 /** Written at once, and every few seconds: by it a reader sees that the connection is alive. */
 const COMMENT = new TextEncoder().encode(": keep-alive\n\n");
@@ -13,6 +14,7 @@ const encoder = new TextEncoder();
 /** The event streams that are open. Its timers run only while there is one: they keep an object awake. */
 export class PollStreams {
   readonly #resonate: Resonate;
+  readonly #serving: Serving;
   readonly #durable: () => Promise<void>;
   readonly #open = new Set<ReadableStreamDefaultController<Uint8Array>>();
   #timers: ReturnType<typeof setInterval>[] = [];
@@ -21,8 +23,9 @@ export class PollStreams {
    * `durable` resolves when all that was committed before is durable. The platform holds the first byte of an answer back
    * until then, but not the later ones of a stream: no message may tell of what could still be lost.
    */
-  constructor(resonate: Resonate, durable: () => Promise<void>) {
+  constructor(resonate: Resonate, serving: Serving, durable: () => Promise<void>) {
     this.#resonate = resonate;
+    this.#serving = serving;
     this.#durable = durable;
   }
 
@@ -32,13 +35,14 @@ export class PollStreams {
     return new ReadableStream<Uint8Array>({
       start: (given) => {
         controller = given;
+        this.#serving.begin();
         this.#add(controller);
         controller.enqueue(COMMENT);
       },
       // Called when what was written is taken: of a slow reader the messages wait with the connection, where it shows.
       pull: async () => {
         const messages = await this.#resonate.next(connection);
-        if (!messages) return this.end(controller);
+        if (!messages) return this.#end(controller);
         await this.#durable();
         controller.enqueue(encoder.encode(messages.map((message) => `data: ${message}\n\n`).join("")));
       },
@@ -49,12 +53,17 @@ export class PollStreams {
     });
   }
 
-  /** Ends every stream: whoever reads one connects again. */
-  endAll(): void {
-    for (const controller of [...this.#open]) this.end(controller);
+  #keepAlive(): void {
+    const isOver = this.#serving.isOver;
+    for (const stream of [...this.#open]) {
+      // Whoever reads one connects again, and is served by the instance that is there now.
+      if (isOver) this.#end(stream);
+      // One that is not read has enough waiting.
+      else if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
+    }
   }
 
-  end(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  #end(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#remove(controller);
     try {
       controller.close();
@@ -67,10 +76,7 @@ export class PollStreams {
     this.#open.add(controller);
     if (this.#timers.length > 0) return;
     this.#timers = [
-      // One that is not read has enough waiting.
-      setInterval(() => {
-        for (const stream of this.#open) if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
-      }, KEEP_ALIVE),
+      setInterval(() => this.#keepAlive(), KEEP_ALIVE),
       setInterval(() => this.#resonate.dropUnheardListeners(), LISTENER_INTERVAL),
     ];
   }

@@ -6,7 +6,7 @@ const VERSION = 2;
 /** The earliest version of the code that goes on with these tables: a deployment can be rolled back to it. */
 const SERVES = 1;
 
-/** What the object remembers of itself: the tables' version, the key, when it last looked for what is old. */
+/** What the object remembers of itself: the tables' version, the key, when it looks for what is old, which instance serves. */
 export class Notes {
   readonly #sql: Sql;
 

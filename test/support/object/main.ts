@@ -1,7 +1,7 @@
 /**
  * The Resonate object in workerd, as a program that takes the options of the Node host and says the same when it is ready:
  *
- *   node test/support/object/main.ts [--port 0] [--data DIR | --memory]
+ *   node test/support/object/main.ts [--port 0] [--data DIR | --memory] [--inspector-port PORT]
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -21,6 +21,7 @@ const { values } = parseArgs({
     port: { type: "string", default: "0" },
     data: { type: "string" },
     memory: { type: "boolean", default: false },
+    "inspector-port": { type: "string" },
   },
 });
 
@@ -33,6 +34,7 @@ const folder = await bundled();
 const config = join(folder, `${randomUUID()}.capnp`);
 writeFileSync(config, configuration(dir));
 const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${values.port}`, "--control-fd", "3"];
+if (values["inspector-port"]) args.push("--inspector-addr", `127.0.0.1:${values["inspector-port"]}`);
 const workerd = startChild(wrangler("workerd").default, args, { env: {}, grace: 1_000 });
 workerd.stderr.on("data", (text) => process.stderr.write(text));
 workerd.stdout.on("data", (text) => process.stdout.write(text));
