@@ -72,6 +72,28 @@ test("by two edges a caller starts as many as is said, for three requests each a
   expect(await timer(callers[1], "t1")).toBe(true);
 });
 
+test("an edge that has just started finds its way, and leaves word of it for the next", async () => {
+  await using gate = await startGate(resonate.url);
+  await using stack = await serve({ MAX_JOBS: "1000", RESONATE_URL: gate.url });
+  const ada = callerAt(stack.url, TOKENS.ada);
+  // Of those that take up to a day: a slice of the period is four hours then, and hardly ends meanwhile.
+  const start = async (name: string) => {
+    const before = gate.calls.length;
+    expect(await timer(ada, name, 20 * 3_600)).toBe(true);
+    return costSince(gate, before);
+  };
+  for (let i = 0; i < 20; i++) expect(await start(`before${i}`)).toBeLessThanOrEqual(1);
+  const costs: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    await stack.edge.kill();
+    await stack.edge.start();
+    costs.push(await start(`fresh${i}`));
+  }
+  // Whoever came first in the slice knew nothing to tell, so that the first of these has to look.
+  expect(costs[0]).toBeLessThanOrEqual(16);
+  expect(Math.max(...costs.slice(1))).toBeLessThanOrEqual(3);
+});
+
 test("as many at once as is said, when all come at once, for a request each at most", async () => {
   await using gate = await startGate(resonate.url);
   await using stack = await serve({ MAX_JOBS: "40", RESONATE_URL: gate.url });
