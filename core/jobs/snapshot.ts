@@ -67,6 +67,6 @@ export function howToAnswer(jobName: string, { questions, promise }: JobSnapshot
   const isOpenToAll = [...questions.values()].every(({ question }) => question.answeredBy === "anyone");
   const who = isOpenToAll
     ? `Answer with answer_question (job_name ${jobName}).`
-    : "Only the user can answer: in a client that shows questions, or on the job's page where it has one.";
+    : "Only the user can answer, in a client that shows questions or on the job's page, if any.";
   return `${jobName} waits for an answer (${asked}). ${who} It waits until ${new Date(promise.timeoutAt).toISOString()}.`;
 }

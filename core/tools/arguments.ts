@@ -92,7 +92,7 @@ function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown
 }
 
 function closest(name: string, known: readonly string[]): string | undefined {
-  const start = known.find((each) => each.startsWith(name) || name.startsWith(each) || shortens(name, each));
+  const start = known.find((each) => name.startsWith(each) || shortens(name, each));
   if (start !== undefined) return start;
   const near = known.map((each) => ({ each, apart: distance(name, each) })).sort((a, b) => a.apart - b.apart)[0];
   return near && near.apart <= Math.min(3, name.length / 2) ? near.each : undefined;

@@ -248,8 +248,8 @@ export async function waitFor(
   const last = signal.aborted ? snapshot : await look(snapshot);
   const { name } = started;
   const how = howToAnswer(name, last);
-  const agreed = how !== undefined && mayConfirm && consent.map((argument) => `${argument}: true`).join(", ");
-  const agree = agreed ? ` Once the user agrees, call ${tool} again with ${agreed}.` : "";
+  const agree =
+    how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
   const note = `${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured({ job_name: name, status: "running", ...tellingOf(last, Date.now()), note });
 }

@@ -75,9 +75,9 @@ export async function createTask(
   const { result, error, inputRequests, ...task } = {
     ...detailedTask(taskId, withoutJournal(promise), Date.now(), false),
   } as Record<string, unknown>;
-  const told = [...(note === undefined ? [] : [note]), ...(view_url === undefined ? [] : [`Its page: ${view_url}`])];
-  const shown = told.length > 0 && { statusMessage: told.join("\n") };
-  return { resultType: "task", ...shown, ...(view_url !== undefined && { _meta: { view_url } }), ...task };
+  const statusMessage = [note, view_url && `Its page: ${view_url}`].filter(Boolean).join("\n");
+  const shown = { ...(statusMessage && { statusMessage }), ...(view_url && { _meta: { view_url } }) };
+  return { resultType: "task", ...shown, ...task };
 }
 
 /** @throws {ProtocolError} -32602 when the id is no task's */

@@ -67,7 +67,7 @@ export async function giveAnswer(
   }
   if (!isUser && open.question.answeredBy !== "anyone") {
     throw refused(
-      `only the user may answer "${open.question.message}", in a client that shows questions or on the job's page.`,
+      `only the user may answer "${open.question.message}", in a client that shows questions or on the job's page, if any.`,
     );
   }
   const response = content === null ? { action: "decline" } : { action: "accept", content };

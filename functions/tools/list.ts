@@ -45,7 +45,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
     }),
     output: z.object({
       jobs: z.array(ListedJob),
-      next_cursor: z.string().optional().describe("Pass it as cursor to see older jobs; absent when there are none."),
+      next_cursor: z.string().optional().describe("The cursor of older jobs; absent when there are none."),
       note: z.string().optional(),
     }),
     annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
@@ -63,7 +63,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
       return {
         jobs,
         ...(next && { next_cursor: textOf(next) }),
-        ...(!complete && { note: "There are more jobs than can be listed. Some are missing; filter by kind." }),
+        ...(!complete && { note: "There are more jobs than can be listed: filter by kind." }),
       };
     },
   });

@@ -73,17 +73,17 @@ export const awaitResult = defineTool({
     timeout_seconds: z.number().min(1).max(MAX_TIMEOUT).optional().describe(`${DEFAULT_TIMEOUT} when left out.`),
   }),
   output: z.object({
-    results: z.record(z.string(), Json).describe("The result of each job that is complete, by job name."),
+    results: z.record(z.string(), Json).describe("Of each job that is complete, by job name."),
     errors: z.record(z.string(), z.string()).describe("Why a job has no result, by job name."),
     running: z.array(z.string()).describe("The names that had not settled in time."),
     waiting_for: z
       .record(z.string(), z.array(WaitingFor))
       .optional()
-      .describe("What those that are running wait to be told, by job name."),
+      .describe("What those that are running ask, by job name."),
     summaries: z
       .record(z.string(), ResultSummary)
       .optional()
-      .describe("The summaries of results that are not in results, by job name."),
+      .describe("Of those that are not in results, by job name."),
     note: z.string().optional(),
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
@@ -191,7 +191,7 @@ export const cancelJob = defineTool({
     newer: z
       .record(z.string(), z.object({ job_name: z.string(), status: JobStatus }))
       .optional()
-      .describe("Newer attempts at jobs that had ended, which were not touched: cancel those by their own names."),
+      .describe("Newer attempts at jobs that had ended, not touched: cancel those by their own names."),
   }),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   async run({ job_names }, { store }) {

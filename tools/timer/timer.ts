@@ -79,7 +79,7 @@ export const setTimer = jobTool({
     timer_name: z.string(),
     status: JobStatus,
     fires_at: z.string().describe("When it fires or fired, ISO 8601, UTC."),
-    note: z.string().optional().describe("What is special about this timer, when anything is."),
+    note: z.string().optional(),
   }),
   answer({ job_name, status, args: { fires_at }, generation }, asked, context) {
     const note =

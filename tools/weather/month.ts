@@ -124,8 +124,8 @@ export const startGathering = jobTool({
   args: monthToGather,
   output: z.object({
     job_name: z.string().describe("The name to collect the result by, from any session."),
-    status: JobStatus.describe("running, or complete when this month was gathered before."),
-    note: z.string().optional().describe("What is special about this job, when anything is."),
+    status: JobStatus,
+    note: z.string().optional(),
   }),
   answer({ job_name, status, args, generation }) {
     const notes = [];

@@ -124,6 +124,14 @@ export async function drive({ list, call }) {
     const text = await refusal("answer_question", { job_name: job, question: "q", answer: "null" });
     return text.includes("asks nothing now") || text;
   });
+  await step("job_card", async () => {
+    const { content } = await ask("job_card", { job_name: job });
+    return content.status === "running" || content;
+  });
+  await step("answer_for_user, refused", async () => {
+    const text = await refusal("answer_for_user", { job_name: job, question: "q", answer: "null" });
+    return text.includes("does not say that it shows cards") || text;
+  });
   await step("cancel_job", async () => {
     const { content } = await ask("cancel_job", { job_names: [job] });
     return content.cancelled?.[0] === job || content;

@@ -110,6 +110,14 @@ async def drive(list_tools, call):
         text = await refusal("answer_question", {"job_name": job, "question": "q", "answer": "null"})
         return "asks nothing now" in text or text
 
+    async def card():
+        content = await ask("job_card", {"job_name": job})
+        return content.get("status") == "running" or content
+
+    async def not_the_user():
+        text = await refusal("answer_for_user", {"job_name": job, "question": "q", "answer": "null"})
+        return "does not say that it shows cards" in text or text
+
     async def cancel():
         content = await ask("cancel_job", {"job_names": [job]})
         return content["cancelled"] == [job] or content
@@ -130,6 +138,7 @@ async def drive(list_tools, call):
     for name, run in [
         ("start_gathering", gather), ("await_result", await_result), ("probe_status", probe), ("weather_data", weather),
         ("timer", short_timer), ("weather_range", weather_range), ("weather_range, refused", refused),
-        ("answer_question, refused", no_question), ("cancel_job", cancel), ("null", nulls), ("numbers as text", texts),
+        ("answer_question, refused", no_question), ("job_card", card), ("answer_for_user, refused", not_the_user),
+        ("cancel_job", cancel), ("null", nulls), ("numbers as text", texts),
     ]:
         await step(name, run)
