@@ -29,8 +29,9 @@ export interface Attached {
 const MAIN = fileURLToPath(new URL(`./main${extname(import.meta.url)}`, import.meta.url));
 /** The longest path of a socket, in bytes, that every system takes. */
 const LONGEST_PATH = 103;
-/** How long a keeper may take to start, in milliseconds, and how much memory its heap may take, in MB. */
+/** How long a keeper may take to start, and to answer, in milliseconds; and how much memory its heap may take, in MB. */
 const START = 20_000;
+const ANSWER = 10_000;
 const HEAP = 256;
 
 /** Whether a program can be kept here; where it cannot, it ends with its worker. */
@@ -127,7 +128,14 @@ async function greet(keeper: string, kind: "u" | "j"): Promise<Attached> {
   socket.on("error", first.reject);
   socket.on("close", () => first.reject(new Error("its keeper has ended")));
   socket.write(`${kind}\n`);
-  const line = await first.promise;
+  // One that is stopped, or hangs, is as good as none.
+  const timer = setTimeout(() => first.reject(new Error("its keeper does not answer")), ANSWER);
+  const line = await first.promise
+    .catch((error) => {
+      socket.destroy();
+      throw error;
+    })
+    .finally(() => clearTimeout(timer));
   const said = JSON.parse(line.slice(1));
   if (line[0] === "x") {
     socket.destroy();
