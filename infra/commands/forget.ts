@@ -81,7 +81,7 @@ export async function forget({ caller, namespace, place, apply }: Wanted): Promi
 }
 
 /** The same for Postgres, as a script for `psql`. */
-async function postgresScript(caller: string, namespace: string, apply: boolean): Promise<string> {
+export async function postgresScript(caller: string, namespace: string, apply: boolean): Promise<string> {
   const removal = `DO $$ DECLARE last BIGINT := (SELECT count(*) FROM forgotten); BEGIN
   FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
     DELETE FROM promises WHERE id IN (SELECT id FROM forgotten WHERE n > n0 AND n <= n0 + ${BATCH});

@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { KEEP } from "../../core/resonate/codec.ts";
 import { SUPPORTED_RELEASE } from "../../core/resonate/support.ts";
 import { readProject, typed } from "../launcher/project.ts";
+import { aidsOver, prepareAids } from "./aids.ts";
 import { checkPostgres, checkSqlite, quote } from "./database.ts";
 
 const DAY = 86_400_000;
@@ -42,36 +43,52 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
     FROM promises JOIN names ON names.name = ${before(`(${before("promises.id", ":")})`, "~")}`;
 }
 
+const COUNTS = `SELECT (SELECT coalesce(max(n), 0) FROM jobs_over) AS jobs, (SELECT count(*) FROM jobs_over) AS promises,
+  (SELECT count(*) FROM aids_over) AS aids`;
+
 /** Removes what is over from a file of SQLite, or only counts it. @throws {Error} for a schema that is not known */
-export function retainSqlite(file: string, wanted: Wanted, apply: boolean): { jobs: number; promises: number } {
+export function retainSqlite(file: string, wanted: Wanted, apply: boolean) {
   const db = new DatabaseSync(file, { readOnly: false, enableForeignKeyConstraints: true });
   try {
     checkSqlite(db, file);
     db.exec(selection(wanted, "sqlite"));
-    const counted = db.prepare("SELECT count(*) AS promises, coalesce(max(n), 0) AS jobs FROM jobs_over").get();
-    const { jobs, promises } = counted as { jobs: number; promises: number };
-    db.exec("CREATE INDEX temp.jobs_over_n ON jobs_over (n)");
-    const remove = db.prepare("DELETE FROM promises WHERE id IN (SELECT id FROM jobs_over WHERE n > ? AND n <= ?)");
-    for (let n = 0; apply && n < jobs; n += BATCH) remove.run(n, n + BATCH);
-    return { jobs, promises };
+    prepareAids(db);
+    db.exec(aidsOver(wanted, "sqlite"));
+    const { jobs, promises, aids } = db.prepare(COUNTS).get() as { jobs: number; promises: number; aids: number };
+    for (const [table, count] of apply
+      ? ([
+          ["jobs_over", jobs],
+          ["aids_over", aids],
+        ] as const)
+      : []) {
+      db.exec(`CREATE INDEX temp.${table}_n ON ${table} (n)`);
+      const remove = db.prepare(`DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > ? AND n <= ?)`);
+      for (let n = 0; n < count; n += BATCH) remove.run(n, n + BATCH);
+    }
+    return { jobs, promises, aids };
   } finally {
     db.close();
   }
 }
 
-/** The same for Postgres, as a script for `psql`. */
-export function postgresScript(wanted: Wanted, apply: boolean): string {
-  const removal = `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM jobs_over); BEGIN
+const removed = (table: string) => `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM ${table}); BEGIN
   FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
-    DELETE FROM promises WHERE id IN (SELECT id FROM jobs_over WHERE n > n0 AND n <= n0 + ${BATCH});
+    DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > n0 AND n <= n0 + ${BATCH});
     COMMIT;
   END LOOP;
-END $$;
+END $$;`;
+
+/** The same for Postgres, as a script for `psql`. */
+export function postgresScript(wanted: Wanted, apply: boolean): string {
+  const removal = `${["jobs_over", "aids_over"].map(removed).join("\n")}
 \\echo removed`;
   return `${checkPostgres()}
 ${selection(wanted, "postgres")};
 CREATE INDEX ON jobs_over (n);
-SELECT coalesce(max(n), 0) AS jobs, count(*) AS promises FROM jobs_over;
+CREATE INDEX ON jobs_over (id);
+${aidsOver(wanted, "postgres")};
+CREATE INDEX ON aids_over (n);
+${COUNTS};
 ${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
 `;
 }
@@ -80,7 +97,7 @@ export async function run(args: string[]): Promise<void> {
   const usage = `Usage: ${typed(readProject(), "retention", "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]")}
 
 Removes jobs that ended longer than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}: each with its steps, its journal
-and all generations of its name, ${BATCH} jobs at a time. Without --apply it only says how many that would be.
+and all generations of its name, ${BATCH} jobs at a time, and what had counted, limited and listed jobs. Without --apply it only says how many that would be.
 
   --sqlite FILE      the server's file; the server may run
   --postgres         writes a script for psql:  … --postgres | docker compose -f infra/compose.yaml exec -T postgres psql -U resonate resonate
@@ -104,8 +121,7 @@ and all generations of its name, ${BATCH} jobs at a time. Without --apply it onl
   }
   const wanted = { days, namespace: values.namespace, now: Date.now() };
   if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
-  const { jobs, promises } = retainSqlite(values.sqlite, wanted, values.apply);
-  console.log(
-    `${jobs} jobs, ${promises} promises${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`,
-  );
+  const { jobs, promises, aids } = retainSqlite(values.sqlite, wanted, values.apply);
+  const what = `${jobs} jobs (${promises} promises) and ${aids} of what counted, limited and listed jobs`;
+  console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
 }

@@ -78,6 +78,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
 
   const injected = plan.faults.filter((fault) => faults.isOurs(fault));
   const watching = everySecond(over.signal, async () => {
+    if (sleepers) return; // each look goes through all of them
     mostRunning = Math.max(mostRunning, (await storedJobs(stack, "pending").catch(() => new Map())).size);
   });
   for (let i = 0; i < READERS; i++) for (const client of connections) clients.read(client).catch(untilOver);

@@ -86,8 +86,11 @@ function copies(template: Template, { count, dueAt, target }: Sleepers) {
 /** Writes them. What it takes of the machine is not the server's. */
 export async function plant(database: Database, template: Template, sleepers: Sleepers): Promise<void> {
   const batches = copies(template, sleepers);
-  if ("postgres" in database) for (const batch of batches) await copyIn(database.postgres, [...batch()]);
-  else {
+  if ("postgres" in database) {
+    for (const batch of batches) await copyIn(database.postgres, [...batch()]);
+    // As after any bulk load: the planner knows the tables, and what was written is on the disk.
+    await psql(database.postgres, ["VACUUM ANALYZE;\n", "CHECKPOINT;\n"], []);
+  } else {
     const isEmbedded = "embedded" in database;
     const db = isEmbedded ? openDatabase(database.embedded).db : new DatabaseSync(database.sqlite);
     try {
@@ -153,11 +156,15 @@ async function copyIn(url: string, rows: Row[]): Promise<void> {
     };
     for (const [table, lines] of Object.entries(tables)) yield* [`COPY ${table} FROM STDIN;\n`, ...lines, "\\.\n"];
   }
-  const psql = spawn("psql", ["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--single-transaction", url], {
+  await psql(url, script(), ["--single-transaction"]);
+}
+
+async function psql(url: string, script: Iterable<string>, options: string[]): Promise<void> {
+  const program = spawn("psql", ["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", ...options, url], {
     stdio: ["pipe", "inherit", "inherit"],
   });
-  const ended = new Promise<number | null>((resolve, reject) => psql.on("exit", resolve).on("error", reject));
-  await pipeline(Readable.from(script()), psql.stdin);
+  const ended = new Promise<number | null>((resolve, reject) => program.on("exit", resolve).on("error", reject));
+  await pipeline(Readable.from(script), program.stdin);
   const code = await ended;
   if (code !== 0) throw new Error(`psql ended with ${code}`);
 }
