@@ -224,7 +224,8 @@ export class Quota {
     }
     if (hasLooked && knewNothing) {
       const data = { id: sliceId, state: "resolved" as const, value: encodeValue(known()) };
-      await client.call({ kind: "promise.settle", data });
+      // Without it the next one looks as well.
+      await client.call({ kind: "promise.settle", data }).catch(() => {});
     }
     return true;
   }
@@ -251,7 +252,7 @@ export class Quota {
 
   async #read(client: Client, id: string, chain: Chain, link: number): Promise<boolean> {
     const record = await client.call({ kind: "promise.get", data: { id: id + link } });
-    if (record) learn(chain, link, (decodeValue(record.param) as Link).sum);
+    if (record) learn(chain, link, (decodeValue(record.param) as Link | undefined)?.sum);
     return record !== undefined;
   }
 
@@ -293,7 +294,7 @@ interface Link {
 function learn(chain: Chain, link: number, sum: unknown): void {
   if (link <= chain.link) return;
   chain.link = link;
-  chain.sum = Math.max(chain.sum, Number(sum));
+  chain.sum = Math.max(chain.sum, Number(sum) || 0);
 }
 
 function learnAll(view: View, { taken, given }: Link): void {

@@ -103,6 +103,33 @@ async function checkAll(machine: Machine): Promise<void> {
     });
   }
 
+  await check("Postgres away for 20 s", async () => {
+    await jobs.fault({ fault: { kind: "slow", ms: 2_000 } });
+    const asked = await jobs.start(8);
+    await jobs.underWay();
+    await compose("stop", "postgres");
+    const start = performance.now();
+    const said = await client.callTool("set_timer", { timer_name: "meanwhile", seconds: 1 });
+    const took = performance.now() - start;
+    hold(said.isError, `a call is answered with ${said.text}`);
+    await delay(Math.max(0, 20_000 - took));
+    await up();
+    await jobs.fault(undefined);
+    return `a call fails after ${seconds(took)} (${said.text}), and then ${await jobs.complete(asked, 8)}`;
+  });
+
+  await check("a stop while the worker starts", async () => {
+    await compose("stop", "worker");
+    await compose("start", "worker");
+    const start = performance.now();
+    await compose("stop", "worker");
+    const took = performance.now() - start;
+    // Lost, it would be killed after the 20 seconds of its grace.
+    hold(took < 15_000, `it takes ${seconds(took)}`);
+    await up();
+    return `it ends after ${seconds(took)}`;
+  });
+
   await check("two workers more, with WORKERS", async () => {
     const of = async (workers: string) => {
       process.env.WORKERS = workers; // As whoever runs Compose has it, or infra/.env.

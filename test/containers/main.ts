@@ -1,7 +1,7 @@
 /**
  * `npm run containers`: builds the worker's image and runs the machine's part of a deployment (`docs/deploy-server.md`) on the
  * Docker that is here: with the real Resonate server and Postgres, jobs that arrive through an edge of this machine, and
- * every container stopped and killed. What Compose names is pulled, unless it is there; two minutes, and the time to pull.
+ * every container stopped and killed. What Compose names is pulled, unless it is there; three minutes, and the time to pull.
  *
  * Ends with 0 when all holds, with 1 when something does not, and with 2 where there is no Docker to tell.
  */
