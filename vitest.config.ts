@@ -20,6 +20,23 @@ export default defineConfig({
           env: { RESONATE_HOST: "object" },
         },
       },
+      // One account: edge, object and worker, or runner, as wrangler.toml configures them. The same variables run the rest.
+      {
+        extends: true,
+        test: {
+          name: "account",
+          include: ["test/e2e/tools.test.ts", "test/auth/shared.test.ts"],
+          env: { RESONATE_HOST: "object" },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "runner",
+          include: ["test/e2e/{gathering,logs}.test.ts", "test/tasks/client.test.ts"],
+          env: { RESONATE_HOST: "object", RESONATE_RUNNER: "1" },
+        },
+      },
     ],
     // Tests of what `new` makes, where they run.
     exclude: [...configDefaults.exclude, "infra/commands/template/**"],

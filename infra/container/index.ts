@@ -1,54 +1,29 @@
-/** Keeps workers running as Cloudflare Containers: a cron trigger visits each of them, which starts those that are not. */
+/** Runs workers as Cloudflare Containers: a cron trigger wakes them when jobs wait, and they sleep when there are none. */
 import { Container } from "@cloudflare/containers";
-import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/resonate/place.ts";
 import { passedOn } from "./environment.ts";
+import { resonate } from "./outbound.ts";
+import { isIdle, type WakeEnv, wake } from "./wake.ts";
 
 export { ContainerProxy } from "@cloudflare/containers";
 
-interface Env extends Whereabouts {
+interface Env extends Omit<WakeEnv, "WORKER"> {
   WORKER: DurableObjectNamespace<WorkerContainer>;
-  /** The account's own Resonate server, of the edge's Worker. */
-  RESONATE: ResonateNamespace;
-  INSTANCES: string;
 }
 
 export class WorkerContainer extends Container<Env> {
   /** The worker's HEALTH_PORT. */
   override defaultPort = 8081;
-  /** Several times the pause between two visits. */
+  /** Since the last visit; then it is asked whether it still executes something. */
   override sleepAfter = "10m";
   override envVars = passedOn(this.env);
-}
 
-// A worker's requests to `http://resonate/` are the object's: they need no secret and never leave the account. Assigned
-// here, for a static field would define the property and not call the package's setter.
-WorkerContainer.outboundByHost = {
-  resonate: (request: Request, env: Env) =>
-    // The key that seals task ids is no concern of what runs jobs.
-    new URL(request.url).pathname === "/key"
-      ? new Response(null, { status: 404 })
-      : fetchFrom(placed(env.RESONATE, env))(request),
-};
-
-export default {
-  async scheduled(_controller, { WORKER, INSTANCES }) {
-    await Promise.all(Array.from({ length: Number(INSTANCES) }, (_, i) => visit(WORKER, `worker-${i + 1}`)));
-  },
-} satisfies ExportedHandler<Env>;
-
-async function visit(workers: Env["WORKER"], worker: string): Promise<void> {
-  try {
-    const response = await workers.getByName(worker).fetch("http://worker/health");
-    console.log(
-      JSON.stringify({
-        level: "info",
-        msg: "worker",
-        worker,
-        http: response.status,
-        ...((await response.json()) as object),
-      }),
-    );
-  } catch (error) {
-    console.error(JSON.stringify({ level: "error", msg: "worker does not answer", worker, error: String(error) }));
+  /** A job that executes is not interrupted; what sleeps or waits needs no worker. */
+  override async onActivityExpired(): Promise<void> {
+    if (await isIdle(this.containerFetch("http://worker/health"))) await this.stop();
   }
 }
+
+// Assigned here, for a static field would define the property and not call the package's setter.
+WorkerContainer.outboundByHost = { resonate };
+
+export default { scheduled: (_controller, env) => wake(env) } satisfies ExportedHandler<Env>;

@@ -137,6 +137,11 @@ export class Resonate {
     return this.#connections.next(connection);
   }
 
+  /** Whether a task waits for a group of which nobody is connected. */
+  isWaiting(group: string): boolean {
+    return !this.#connections.isHeard(group) && this.#store.offers(group, { timer: 0, id: "" }, 1).length > 0;
+  }
+
   /** What was at rest has been dispatched. */
   #wake(tasks: readonly string[]): void {
     const now = Date.now();

@@ -25,7 +25,7 @@ async function start(inspectorPort: number) {
   return { program, server: connectTo(String(ready.url), async () => program[Symbol.asyncDispose]()) };
 }
 
-/** Adds as many copies of the job that is there, due to be dispatched again. */
+/** Adds as many copies of the job that is there. */
 async function multiply(): Promise<void> {
   const [file] = (await readdir(data, { recursive: true })).filter((name) => name.endsWith(".sqlite"));
   using db = new DatabaseSync(join(data, file ?? expect.fail("the object has a file")));
@@ -33,7 +33,7 @@ async function multiply(): Promise<void> {
   db.exec(`BEGIN;
     ${copies} INSERT INTO promises SELECT printf('job%06d', n), state, param, value, tags, NULL, timeoutAt, createdAt, settledAt, timer
       FROM promises, copy WHERE id = 'job';
-    ${copies} INSERT INTO tasks SELECT printf('job%06d', n), state, version, pid, ttl, resumes, timer - 30000 + n / 1e3, timer_type, offered_to
+    ${copies} INSERT INTO tasks SELECT printf('job%06d', n), state, version, pid, ttl, resumes, timer + 600000 + n, timer_type, offered_to
       FROM tasks, copy WHERE id = 'job';
     DELETE FROM promises WHERE id = 'job'; DELETE FROM tasks WHERE id = 'job';
     COMMIT;`);

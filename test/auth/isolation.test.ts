@@ -92,10 +92,10 @@ describe("a range", () => {
     expect(hers).toMatchObject({ status: "complete", result: { months: [{ month: 1 }, { month: 2 }] } });
     expect(his.result).toEqual(hers.result);
     expect(stack.archive.control.count("2012-01")).toBe(1);
-    const runs = stack.workers[0]?.process
+    const runs = (stack.workers[0] ?? stack.edge).process
       .logs()
       .filter(({ msg, job }) => msg === "job started" && /range/.test(`${job}`));
-    expect(new Set(runs?.map(({ job }) => job)).size).toBe(2);
+    expect(new Set(runs.map(({ job }) => job)).size).toBe(2);
   });
 
   test("that asks is answered by its caller alone", async () => {

@@ -20,14 +20,15 @@ const FAILURE_PAUSE = 1_000;
 const LONGEST_SWEEP_INTERVAL = 86_400_000;
 const SHORTEST_SWEEP_INTERVAL = 200;
 
+const WAITING = /^\/waiting\/([^/]+)$/;
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 
 interface ObjectEnv extends PublicEnv, Whereabouts {
   RUNNER?: RunnerNamespace;
   RESONATE_GROUP?: string;
-  RETENTION_DAYS?: string;
-  /** `container`: where no worker is connected, jobs wait until it is, and no runner takes them. */
+  /** Where the deployment's jobs run: `container`, or else in Workers, which the runner does. */
   RUNS_IN?: string;
+  RETENTION_DAYS?: string;
 }
 
 /** The server of one object. */
@@ -72,6 +73,7 @@ export class ObjectServer {
       },
     });
     this.#streams = new PollStreams(this.#resonate, new Serving(this.#notes), () => storage.sync());
+    // Where a container runs the jobs, they wait for it to wake up.
     if (env.RUNNER && env.RUNS_IN !== "container") {
       this.#runners = new Runners(this.#resonate, placed(env.RUNNER, env), () => storage.sync());
     }
@@ -92,6 +94,8 @@ export class ObjectServer {
     if (group !== undefined && id !== undefined) return this.#push(request, decode(group), decode(id));
     if (pathname === "/health" || pathname === "/ready") return new Response();
     if (pathname === "/key") return new Response(this.#key());
+    const [, waiting] = WAITING.exec(pathname) ?? [];
+    if (waiting !== undefined) return Response.json({ isWaiting: this.#resonate.isWaiting(decode(waiting)) });
     if (pathname === "/usage") return Response.json({ rows: this.#sql.rows });
     return new Response("404 Not Found", { status: 404 });
   }

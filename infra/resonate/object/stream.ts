@@ -42,7 +42,7 @@ export class PollStreams {
       // Called when what was written is taken: of a slow reader the messages wait with the connection, where it shows.
       pull: async () => {
         const messages = await this.#resonate.next(connection);
-        if (!messages) return this.#end(controller);
+        if (!messages) return this.end(controller);
         await this.#durable();
         controller.enqueue(encoder.encode(messages.map((message) => `data: ${message}\n\n`).join("")));
       },
@@ -53,17 +53,21 @@ export class PollStreams {
     });
   }
 
-  #keepAlive(): void {
-    const isOver = this.#serving.isOver;
-    for (const stream of [...this.#open]) {
-      // Whoever reads one connects again, and is served by the instance that is there now.
-      if (isOver) this.#end(stream);
-      // One that is not read has enough waiting.
-      else if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
-    }
+  /** Ends every stream: whoever reads one connects again. */
+  endAll(): void {
+    for (const controller of [...this.#open]) this.end(controller);
   }
 
-  #end(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  #keepAlive(): void {
+    if (this.#serving.isOver) {
+      this.endAll();
+      return;
+    }
+    // One that is not read has enough waiting.
+    for (const stream of this.#open) if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
+  }
+
+  end(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#remove(controller);
     try {
       controller.close();

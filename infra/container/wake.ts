@@ -1,0 +1,45 @@
+/** When the containers are awake: while jobs wait for them or run there, and a while longer. */
+import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/resonate/place.ts";
+
+export interface WakeEnv extends Whereabouts {
+  WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };
+  /** The account's own Resonate server, of the edge's Worker. */
+  RESONATE: ResonateNamespace;
+  /** How many workers run. */
+  INSTANCES: string;
+  RESONATE_URL?: string;
+  RESONATE_GROUP?: string;
+}
+
+/** Visits the workers when there are jobs for them: a container that is not running is started by that. */
+export async function wake(env: WakeEnv): Promise<void> {
+  // A server elsewhere does not say whether jobs wait: workers stay connected to it.
+  if (!env.RESONATE_URL && !(await areJobsWaiting(env))) return;
+  await Promise.all(Array.from({ length: Number(env.INSTANCES) }, (_, i) => visit(env.WORKER, `worker-${i + 1}`)));
+}
+
+/** Whether a job waits and no worker is connected. */
+async function areJobsWaiting({ RESONATE, RESONATE_GROUP, ...where }: WakeEnv): Promise<boolean> {
+  const group = encodeURIComponent(RESONATE_GROUP || "workers");
+  const response = await fetchFrom(placed(RESONATE, where))(`http://resonate/waiting/${group}`);
+  return ((await response.json()) as { isWaiting: boolean }).isWaiting;
+}
+
+async function visit(workers: WakeEnv["WORKER"], worker: string): Promise<void> {
+  try {
+    const response = await workers.getByName(worker).fetch("http://worker/health");
+    const told = { level: "info", msg: "worker", worker, http: response.status };
+    console.log(JSON.stringify({ ...told, ...((await response.json()) as object) }));
+  } catch (error) {
+    console.error(JSON.stringify({ level: "error", msg: "worker does not answer", worker, error: String(error) }));
+  }
+}
+
+/** Whether a worker, by what its health says, executes nothing. One that does not answer is of no use. */
+export async function isIdle(health: Promise<Response>): Promise<boolean> {
+  try {
+    return ((await (await health).json()) as { running?: number }).running === 0;
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,81 @@
+// A worker in a container of the account: woken when jobs wait, asleep when there are none. Its engine is a stand-in.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { isIdle } from "../../infra/container/wake.ts";
+import { startEdge } from "../../infra/launcher/edge.ts";
+import { until } from "../../infra/testing/process.ts";
+import { startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { currentClient } from "../support/clients.ts";
+
+/** Stands for the platform's containers: a visit starts a worker's process that is not there, and is answered by it. */
+async function startEngine(env: () => Record<string, string>) {
+  const engine = { worker: undefined as WorkerProcess | undefined, visits: 0 };
+  const server = createServer(async (_, answer) => {
+    engine.visits += 1;
+    engine.worker ??= await startWorker(env());
+    answer.end(await (await fetch(engine.worker.healthUrl)).text());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return Object.assign(engine, {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async sleep() {
+      engine.worker?.signal("SIGTERM");
+      await engine.worker?.exited;
+      engine.worker = undefined;
+    },
+    async [Symbol.asyncDispose]() {
+      server.close();
+      await engine.worker?.[Symbol.asyncDispose]();
+    },
+  });
+}
+
+test("a container sleeps until jobs wait for it, then runs them over the account's own binding, without a secret", async () => {
+  const data = await mkdtemp(join(tmpdir(), "container-"));
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rm(data, { recursive: true, force: true }));
+  let url = "";
+  const engine = cleanup.use(await startEngine(() => ({ RESONATE_URL: `${url}/container`, RESONATE_TOKEN: "" })));
+  const bindings = { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", RUNS_IN: "container", ENGINE: engine.url };
+  const edge = cleanup.use(await startEdge({ port: 0, data, entry: "test/infra/container/host.ts", bindings }));
+  url = edge.url;
+  const cron = async () => expect((await fetch(`${url}/cron`)).status).toBe(200);
+  expect((await fetch(`${url}/container/key`)).status).toBe(404);
+
+  await using client = await currentClient.connect(`${url}/mcp`);
+  await cron();
+  expect(engine.visits).toBe(0);
+  const { content: first } = await client.callTool("set_timer", { timer_name: "first", seconds: 1 });
+  await cron();
+  expect(engine.visits).toBe(1);
+  const results = async (job: string) =>
+    (await client.callTool("await_result", { job_names: [job], timeout_seconds: 40 })).content.results;
+  expect(await results(first.job_name)).toEqual({ timer_first: "complete" });
+  // One that is awake is not visited: what has nothing to do may fall asleep, also while a job sleeps.
+  const { content: second } = await client.callTool("set_timer", { timer_name: "second", seconds: 3 });
+  await engine.worker?.said(second.job_name, "job started");
+  await cron();
+  expect(engine.visits).toBe(1);
+  await until("the worker to be idle", () => isIdle(fetch(engine.worker?.healthUrl ?? "")));
+  await engine.sleep();
+  await until("the job to wait", async () => {
+    await cron();
+    return engine.visits === 2;
+  });
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(second.fires_at));
+  expect(await results(second.job_name)).toEqual({ timer_second: "complete" });
+});
+
+test("a worker that executes something is not idle; one that executes nothing, or does not answer, is", async () => {
+  const health = (running: number) => Promise.resolve(Response.json({ status: "ok", connected: true, running }));
+  expect([await isIdle(health(2)), await isIdle(health(0)), await isIdle(Promise.reject(new Error("gone")))]).toEqual([
+    false,
+    true,
+    true,
+  ]);
+});

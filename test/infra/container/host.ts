@@ -1,0 +1,25 @@
+/**
+ * Edge, Resonate object and what a container's Worker does, in one Worker. There are no containers in workerd: what a test says
+ * stands for them, `ENGINE`, is asked in their place, and what a container would ask of `http://resonate/` comes in under
+ * `/container`.
+ */
+import edge from "../../../functions/index.ts";
+import { resonate } from "../../../infra/container/outbound.ts";
+import { type WakeEnv, wake } from "../../../infra/container/wake.ts";
+
+export * from "../../../functions/index.ts";
+
+type Env = WakeEnv & { ENGINE: string };
+
+export default {
+  async fetch(request: Request, env: Env, context: never): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/cron") {
+      const WORKER = { getByName: (name: string) => ({ fetch: () => fetch(`${env.ENGINE}/${name}`) }) };
+      await wake({ ...env, WORKER, INSTANCES: "1" });
+      return new Response();
+    }
+    if (!/^\/container(\/|$)/.test(pathname)) return edge.fetch(request, env, context);
+    return resonate(new Request(`http://resonate${pathname.slice("/container".length)}`, request), env);
+  },
+};
