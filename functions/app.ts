@@ -100,7 +100,7 @@ export function createApp(deployment: Deployment): App {
   app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
     const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
     if (!RESONATE || RESONATE_PUBLIC !== "1") return c.notFound();
-    const url = `http://resonate/public${c.req.path.slice("/resonate".length)}`;
+    const url = `http://resonate/public${c.req.path.slice("/resonate".length)}${new URL(c.req.url).search}`;
     const response = await fetchFrom(RESONATE)(new Request(url, c.req.raw));
     return new Response(response.body, response); // its headers can be added to
   });

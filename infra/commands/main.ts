@@ -78,6 +78,18 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "remove the data of one caller",
     run: async (args) => (await import("./forget.ts")).run(args),
   },
+  backup: {
+    summary: "write all jobs and results to a file or a bucket",
+    run: async (args) => (await import("./backup.ts")).run(args),
+  },
+  restore: {
+    summary: "take up a backup, or an earlier state",
+    run: async (args) => (await import("./restore.ts")).run(args),
+  },
+  move: {
+    summary: "move all jobs to a real Resonate server",
+    run: async (args) => (await import("./move.ts")).run(args),
+  },
   deploy: {
     summary: "deploy the edge to Cloudflare",
     run: async (args) => (await import("./deploy.ts")).run(args),

@@ -10,14 +10,16 @@ export const PUBLIC = "/public";
 export interface PublicEnv {
   /** A JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
   RESONATE_TOKENS?: string;
+  /** Another such list: whoever may look at the server itself. */
+  OPERATOR_TOKENS?: string;
   RESONATE_NAMESPACE?: string;
 }
 
-/** Whether a token is one of the deployment's. What is compared are hashes: how far they agree tells nothing of a token. */
-export function isLetIn(token: string | undefined, { RESONATE_TOKENS }: PublicEnv): boolean {
-  if (token === undefined || token === "" || !RESONATE_TOKENS) return false;
+/** Whether a token is of a list. What is compared are hashes: how far they agree tells nothing of a token. */
+export function isLetIn(token: string | undefined, tokens: string | undefined): boolean {
+  if (token === undefined || token === "" || !tokens) return false;
   const shown = bytesToHex(sha256(utf8ToBytes(token)));
-  const known: unknown = JSON.parse(RESONATE_TOKENS);
+  const known: unknown = JSON.parse(tokens);
   return Array.isArray(known) && known.some((each) => String(each?.sha256).toLowerCase() === shown);
 }
 

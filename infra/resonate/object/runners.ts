@@ -49,6 +49,11 @@ export class Runners {
     if (connection) this.#resonate.disconnect(connection);
   }
 
+  /** What is not running yet is left to whoever connects. */
+  leaveAll(): void {
+    for (const group of [...this.#connections.keys()]) this.leave(group);
+  }
+
   async #serve(connection: PollConnection): Promise<void> {
     for (;;) {
       const messages = await this.#resonate.next(connection);

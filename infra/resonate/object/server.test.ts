@@ -23,8 +23,13 @@ class FakeState implements ObjectState {
   /** What `sync` waits for. */
   durable: Promise<void> = Promise.resolve();
 
+  /** The bookmark that the next start begins with, and whether that was asked for. */
+  next: string | undefined;
+  isAborted = false;
+
   readonly storage = {
     sql: {
+      databaseSize: 4_096,
       exec: (statement: string, ...values: SqlValue[]) => {
         if (this.isFull && /^\s*(INSERT|UPDATE|DELETE)/.test(statement)) throw new Error("as if it took nothing");
         if (/^\s*(INSERT|UPDATE|DELETE)/.test(statement)) this.writes += 1;
@@ -39,7 +44,17 @@ class FakeState implements ObjectState {
     setAlarm: async (time: number) => {
       this.alarm = time;
     },
+    getCurrentBookmark: async () => "now",
+    getBookmarkForTime: async (time: Date) => `at ${time.toISOString()}`,
+    onNextSessionRestoreBookmark: async (bookmark: string) => {
+      this.next = bookmark;
+      return "undo";
+    },
   };
+
+  abort(): void {
+    this.isAborted = true;
+  }
 
   blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T> {
     return work();
@@ -287,4 +302,100 @@ test("workers elsewhere get what is in the namespace, with a token; never the ke
   expect(await ask("task.heartbeat", { pid: "p", tasks: [{ id: "other", version: 1 }] }, token)).toBe(403);
   expect([await get("/key"), await get("/usage")]).toEqual([404, 404]);
   expect([await get("/poll/g/1"), await get("/poll/edge/1", { authorization: `Bearer ${token}` })]).toEqual([401, 403]);
+});
+
+/** An object with an operator, and how he asks it. */
+function operated(state: ObjectState, env: object = {}) {
+  const { token, sha256 } = newToken();
+  const object = new ObjectServer(state, { OPERATOR_TOKENS: JSON.stringify([{ name: "ada", sha256 }]), ...env });
+  const ask = async (method: string, path: string, { body, as = token }: { body?: string; as?: string } = {}) => {
+    const init = { method, headers: { authorization: `Bearer ${as}` }, ...(body !== undefined && { body }) };
+    const response = await object.fetch(new Request(`http://resonate/public/operate/${path}`, init));
+    const text = await response.text();
+    return { status: response.status, data: text.startsWith("{") ? JSON.parse(text) : text };
+  };
+  return { object, ask };
+}
+
+test("an operator is let in by a token of his own, which is no worker's", async () => {
+  const { token, sha256 } = newToken();
+  const { ask } = operated(state, { RESONATE_TOKENS: JSON.stringify([{ name: "gpu", sha256 }]) });
+  for (const path of ["usage", "rows", "key", "bookmark"]) {
+    expect((await ask("GET", path, { as: token })).status).toBe(401);
+    expect((await ask("GET", path, { as: "" })).status).toBe(401);
+  }
+  expect(await ask("GET", "usage")).toMatchObject({ status: 200, data: { requests: 9, size: 4_096 } });
+});
+
+test("while it rests it answers nobody and does nothing, and then it goes on", async () => {
+  const { object: resting, ask } = operated(state);
+  object = resting;
+  const timeoutAt = Date.now() + 1;
+  await call("promise.create", promise("due", { timeoutAt }));
+  expect((await ask("GET", "rows")).status).toBe(409);
+  await ask("POST", "rest?forever");
+  await until("the deadline", () => Date.now() > timeoutAt);
+  state.alarm = null;
+  await object.alarm();
+  expect(state.alarm).toBeNull();
+  expect((await call("promise.get", { id: "due" })).status).toBe(503);
+  expect((await object.fetch(new Request("http://resonate/poll/g/1"))).status).toBe(503);
+  // For good: also when the object starts anew.
+  object = new ObjectServer(state);
+  expect((await call("promise.get", { id: "due" })).status).toBe(503);
+  object = resting;
+  await ask("POST", "wake");
+  await object.alarm();
+  const { data } = await ((await call("promise.get", { id: "due" })) as Response).json();
+  expect(data.promise.state).toBe("rejected_timedout");
+});
+
+test("what a bucket was given, page by page, another object takes up; one with jobs takes none", async () => {
+  const kept = new Map<string, string>();
+  // As if it were one of the platform's.
+  const BACKUPS = {
+    put: async (key: string, text: string) => void kept.set(key, text),
+    get: async (key: string) => (kept.has(key) ? { text: async () => kept.get(key) ?? "" } : null),
+  };
+  const from = operated(state, { BACKUPS });
+  object = from.object;
+  const large = "x".repeat(400_000);
+  for (let n = 0; n < 110; n++) {
+    await call("promise.create", { ...promise(`job${n}`, { group: "g" }), param: { data: large } });
+  }
+  await from.ask("POST", "rest");
+  let after: string | undefined;
+  let pages: number | undefined;
+  for (let page = 0; pages === undefined; ) {
+    const where = `name=b&page=${page}${after === undefined ? "" : `&after=${encodeURIComponent(after)}`}`;
+    const { data } = await from.ask("POST", `bucket?${where}`);
+    ({ pages } = data);
+    page = data.page;
+    after = JSON.stringify(data.after);
+  }
+  expect(pages).toBeGreaterThan(20);
+
+  const other = operated(new FakeState());
+  await other.ask("POST", "rest");
+  for (let page = 0; page < pages; page++) {
+    const { data } = await from.ask("GET", `bucket?name=b&page=${page}`);
+    expect(await other.ask("POST", page === 0 ? "rows?first" : "rows", { body: data })).toMatchObject({ data: {} });
+  }
+  expect((await other.ask("POST", "rows?first", { body: "[]" })).data.refused).toContain("has jobs already");
+  await other.ask("POST", "wake");
+  object = other.object;
+  const { data } = await ((await call("promise.get", { id: "job99" })) as Response).json();
+  expect(data.promise).toMatchObject({ state: "pending", param: { data: large } });
+  const stream = await listen("g");
+  await until("its tasks", () => stream.text.includes('"execute"'));
+  stream.leave();
+});
+
+test("an earlier state is there when the object has started anew; what undoes it is told", async () => {
+  const { ask } = operated(state);
+  const time = "2026-11-01T00:00:00.000Z";
+  expect((await ask("GET", `bookmark?time=${time}`)).data).toEqual({ bookmark: `at ${time}` });
+  expect((await ask("POST", `recover?time=${time}`)).data).toEqual({ bookmark: `at ${time}`, undo: "undo" });
+  await until("the end of this instance", () => state.isAborted);
+  expect(state.next).toBe(`at ${time}`);
 });

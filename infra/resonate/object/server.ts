@@ -4,6 +4,7 @@ import { MAX_BODY, type Refuse, respond, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { keptFor, type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
+import { type Bucket, OPERATE, type Operated, Operator } from "./operate.ts";
 import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
 import { type RunnerNamespace, Runners } from "./runners.ts";
 import { Serving } from "./serving.ts";
@@ -21,6 +22,7 @@ const LONGEST_SWEEP_INTERVAL = 86_400_000;
 const SHORTEST_SWEEP_INTERVAL = 200;
 
 const WAITING = /^\/waiting\/([^/]+)$/;
+const RESTS = "The server rests: its operator reads what it keeps, or has moved it";
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 
 interface ObjectEnv extends PublicEnv, Whereabouts {
@@ -29,10 +31,12 @@ interface ObjectEnv extends PublicEnv, Whereabouts {
   /** Where the deployment's jobs run: `container`, or else in Workers, which the runner does. */
   RUNS_IN?: string;
   RETENTION_DAYS?: string;
+  /** Where backups go, when one is configured. */
+  BACKUPS?: Bucket;
 }
 
 /** The server of one object. */
-export class ObjectServer {
+export class ObjectServer implements Operated {
   readonly #storage: ObjectStorage;
   readonly #sql: ObjectSql;
   readonly #store: Store;
@@ -48,7 +52,14 @@ export class ObjectServer {
   #sweepAt: number;
   #swept: SweepPosition | undefined;
 
+  /** Until when it does nothing, in milliseconds since the epoch: an operator reads what it keeps, or has moved it. */
+  #restsUntil: number;
+
   readonly #env: PublicEnv;
+  readonly #operator: Operator;
+  readonly #since = Date.now();
+  #requests = 0;
+  #alarms = 0;
 
   constructor(state: ObjectState, env: ObjectEnv = {}) {
     this.#env = env;
@@ -57,6 +68,8 @@ export class ObjectServer {
     this.#keep = keptFor(env.RETENTION_DAYS);
     this.#sql = new ObjectSql(storage);
     this.#notes = openTables(this.#sql);
+    this.#operator = new Operator(state, this.#sql, this.#notes, this, env.BACKUPS);
+    this.#restsUntil = this.#notes.get("rests") === "forever" ? Number.POSITIVE_INFINITY : 0;
     // What was noted when more was kept may be too late now.
     const noted = Number(this.#notes.get("sweep") ?? 0);
     this.#sweepAt = this.#keep === undefined ? noted : Math.min(noted, Date.now() + sweepInterval(this.#keep));
@@ -85,6 +98,7 @@ export class ObjectServer {
   }
 
   async fetch(request: Request): Promise<Response> {
+    this.#requests += 1;
     const { method } = request;
     const { pathname } = new URL(request.url);
     if (pathname.startsWith(PUBLIC)) return this.#answerPublic(request, pathname.slice(PUBLIC.length));
@@ -96,7 +110,7 @@ export class ObjectServer {
     if (pathname === "/key") return new Response(this.#key());
     const [, waiting] = WAITING.exec(pathname) ?? [];
     if (waiting !== undefined) return Response.json({ isWaiting: this.#resonate.isWaiting(decode(waiting)) });
-    if (pathname === "/usage") return Response.json({ rows: this.#sql.rows });
+    if (pathname === "/usage") return Response.json(this.usage());
     return new Response("404 Not Found", { status: 404 });
   }
 
@@ -104,23 +118,54 @@ export class ObjectServer {
   async #answerPublic(request: Request, pathname: string): Promise<Response> {
     if (request.method === "POST" && (pathname === "" || pathname === "/")) {
       return this.#answer(request, (asked) => {
-        if (!isLetIn(asked.head.auth, this.#env)) return 401;
+        if (!isLetIn(asked.head.auth, this.#env.RESONATE_TOKENS)) return 401;
         return isWithin(asked, this.#env) ? undefined : 403;
       });
     }
     if (request.method === "GET" && pathname === "/ready") return new Response();
+    const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+    if (pathname.startsWith(OPERATE)) {
+      if (!isLetIn(token, this.#env.OPERATOR_TOKENS)) return new Response("Unauthorized", { status: 401 });
+      return this.#operator.fetch(request, pathname.slice(OPERATE.length));
+    }
     const [, group, id] = POLL.exec(pathname) ?? [];
     if (request.method !== "GET" || group === undefined || id === undefined) return new Response(null, { status: 404 });
-    const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-    if (!isLetIn(token, this.#env)) return new Response("Unauthorized", { status: 401 });
+    if (!isLetIn(token, this.#env.RESONATE_TOKENS)) return new Response("Unauthorized", { status: 401 });
     // To this group the edge listens, for all its callers.
     if (decode(group) === "edge") return new Response("Forbidden", { status: 403 });
     return this.#push(request, decode(group), decode(id));
   }
 
+  /** What it has done since it woke, in rows as the platform counts them and in milliseconds; its size in bytes. */
+  usage() {
+    const { read, written } = this.#sql.rows;
+    return {
+      ...{ requests: this.#requests, alarms: this.#alarms, rows: { read, written } },
+      ...{ awake: Date.now() - this.#since, size: this.#storage.sql.databaseSize },
+    };
+  }
+
+  get restsUntil(): number {
+    return this.#restsUntil;
+  }
+
+  rest(until: number): void {
+    this.#restsUntil = until;
+    this.#streams.endAll();
+    this.#runners?.leaveAll();
+    this.#arm();
+  }
+
+  wake(): void {
+    this.#restsUntil = 0;
+    this.#arm();
+  }
+
   /** Handles what is due. Never rejects, and sets the next alarm in every case. */
   async alarm(): Promise<void> {
     this.#alarm = undefined;
+    this.#alarms += 1;
+    if (Date.now() < this.#restsUntil) return this.#arm();
     this.#isInAlarm = true;
     let isWritable = true;
     try {
@@ -145,7 +190,8 @@ export class ObjectServer {
     if (this.#isInAlarm) return;
     const due = Math.min(this.#resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep());
     if (due === Number.POSITIVE_INFINITY) return;
-    const time = Math.max(due, earliest);
+    const time = Math.max(due, earliest, this.#restsUntil);
+    if (time === Number.POSITIVE_INFINITY) return;
     // One that is early finds nothing due, and sets the next.
     if (this.#alarm !== undefined && this.#alarm <= time) return;
     this.#alarm = time;
@@ -185,6 +231,7 @@ export class ObjectServer {
   async #answer(request: Request, refuse: Refuse = () => undefined): Promise<Response> {
     const body = await read(request);
     if (!body) return new Response(TOO_LARGE, { status: 413 });
+    if (Date.now() < this.#restsUntil) return new Response(RESTS, { status: 503 });
     const { status, text } = await respond(this.#resonate, body, refuse);
     return new Response(text, { status, headers: { "content-type": "application/json" } });
   }
@@ -192,6 +239,7 @@ export class ObjectServer {
   #push(request: Request, group: string, id: string): Response {
     const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
     if (request.method === "HEAD") return new Response(null, { headers });
+    if (Date.now() < this.#restsUntil) return new Response(RESTS, { status: 503 });
     const connection = this.#resonate.connect(group, id);
     if (!connection) return new Response("Poll registration at capacity", { status: 503 });
     this.#runners?.leave(group);

@@ -2,12 +2,17 @@
 import type { Row, SqlValue } from "../sql.ts";
 
 export interface ObjectStorage {
-  readonly sql: { exec(statement: string, ...values: SqlValue[]): Cursor };
+  readonly sql: { exec(statement: string, ...values: SqlValue[]): Cursor; readonly databaseSize: number };
   transactionSync<T>(work: () => T): T;
   /** Resolves when everything written so far is durable. */
   sync(): Promise<void>;
   getAlarm(): Promise<number | null>;
   setAlarm(time: number): Promise<void>;
+  /** Of what is kept now, or was at a time of the last 30 days. On a machine of one's own there is no history. */
+  getCurrentBookmark(): Promise<string>;
+  getBookmarkForTime(time: Date): Promise<string>;
+  /** What the object's next start begins with; resolves to the bookmark of what it undoes. */
+  onNextSessionRestoreBookmark(bookmark: string): Promise<string>;
 }
 
 interface Cursor {
@@ -18,5 +23,7 @@ interface Cursor {
 
 export interface ObjectState {
   readonly storage: ObjectStorage;
+  /** Ends the object: the next request starts it anew. */
+  abort(reason: string): void;
   blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
 }

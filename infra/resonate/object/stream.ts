@@ -16,7 +16,7 @@ export class PollStreams {
   readonly #resonate: Resonate;
   readonly #serving: Serving;
   readonly #durable: () => Promise<void>;
-  readonly #open = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  readonly #open = new Map<ReadableStreamDefaultController<Uint8Array>, PollConnection>();
   #timers: ReturnType<typeof setInterval>[] = [];
 
   /**
@@ -36,7 +36,7 @@ export class PollStreams {
       start: (given) => {
         controller = given;
         this.#serving.begin();
-        this.#add(controller);
+        this.#add(controller, connection);
         controller.enqueue(COMMENT);
       },
       // Called when what was written is taken: of a slow reader the messages wait with the connection, where it shows.
@@ -55,7 +55,10 @@ export class PollStreams {
 
   /** Ends every stream: whoever reads one connects again. */
   endAll(): void {
-    for (const controller of [...this.#open]) this.end(controller);
+    for (const [controller, connection] of [...this.#open]) {
+      this.end(controller);
+      this.#resonate.disconnect(connection);
+    }
   }
 
   #keepAlive(): void {
@@ -64,7 +67,7 @@ export class PollStreams {
       return;
     }
     // One that is not read has enough waiting.
-    for (const stream of this.#open) if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
+    for (const stream of this.#open.keys()) if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
   }
 
   end(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -76,8 +79,8 @@ export class PollStreams {
     }
   }
 
-  #add(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.#open.add(controller);
+  #add(controller: ReadableStreamDefaultController<Uint8Array>, connection: PollConnection): void {
+    this.#open.set(controller, connection);
     if (this.#timers.length > 0) return;
     this.#timers = [
       setInterval(() => this.#keepAlive(), KEEP_ALIVE),

@@ -1,0 +1,71 @@
+/** `restore`: what `backup` wrote, to a server that keeps nothing yet; or a deployment as it was at an earlier time. */
+import { parseArgs } from "node:util";
+import { readBackup, readHead } from "../backup/file.ts";
+import { OperatorClient } from "../backup/operator.ts";
+import { openServer } from "../backup/servers.ts";
+import { DATA } from "../launcher/options.ts";
+import { readProject, typed } from "../launcher/project.ts";
+import type { BackupRow } from "../resonate/backup.ts";
+import { readArguments } from "./arguments.ts";
+
+const usage =
+  () => `Usage: ${typed(readProject(), "restore", "(--from FILE | --from-bucket NAME | --time TIME | --bookmark B) [--url https://HOST | --data DIR]")}
+
+Takes up a backup, on a server that keeps no jobs yet, or sets the account's own server back to how it was at an earlier time.
+
+  --from FILE         what \`backup --out\` wrote
+  --from-bucket NAME  what \`backup --to-bucket\` wrote
+  --time TIME         a time within the last 30 days, such as 2026-11-22T10:00:00Z: Cloudflare keeps the states of an object.
+                      What happened since is undone; the answer has the bookmark that brings it back
+  --bookmark B        such a bookmark
+  --url URL           the deployment; its operator's token in OPERATOR_TOKEN (npm run deploy -- --operator NAME)
+  --data DIR          without --url: the state of the embedded server (default ${DATA}), which has to be stopped
+  --help              show this text
+`;
+
+export async function run(args: string[]): Promise<void> {
+  const options = readArguments(() => {
+    const { values } = parseArgs({
+      args,
+      options: {
+        from: { type: "string" },
+        "from-bucket": { type: "string" },
+        time: { type: "string" },
+        bookmark: { type: "string" },
+        url: { type: "string" },
+        data: { type: "string", default: DATA },
+        help: { type: "boolean" },
+      },
+    });
+    if (values.help) return undefined;
+    const given = [values.from, values["from-bucket"], values.time, values.bookmark].filter(Boolean);
+    if (given.length !== 1) throw new Error("Give --from, --from-bucket, --time or --bookmark.");
+    if (values.from === undefined && values.url === undefined)
+      throw new Error("Only a deployment has that: give --url.");
+    if (values.time && Number.isNaN(Date.parse(values.time))) throw new Error(`${values.time} is no time.`);
+    return values;
+  }, usage());
+  if (!options) return;
+  const { from, url, time, bookmark } = options;
+  if (url !== undefined && (time !== undefined || bookmark !== undefined)) {
+    const to: Record<string, string> = time === undefined ? { bookmark: bookmark ?? "" } : { time };
+    const { undo } = await new OperatorClient(url).ask("POST", "recover", to);
+    console.log(`It is as it was. What it was before that: --bookmark ${undo}`);
+    return;
+  }
+  const bucket = options["from-bucket"];
+  const backup = from === undefined ? await inBucket(new OperatorClient(url ?? ""), bucket ?? "") : await inFile(from);
+  await using server = await openServer(options);
+  const count = await server.restore(backup.head, backup.rows);
+  console.log(`${count} rows were taken up. Jobs that were running go on where they were.`);
+}
+
+const inFile = async (file: string) => ({ head: await readHead(file), rows: readBackup(file) });
+
+async function inBucket(operator: OperatorClient, name: string) {
+  const { pages, key } = await operator.ask("GET", "bucket", { name, page: "whole" });
+  async function* rows(): AsyncGenerator<BackupRow> {
+    for (let page = 0; page < pages; page++) yield* await operator.ask("GET", "bucket", { name, page: String(page) });
+  }
+  return { head: { key }, rows: rows() };
+}
