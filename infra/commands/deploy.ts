@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Account } from "../deploy/account.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
+import { withLimits } from "../deploy/limits.ts";
 import { type DeployOptions, readOptions } from "../deploy/options.ts";
 import { addToken, type Made, placeOf } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
@@ -28,6 +29,7 @@ to give to each client. The first time, at a terminal, it makes a caller and sho
   --operator NAME           make a token for commands that look at the Resonate server itself (usage, backup, moving)
   --location HINT           where the Resonate server is, the first time: wnam, enam, weur, eeur, apac and more
   --jurisdiction NAME       where its data must stay, the first time: eu, us, fedramp
+  --paid                    bound what a request may take, as the paid plan can; without it, where the account has Containers
   --no-wait                 neither wait until it answers nor examine it
   --remove                  remove the deployment with everything that it keeps; asks first
   --yes                     with --remove, do not ask
@@ -89,7 +91,11 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   };
   const given = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
   const secrets = caller ? ["--secrets-file", caller.secretsFile] : [];
-  const deployEdge = () => runWrangler(["deploy", ...others, "--keep-vars", ...given, ...secrets]);
+  // The free plan has neither Containers nor limits that a deployment sets, and refuses one that does.
+  const hasOwn = others.some((arg) => /^(--config|-c)\b/.test(arg));
+  const isPaid = !hasOwn && (options.isPaid || (await account?.hasContainers()) === true);
+  await using limits = await withLimits(configurationOf(project), isPaid);
+  const deployEdge = () => runWrangler(["deploy", ...limits.args, ...others, "--keep-vars", ...given, ...secrets]);
   const deployWorker = () => deployContainer(choice, project, options, place);
   // A worker that is there gets its new functions before anybody can start them; a first one needs the edge's objects.
   if (worker && !(await deployWorker())) return;

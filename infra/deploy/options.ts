@@ -6,6 +6,8 @@ export interface DeployOptions {
   readonly others: readonly string[];
   readonly isDry: boolean;
   readonly noWait: boolean;
+  /** Whether the account is said to be on the paid plan. */
+  readonly isPaid: boolean;
   /** Whether the worker runs in a container; undefined where the command is to decide. */
   readonly container: boolean | undefined;
   readonly values: Readonly<Partial<Record<ValueOption, string>>>;
@@ -50,7 +52,7 @@ export function readOptions(args: readonly string[]): DeployOptions {
       const { says, fits } = VALUES[option];
       if (value.startsWith("-") || !fits(value)) throw new Error(`--${name} needs ${says}.`);
       values[option] = value;
-    } else if (["no-wait", "container", "no-container"].includes(name)) flags.add(name);
+    } else if (["no-wait", "paid", "container", "no-container"].includes(name)) flags.add(name);
     else others.push(args[i] ?? "");
   }
   if (flags.has("container") && flags.has("no-container")) throw new Error("--container or --no-container, not both.");
@@ -60,6 +62,7 @@ export function readOptions(args: readonly string[]): DeployOptions {
     values,
     isDry: others.includes("--dry-run"),
     noWait: flags.has("no-wait"),
+    isPaid: flags.has("paid"),
     container: flags.has("no-container") ? false : container,
   };
 }

@@ -60,6 +60,7 @@ test("--dry-run sends nothing and says what it would", async () => {
 test("jobs run in the account's Workers where it has no Containers, or there is no image; it says so", async () => {
   const refused = await deploy("--container", "--no-wait");
   expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining("the account has no Containers")]);
+  expect(edge()?.limits).toBeUndefined();
   platform.hasContainers = true;
   expect((await deploy("--dry-run")).output).toContain("own Workers: as they did before");
   const imageless = await deploy("--container", "--no-wait");
@@ -70,6 +71,8 @@ test("jobs run in the account's Workers where it has no Containers, or there is 
 test("with an image they run in a container", async () => {
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
+  // The plan that has Containers has limits, too.
+  expect(edge()?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
   expect(platform.uploads.slice(-2)).toEqual([NAME, `${NAME}-worker`]);
   expect(platform.applications).toMatchObject([{ configuration: { image: "docker.io/example/worker:1" } }]);
   expect(bound("RESONATE", platform.workers.get(`${NAME}-worker`))).toMatchObject({ script_name: NAME });

@@ -23,6 +23,7 @@ export interface DeployedWorker {
   modules: Record<string, number>;
   bindings: { name: string; type: string; text?: string; class_name?: string; script_name?: string }[];
   migrations: unknown;
+  limits: unknown;
 }
 
 export async function startPlatform(): Promise<Platform> {
@@ -139,7 +140,7 @@ async function uploaded(req: IncomingMessage, before: DeployedWorker | undefined
   for await (const chunk of req) chunks.push(chunk);
   const type = { "content-type": req.headers["content-type"] ?? "" };
   const form = await new Response(Buffer.concat(chunks), { headers: type }).formData();
-  const { bindings, migrations, keep_bindings = [] } = JSON.parse(await textOf(form.get("metadata")));
+  const { bindings, migrations, limits, keep_bindings = [] } = JSON.parse(await textOf(form.get("metadata")));
   const modules = [...form].filter(([name]) => name !== "metadata" && !name.endsWith(".map"));
   const kept = before?.bindings.filter(({ type }) => type === "secret_text" || keep_bindings.includes(type)) ?? [];
   return {
@@ -151,6 +152,7 @@ async function uploaded(req: IncomingMessage, before: DeployedWorker | undefined
       ...bindings,
     ],
     migrations,
+    limits,
   };
 }
 
