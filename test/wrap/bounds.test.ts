@@ -80,15 +80,11 @@ test("a call that waits for its turn when the worker dies was not sent: the next
   expect(await server.lines()).toEqual(["write a", "write b"]);
 });
 
-test("a message that is too long ends the connection; the call that it answers is not repeated, and the next is made", async () => {
+test("a message that is too long ends the connection; the call that it answers is not repeated, and the next is made; what the server logs, by the protocol and beside it, is in the worker's log", async () => {
   await using server = await counting();
   const result = await server.call("large", { size: 9_000_000 });
   expect(result.structuredContent.error).toContain("whether it had its effect is unknown");
   expect(await server.call("write", { id: "a" })).toMatchObject({ content: [{ text: "write a is done" }] });
-});
-
-test("what the server logs, by the protocol and beside it, is in the worker's log", async () => {
-  await using server = await counting();
   await server.call("logs", { id: "a" });
   const said = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
   for (const line of ["a by the protocol", "a beside it"])

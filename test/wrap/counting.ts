@@ -66,12 +66,14 @@ function counting(): McpServer {
   });
   server.registerTool("samples", { inputSchema }, async ({ id }, { sendRequest }) => {
     note(`samples ${id}`);
-    const params = { messages: [], maxTokens: 1 };
-    const asked = await sendRequest({ method: "sampling/createMessage", params }, z.any()).then(
-      () => "answered",
-      (error: Error) => error.message,
+    const asked = (method: string, params: object) =>
+      sendRequest({ method, params } as never, z.any()).then(
+        () => "answered",
+        (error: Error) => error.message,
+      );
+    return text(
+      `${await asked("sampling/createMessage", { messages: [], maxTokens: 1 })}; ${await asked("roots/list", {})}`,
     );
-    return text(asked);
   });
   server.registerTool("asks", { description: "Asks, then writes.", inputSchema }, async ({ id }, { sendRequest }) => {
     note(`asks ${id}`);

@@ -67,10 +67,10 @@ describe("over http", () => {
 
   test("the worker dies in the middle: what may not be repeated is not, and its job says that it was sent; what only reads is sent again; a question that the server holds by its connection ends in words", async () => {
     const tasks = tasksAt(stack.url);
-    const write = await call("write", { id: "w1", ms: 1_500, job_name: "w1" });
-    const read = await call("read", { id: "r1", ms: 1_500 });
     const ask = await tasks.call("asks", { id: "q2" });
     await tasks.reaches(ask.taskId, "input_required");
+    const write = await call("write", { id: "w1", ms: 3_000, job_name: "w1" });
+    const read = await call("read", { id: "r1", ms: 3_000 });
     await Promise.all([reached("w1"), reached("r1")]);
     await stack.workers[0]?.kill();
     await stack.workers[0]?.start();
@@ -81,7 +81,7 @@ describe("over http", () => {
     });
     expect(job.error).toMatch(/sent to counting at 20\d\d-/);
     // Nor by a repeat of the call, which is the same call.
-    const again = await call("write", { id: "w1", ms: 1_500, job_name: "w1" });
+    const again = await call("write", { id: "w1", ms: 3_000, job_name: "w1" });
     expect(again).toMatchObject({ isError: true, status: "failed" });
     expect(await seen("w1")).toHaveLength(1);
     expect(await ended(read.job_name)).toMatchObject({
@@ -173,8 +173,10 @@ describe("over http", () => {
     await until("the server to hear of it", async () => (await seen("p1")).includes("cancelled p1"));
   });
 
-  test("sampling is refused in words, and a large answer says how large it is", async () => {
-    expect((await call("samples", { id: "s1" })).text).toMatch(/sampling/);
+  test("sampling and roots are refused in words, and a large answer says how large it is", async () => {
+    const refused = await call("samples", { id: "s1", job_name: "s1" });
+    const said = refused.status === "running" ? await ended("counting.samples.s1") : refused;
+    expect(JSON.stringify(said)).toMatch(/offers no sampling\/createMessage: .*offers no roots\/list: /);
     const large = await call("large", { size: 2_000_000, job_name: "large" });
     const text = JSON.stringify(
       await stack.call("await_result", { job_names: [large.job_name ?? "counting.large.large"] }),

@@ -1,12 +1,14 @@
 /** A program outlives its worker, which is killed in between: what goes on in it is gone on with, and not sent again. */
-import { mkdtemp, readdir } from "node:fs/promises";
+import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { until } from "../../infra/testing/process.ts";
+import type { Connection } from "../../wrap/worker/connection.ts";
+import { WrappedServer } from "../../wrap/worker/server.ts";
 import { tasksAt } from "../tasks/support.ts";
 import { COUNTING, EVERYTHING } from "./servers.ts";
-import { answered, linesOf, restarted, wrapped } from "./support.ts";
+import { answered, linesOf, restarted, SILENT, wrapped } from "./support.ts";
 
 /** How long what a busy machine delays is waited for, in milliseconds. */
 const PATIENCE = 60_000;
@@ -31,25 +33,27 @@ test("the example server's long operation, and its research, a task that asks, e
   const options = { name: "everything", command: "sh", args: command, env: { SENT: file } };
   await using stack = await wrapped({ ...options, after: 100 });
   const tasks = tasksAt(stack.url);
-  const operation = await tasks.call("trigger-long-running-operation", { duration: 5, steps: 5 });
+  const sent = async () => {
+    const text = await readFile(file, "utf8");
+    return [...text.matchAll(/"method":"tools\/call","params":{"name":"([^"]+)"/g)].map(([, name]) => name);
+  };
   const research = await tasks.call("simulate-research-query", { topic: "python", ambiguous: true });
   await tasks.reaches(research.taskId, "input_required", PATIENCE);
+  const operation = await tasks.call("trigger-long-running-operation", { duration: 5, steps: 5 });
+  await until("the call", async () => (await sent()).length === 2);
   await restarted(stack);
   await answered(stack, research.taskId, { interpretation: "snake" });
   const ended = await tasks.reaches(operation.taskId, "completed", PATIENCE);
   expect(ended.result.content[0].text).toContain("Duration: 5 seconds, Steps: 5");
   const found = await tasks.reaches(research.taskId, "completed", PATIENCE);
   expect(found.result.content[0].text).toContain("**Clarification**: snake");
-  const calls = (await linesOf(file)).map((line) => JSON.parse(line)).filter(({ method }) => method === "tools/call");
-  expect(calls.map(({ params }) => params.name).toSorted()).toEqual([
-    "simulate-research-query",
-    "trigger-long-running-operation",
-  ]);
+  expect(await sent()).toEqual(["simulate-research-query", "trigger-long-running-operation"]);
 });
 
-test("calls at most once, a task and questions go on, also what ended while there was no worker", async () => {
-  const file = join(await folder(), "calls");
-  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+test("calls, a task and questions go on, also what ended while there was no worker; what was in a program that is killed as well ends in words, or is made anew where that may be", async () => {
+  const root = await folder();
+  const file = join(root, "calls");
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file, PIDS: root } };
   await using stack = await wrapped({ name: "counting", ...program, after: 100 });
   const tasks = tasksAt(stack.url);
   const long = await tasks.call("write", { id: "w1", ms: 5_000 });
@@ -79,31 +83,24 @@ test("calls at most once, a task and questions go on, also what ended while ther
   expect(lines.toSorted()).toEqual(
     ["answered a1", "answered r1", "asked r1", "asks a1", "research r1", "write w1", "write w2"].toSorted(),
   );
-});
-
-test("what was in a program that is killed as well ends in words, and what may be repeated is made anew", async () => {
-  const root = await folder();
-  const file = join(root, "calls");
-  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file, PIDS: root } };
-  await using stack = await wrapped({ name: "counting", ...program, after: 100 });
-  const tasks = tasksAt(stack.url);
-  const write = await tasks.call("write", { id: "w1", ms: 3_600_000 });
-  const read = await tasks.call("read", { id: "r1", ms: 1_000 });
-  const research = await tasks.call("research", { id: "t1" });
-  await tasks.reaches(research.taskId, "input_required", PATIENCE);
-  await until("the calls", async () => (await linesOf(file, "1")).length >= 4);
+  // The program is killed as well.
+  const written = await tasks.call("write", { id: "w3", ms: 3_600_000 });
+  const read = await tasks.call("read", { id: "r3", ms: 1_000 });
+  const asking = await tasks.call("research", { id: "t3" });
+  await tasks.reaches(asking.taskId, "input_required", PATIENCE);
+  await until("the calls", async () => (await linesOf(file, "3")).length >= 4);
   await stack.workers[0]?.kill();
   await killAll(root);
   await stack.workers[0]?.start();
-  for (const { taskId } of [write, research]) {
+  for (const { taskId } of [written, asking]) {
     const { result } = await tasks.reaches(taskId, "completed", PATIENCE);
     expect(result.structuredContent.error).toMatch(/program that it was sent to has ended.*effect.* is unknown/i);
   }
   const { result } = await tasks.reaches(read.taskId, "completed", PATIENCE);
-  expect(result.content[0].text).toBe("read r1 is done");
-  expect(await linesOf(file, "w1")).toEqual(["write w1"]);
-  expect(await linesOf(file, "t1")).toEqual(["research t1", "asked t1"]);
-});
+  expect(result.content[0].text).toBe("read r3 is done");
+  expect(await linesOf(file, "w3")).toEqual(["write w3"]);
+  expect(await linesOf(file, "t3")).toEqual(["research t3", "asked t3"]);
+}, 200_000);
 
 test("a program ends with a worker that stops, and after a while when its worker was killed", async () => {
   const root = await folder();
@@ -125,4 +122,36 @@ test("a program ends with a worker that stops, and after a while when its worker
     await until(`the program to end after ${signal}`, async () => (await running()).length === 0, PATIENCE);
     await stack.workers[0]?.start();
   }
+});
+
+test("two workers do not share a program; one goes on with the other's call, which is made once", async () => {
+  const file = join(await folder(), "calls");
+  const options = { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: file }, keep: 5_000 };
+  const workers = [0, 1].map(() => new WrappedServer(options, { ...process.env, RESONATE_URL: file }, true));
+  const [first, second] = await Promise.all(workers.map((worker) => worker.connection("", SILENT)));
+  if (!first?.keeper || !second) throw new Error("no keeper");
+  expect(second.keeper).not.toBe(first.keeper);
+  const place = { sessionId: first.keeper };
+  const write = (on: Connection, id: string, request: string) => {
+    const params = { name: "write", arguments: { id, ms: 500 } };
+    return on.request("tools/call", params, { isKept: true }, request, place);
+  };
+  const begun = [write(first, "a", "wrapped-a"), write(first, "b", "wrapped-b")];
+  await until("the calls", async () => (await linesOf(file)).length === 2);
+  const gone = write(second, "a", "wrapped-a");
+  expect(await gone.result).toMatchObject({ content: [{ text: "write a is done" }] });
+  expect(await begun[1]?.result).toMatchObject({ content: [{ text: "write b is done" }] });
+  // Also what the other has had, until it is written down; from then on nobody makes it again.
+  const again = write(second, "b", "wrapped-b");
+  expect(await again.result).toMatchObject({ content: [{ text: "write b is done" }] });
+  again.recorded();
+  await until("it to be forgotten", async () => {
+    const late = write(second, "b", "wrapped-b").result;
+    return late.then(
+      () => false,
+      (error) => error.name === "Gone",
+    );
+  });
+  expect((await linesOf(file)).toSorted()).toEqual(["write a", "write b"]);
+  await Promise.all(workers.map((worker) => worker.close()));
 });

@@ -54,10 +54,11 @@ test("a stream that can be picked up is, by another worker: the call is sent onc
   await using server = await serve(COUNTING, [], { CALLS: file, STREAMS: "1" });
   await using stack = await wrapped({ name: "counting", url: server.url, allowPrivate: true, after: 100 });
   const tasks = tasksAt(stack.url);
-  const write = await tasks.call("write", { id: "w1", ms: 6_000 });
   const ask = await tasks.call("asks", { id: "a1" });
-  await tasks.reaches(ask.taskId, "input_required");
-  await tasks.reaches(write.taskId, ({ statusMessage }) => /call 1 runs/.test(statusMessage), 40_000);
+  await tasks.reaches(ask.taskId, "input_required", 40_000);
+  const write = await tasks.call("write", { id: "w1", ms: 8_000 });
+  // How the stream is picked up is written down by then.
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
   await restarted(stack);
   await answered(stack, ask.taskId, { sure: true });
   expect((await tasks.reaches(ask.taskId, "completed", 40_000)).result.content[0].text).toContain('"sure":true');

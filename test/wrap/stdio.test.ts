@@ -12,14 +12,10 @@ import { connect, structuredOf, wrapped } from "./support.ts";
 
 const folder = () => mkdtemp(join(tmpdir(), "wrapped-"));
 
-test("a program that ends is started again; the call that it ended with is not repeated, and says so", async () => {
+test("a program that ends is started again, and the call that it ended with is not repeated; a list of tools that changes is written down", async () => {
   const file = join(await folder(), "calls");
-  await using stack = await wrapped({
-    name: "counting",
-    command: process.execPath,
-    args: [COUNTING],
-    env: { CALLS: file },
-  });
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+  await using stack = await wrapped({ name: "counting", ...program }, { env: { WRAP_FOLLOW: "1" } });
   const client = await connect(stack.url);
   const call = async (name: string, args: object) =>
     structuredOf(await client.callTool({ name, arguments: { ...args } }));
@@ -33,31 +29,13 @@ test("a program that ends is started again; the call that it ended with is not r
   const again = job_name === undefined ? undefined : await stack.call("await_result", { job_names: [job_name] });
   expect(JSON.stringify(again ?? (await call("write", { id: "c", job_name: "c" })))).toContain("write c is done");
   expect((await readFile(file, "utf8")).trim().split("\n")).toEqual(["write a", "crash b", "write c"]);
+  await call("grow", {});
+  const snapshot = join(stack.root, "snapshot.ts");
+  await until("the list to be written", async () => (await readFile(snapshot, "utf8")).includes("Came late."));
   await client.close();
 });
 
-test("the file system server: what it reads and writes is what is in the files", async () => {
-  const root = await folder();
-  await writeFile(join(root, "a.txt"), "hello");
-  await using stack = await wrapped({
-    name: "files",
-    command: process.execPath,
-    args: [FILESYSTEM, root],
-    prefix: "fs",
-  });
-  const client = await connect(stack.url, "2025");
-  const call = async (name: string, args: object) =>
-    structuredOf(await client.callTool({ name, arguments: { ...args } }));
-  expect((await call("fs_read_text_file", { path: join(root, "a.txt") })).text).toContain("hello");
-  const edits = [{ oldText: "hello", newText: "hello hello" }];
-  for (let i = 0; i < 2; i++) await call("fs_edit_file", { path: join(root, "a.txt"), edits, job_name: "edit" });
-  expect(await readFile(join(root, "a.txt"), "utf8")).toBe("hello hello");
-  const outside = await call("fs_read_text_file", { path: "/etc/passwd" });
-  expect(outside).toMatchObject({ isError: true, text: expect.stringMatching(/denied/i) });
-  await client.close();
-});
-
-test("every tool of the file system server answers through the wrap as it does without", async () => {
+test("every tool of the file system server answers through the wrap as it does without, and an edit that is repeated is made once", async () => {
   const roots = await Promise.all([folder(), folder()]);
   for (const root of roots) {
     await mkdir(join(root, "sub"));
@@ -66,7 +44,12 @@ test("every tool of the file system server answers through the wrap as it does w
     await writeFile(join(root, "dot.png"), Buffer.from("iVBORw0KGgo=", "base64"));
   }
   const [plain, wrap] = roots as [string, string];
-  await using stack = await wrapped({ name: "files", command: process.execPath, args: [FILESYSTEM, wrap] });
+  await using stack = await wrapped({
+    name: "files",
+    command: process.execPath,
+    args: [FILESYSTEM, wrap],
+    prefix: "fs",
+  });
   const through = await connect(stack.url);
   const direct = new Client({ name: "test", version: "1.0.0" });
   await direct.connect(
@@ -98,10 +81,20 @@ test("every tool of the file system server answers through the wrap as it does w
       .replace(/(created|modified|accessed): [^\\]*/g, "$1");
   for (const [name, args] of calls) {
     const there = await direct.callTool({ name, arguments: { ...args(plain) } });
-    const { _meta, ...here } = await through.callTool({ name, arguments: { ...args(wrap) } });
+    const { _meta, ...here } = await through.callTool({ name: `fs_${name}`, arguments: { ...args(wrap) } });
     expect(same(here, wrap), name).toBe(same(there, plain));
   }
-  await Promise.all([through.close(), direct.close()]);
+  await direct.close();
+  const client = await connect(stack.url, "2025");
+  const call = async (name: string, args: object) =>
+    structuredOf(await client.callTool({ name, arguments: { ...args } }));
+  await writeFile(join(wrap, "a.txt"), "hello");
+  const edits = [{ oldText: "hello", newText: "hello hello" }];
+  for (let i = 0; i < 2; i++) await call("fs_edit_file", { path: join(wrap, "a.txt"), edits, job_name: "edit" });
+  expect(await readFile(join(wrap, "a.txt"), "utf8")).toBe("hello hello");
+  const outside = await call("fs_read_text_file", { path: "/etc/passwd" });
+  expect(outside).toMatchObject({ isError: true, text: expect.stringMatching(/denied/i) });
+  await Promise.all([through.close(), client.close()]);
 });
 
 test("doctor says of each server what is made of its tools, and what has changed since sync", async () => {
@@ -127,15 +120,4 @@ test("doctor says of each server what is made of its tools, and what has changed
   );
   expect(table?.detail).toMatch(/steps +repeatable \(configured\)/);
   expect(changed).toMatchObject({ status: "warning", detail: expect.stringContaining("write has changed") });
-});
-
-test("a list of tools that changes is written down", async () => {
-  const file = join(await folder(), "calls");
-  await using stack = await wrapped(
-    { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: file } },
-    { env: { WRAP_FOLLOW: "1" } },
-  );
-  await stack.call("grow");
-  const snapshot = join(stack.root, "snapshot.ts");
-  await until("the list to be written", async () => (await readFile(snapshot, "utf8")).includes("Came late."));
 });

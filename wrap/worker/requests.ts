@@ -1,10 +1,11 @@
 /** The requests of a job: made, found under way in this process, or gone on with where another process has left them. */
+import { createHash } from "node:crypto";
 import { NonRetryableError, SECOND, type Step } from "../../core/durable/context.ts";
 import { SETTLED } from "../../core/durable/surroundings.ts";
 import { type CallArgs, NOT_DONE, READ } from "../job.ts";
 import type { Connection } from "./connection.ts";
 import { CallRefused, Gone, Lost, NotSent } from "./errors.ts";
-import { type Resumable, requestId } from "./exchange.ts";
+import { OWN, type Resumable, requestId } from "./exchange.ts";
 import { LiveCall } from "./live.ts";
 import { explain, explained, failure, unknownEffect } from "./outcome.ts";
 import { asTask, isSessionOver, type JsonObject, type Leg, legOf, type Segment } from "./segment.ts";
@@ -17,6 +18,8 @@ const PICK_UP_AGAIN = 10 * SECOND;
 /** The job that requests are of. */
 interface JobOfRequests {
   jobName: string;
+  /** When it times out: what tells it from one that had the same name before. */
+  deadline: number;
   /** Aborted when the job is no longer run here. */
   signal: AbortSignal;
   args: CallArgs;
@@ -170,11 +173,11 @@ export class Requests {
   #send(connection: Connection, segment: Segment, keeper: string | undefined): LiveCall {
     const { base, request, kept } = segment;
     const stream = this.#streamOf(request);
-    const id = stream?.request ?? kept?.request ?? requestId();
+    const isKept = request.kind === "call" && connection.keeper !== undefined;
+    const id = stream?.request ?? kept?.request ?? (isKept ? this.#idOf(base) : requestId());
     const picked = stream && { sessionId: stream.session, protocolVersion: stream.revision };
     const again = keeper === undefined ? undefined : { ...connection.place, sessionId: keeper };
     const place = request.kind === "task" ? request.place : (picked ?? again ?? connection.place);
-    const isKept = request.kind === "call" && connection.keeper !== undefined;
     const about = {
       base,
       request: id,
@@ -209,6 +212,12 @@ export class Requests {
       };
       return connection.request("tools/call", params, exchange, id, place);
     });
+  }
+
+  /** The id of a request that may be sent again: the same after a crash, so that a keeper which has it finds it. */
+  #idOf(base: number): string {
+    const { jobName, deadline } = this.#job;
+    return `${OWN}${createHash("sha256").update(`${deadline} ${base} ${jobName}`).digest("hex").slice(0, 32)}`;
   }
 
   #connect({ log }: Step): Promise<Connection> {

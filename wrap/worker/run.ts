@@ -54,9 +54,9 @@ class Call {
     this.#server = server;
     this.#ctx = ctx;
     this.#args = args;
-    const { jobName, signal } = ctx;
+    const { jobName, deadline, signal } = ctx;
     const told = { answers: this.#answers, questions: this.#questions };
-    this.#requests = new Requests(server, { jobName, signal, args, ...told });
+    this.#requests = new Requests(server, { jobName, deadline, signal, args, ...told });
     this.#attempt = /~\d+$/.exec(ctx.jobName)?.[0] ?? "";
   }
 
