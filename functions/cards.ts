@@ -3,13 +3,12 @@
  * as a resource. It is one file, with what is particular to the tool put in. Other clients notice nothing of it.
  */
 
-import { ErrorCode, ProtocolError } from "../core/tools/protocol.ts";
+import { CARD, ErrorCode, ProtocolError } from "../core/tools/protocol.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { CACHE } from "./mcp/identity.ts";
 import type { PageFiles } from "./pages/files.ts";
 import { answerForUser, jobCard } from "./tools/card.ts";
 
-const TYPE = "text/html;profile=mcp-app";
 const FILE = "https://assets.invalid/card.html";
 
 /** In the file, where it says what it is the card of. */
@@ -47,7 +46,7 @@ export class Cards {
     const json = JSON.stringify(about).replaceAll("<", "\\u003c");
     const text = (await file.text()).replace(ABOUT, () => ABOUT.replace("{}", () => json));
     // Nothing of another origin is loaded, and none is asked: hosts allow none unless they are named.
-    return { contents: [{ uri, mimeType: TYPE, text, _meta: { ui: { prefersBorder: true } } }], ...CACHE };
+    return { contents: [{ uri, mimeType: CARD, text, _meta: { ui: { prefersBorder: true } } }], ...CACHE };
   }
 }
 

@@ -25,6 +25,9 @@ export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
 export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo";
 /** The extension by which hosts show pages of servers: MCP Apps. */
 export const UI = "io.modelcontextprotocol/ui";
+
+/** The media type of a card. */
+export const CARD = "text/html;profile=mcp-app";
 export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 
 export const ErrorCode = {

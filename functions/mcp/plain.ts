@@ -4,8 +4,8 @@
  * request. So what is accepted here must be accepted by the SDK too, and means the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION, UI } from "../../core/tools/protocol.ts";
-import { showsForms, TASKS } from "../tasks/task.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/protocol.ts";
+import { showsCards, showsForms, TASKS } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */
 export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
@@ -130,7 +130,7 @@ function asModern(headers: Headers, message: PlainMessage, _meta: unknown): Plai
     progressToken: meta.progressToken,
     declaresTasks,
     showsForms: showsForms(declared),
-    showsCards: declared.extensions?.[UI] !== undefined,
+    showsCards: showsCards(declared),
   };
 }
 

@@ -5,7 +5,6 @@ import {
   type ReadResourceResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { UI } from "../../core/tools/protocol.ts";
 import type { Cards } from "../cards.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/request.ts";
@@ -13,7 +12,7 @@ import { readJob, TEMPLATES } from "../resources/jobs.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
 import { TasksServer } from "../tasks/server.ts";
 import type { TaskService } from "../tasks/service.ts";
-import { showsForms } from "../tasks/task.ts";
+import { showsCards, showsForms } from "../tasks/task.ts";
 import type { CallRequest, Calls } from "./calls.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 
@@ -102,7 +101,7 @@ function callContextOf(context: ServerContext): CallRequest {
     scope: scopeOf(context),
     declaresTasks: declaresTasks(context),
     showsForms: showsForms(capabilitiesOf(context)),
-    showsCards: capabilitiesOf(context)?.extensions?.[UI] !== undefined,
+    showsCards: showsCards(capabilitiesOf(context)),
     signal,
     inputResponses,
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),

@@ -4,7 +4,7 @@ import { HOUR } from "../../core/durable/context.ts";
 import { doingOf, howToAnswer, type JobSnapshot } from "../../core/jobs/snapshot.ts";
 import type { DurablePromise } from "../../core/resonate/remote-store.ts";
 import { presentJob } from "../../core/tools/present.ts";
-import type { CallToolResult } from "../../core/tools/protocol.ts";
+import { CARD, type CallToolResult, UI } from "../../core/tools/protocol.ts";
 import { linksIn } from "../../core/tools/results.ts";
 
 /** The extension's identifier, in capabilities. */
@@ -34,12 +34,17 @@ export type DetailedTask = TaskBase &
 /** What a client declares of itself, in a request. */
 interface Declared {
   elicitation?: { form?: object | undefined; url?: object | undefined } | undefined;
+  extensions?: Record<string, unknown> | undefined;
 }
 
 /** Whether a client can show its user a form: one that names no kind of question has forms. */
 export function showsForms({ elicitation }: Declared = {}): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
+
+/** Whether a client says that it shows cards: with what it shows, as some name the extension and keep nothing from their models. */
+export const showsCards = (declared?: Declared): boolean =>
+  (declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined)?.mimeTypes?.includes?.(CARD) === true;
 
 /**
  * The task as `tasks/get` and `notifications/tasks` give it. A question is put to a client that can show it to its user;

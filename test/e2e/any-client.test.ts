@@ -136,6 +136,20 @@ describe("an argument that a tool does not know", () => {
   });
 });
 
+test.each([
+  ["no cards", {}, "does not say that it shows cards"],
+  ["cards, but not of which kind", { "io.modelcontextprotocol/ui": {} }, "does not say that it shows cards"],
+  ["cards of another kind", { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html"] } }, "does not say"],
+  ["cards", { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } }, "names no job"],
+])("an answer in the user's place is refused to a client that declares %s", async (_what, extensions, words) => {
+  const params = { name: "answer_for_user", arguments: { job_name: "timer_none", question: "q", answer: "null" } };
+  for (const capabilities of [{ extensions }, { extensions, "com.example": {} }]) {
+    const { result } = await rpc(stack.url, "tools/call", params, { capabilities });
+    expect(result.content[0].text).toMatch(/^Nothing was done: /);
+    expect(result.content[0].text).toContain(words);
+  }
+});
+
 test("a call that waits tells of progress while the Resonate server has yet to answer at all, in every revision", async () => {
   const told = async (revision: string, [name, args]: readonly [string, object]) => {
     const params = { name, arguments: args };
