@@ -89,11 +89,13 @@ function folder(): string {
 }
 
 async function start({ deployment: _, ...program }: KeptProgram, name: string): Promise<void> {
-  // What is the program's, secrets as well, is in no list of processes; and nothing of the worker's environment is here.
+  // What is the program's, secrets as well, is in no list of processes; and of the worker's environment it gets what Node
+  // may need to start.
+  const { LD_LIBRARY_PATH } = process.env;
   const keeper = spawn(process.execPath, [`--max-old-space-size=${HEAP}`, MAIN], {
     detached: true,
     cwd: "/",
-    env: {},
+    env: LD_LIBRARY_PATH === undefined ? {} : { LD_LIBRARY_PATH },
     stdio: ["pipe", "pipe", "ignore"],
   });
   keeper.unref();
