@@ -7,6 +7,7 @@ import { readProject, typed } from "../launcher/project.ts";
 import { AUTH_MODES, type AuthMode, checkAuth, checkEdge, checkReady } from "./edge.ts";
 import { type Finding, failed, skipped } from "./finding.ts";
 import { checkMcp } from "./mcp.ts";
+import { checkPlan } from "./plan.ts";
 import { checkResonate, type ResonateOptions } from "./resonate.ts";
 import { checkWorker } from "./worker.ts";
 import { checkWrapped } from "./wrapped.ts";
@@ -14,7 +15,8 @@ import { checkWrapped } from "./wrapped.ts";
 const usage = () => `Usage: ${typed(readProject(), "doctor", "[--url https://HOST] [options]")}
 
 Checks the edge at HOST, or without --url the stack that runs on this machine: that it answers, how it authenticates callers, that it reaches its Resonate server, and, with a
-token where one is demanded, that a timer of one second comes through. Given RESONATE_URL it asks that server too.
+token where one is demanded, that a timer of one second comes through. Given RESONATE_URL it asks that server too, and given
+OPERATOR_TOKEN the account's own, how near it is to what its plan has.
 
   --url URL         the edge
   --data DIR        without --url: where the stack of this machine keeps its state (default ${DATA})
@@ -138,6 +140,7 @@ async function* examine({
   else yield skipped("Resonate", "RESONATE_URL is not set: give --env-file");
   if (workerUrl) yield* await checkWorker(workerUrl);
   else yield skipped("worker", "give --worker-url to ask it; the timer needs it in any case");
+  if (!isLocal && process.env.OPERATOR_TOKEN) yield* await checkPlan(url, process.env.OPERATOR_TOKEN);
   yield* checkWrapped(project);
 }
 
