@@ -7,6 +7,7 @@ import { measureCeiling } from "./ceiling.ts";
 import { measureEdits } from "./dev.ts";
 import type { Figure } from "./figures.ts";
 import { measureGrowth } from "./growth.ts";
+import { measureHosts } from "./hosts.ts";
 import { measureJobs } from "./jobs.ts";
 import { measureHeldStreams, measureServed, measureWaiting } from "./memory.ts";
 import { type Options, parseOptions, type Section, USAGE } from "./options.ts";
@@ -32,6 +33,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
   recovery: measureRecovery,
+  hosts: () => measureHosts(),
   dev: () => measureEdits(5),
   await: (bench) => measureAwait(bench, 7),
   peer: (bench) => measurePeer(bench, 5),

@@ -11,6 +11,7 @@ export const SECTIONS = [
   "waiting",
   "jobs",
   "recovery",
+  "hosts",
   "dev",
   "await",
   "growth",

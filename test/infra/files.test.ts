@@ -213,6 +213,31 @@ test("the container gets every text variable and secret of the Worker that runs 
   expect(passedOn(env)).toEqual({ RESONATE_URL: "https://r", WEATHER_API_URL: "", A_TOOL_OF_YOURS: "1" });
 });
 
+describe("the Deploy to Cloudflare button", async () => {
+  const { cloudflare, scripts } = packageJson;
+  const asked = (await text(".dev.vars.example")).split("\n").filter((line) => /^\w+=/.test(line));
+
+  test("asks for what is described, fills in nothing that opens the deployment, and deploys by the command", () => {
+    expect(asked.length).toBeGreaterThan(0);
+    for (const line of asked) expect(cloudflare.bindings).toHaveProperty(line.split("=")[0] ?? "");
+    expect(asked).toContain("AUTH_MODE=bearer");
+    expect(asked).toContain("BEARER_TOKENS=");
+    expect(scripts.deploy).toMatch(/ deploy$/);
+  });
+
+  test("says of every binding what it is for", async () => {
+    const bindings = [...(await text("wrangler.toml")).matchAll(/^(?:name|binding) = "([A-Z_]+)"$/gm)];
+    expect(bindings.map(([, name]) => name).sort()).toEqual([
+      "ASSETS",
+      "LISTENER",
+      "RATE_LIMITER",
+      "RESONATE",
+      "RUNNER",
+    ]);
+    for (const [, name] of bindings) expect(cloudflare.bindings).toHaveProperty(`${name}.description`);
+  });
+});
+
 describe("wrangler", () => {
   const dryRun = (...args: string[]) =>
     execa(process.execPath, ["node_modules/wrangler/bin/wrangler.js", "deploy", "--dry-run", ...args], {
