@@ -48,9 +48,12 @@ export class Mailbox {
   /** Delivers the messages among `changes` and forgets the dispatches of tasks that are not free any more. */
   deliver(changes: Change[]): void {
     const timers = new Map<string, number>();
+    const claimed = new Set<Shelf>();
     for (const change of changes) {
       if (change.kind === "ttimeout.set") timers.set(change.timeout.id, change.timeout.timeout);
-      if (change.kind === "task.set" && change.task.state !== "pending") this.#forget(change.task.id);
+      if (change.kind !== "task.set" || change.task.state === "pending") continue;
+      const shelf = this.#forget(change.task.id);
+      if (shelf) claimed.add(shelf);
     }
     for (const change of changes) {
       if (change.kind !== "message.send") continue;
@@ -63,6 +66,15 @@ export class Mailbox {
         const connection = this.#connections.find(address);
         if (connection) this.#connections.send(connection, JSON.stringify(message));
       }
+    }
+    for (const shelf of claimed) this.#restock(shelf);
+  }
+
+  /** A connection that had as much as it may have has claimed some of it: it gets more of what waits. */
+  #restock(shelf: Shelf): void {
+    if (shelf.size > MAX_UNCLAIMED - PAGE) return;
+    for (const [connection, its] of this.#sent) {
+      if (its === shelf && connection.waiting.length === 0) this.refill(connection);
     }
   }
 
@@ -134,9 +146,12 @@ export class Mailbox {
     return !connection.busy && !connection.closed && unclaimed < MAX_UNCLAIMED;
   }
 
-  #forget(task: string): void {
-    this.#shelfOf.get(task)?.delete(task);
+  /** Whose it was. */
+  #forget(task: string): Shelf | undefined {
+    const shelf = this.#shelfOf.get(task);
+    shelf?.delete(task);
     this.#shelfOf.delete(task);
+    return shelf;
   }
 }
 

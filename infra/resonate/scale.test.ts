@@ -215,3 +215,27 @@ test("with 20,000 unclaimed tasks a start reads none, and a worker that claims t
   expect(offers.mock.calls.length).toBeLessThan(count / 2 / 50);
   resonate.close();
 });
+
+test("a worker that had as many unclaimed tasks as it may have gets the others as it claims some", async () => {
+  const { store } = openStore();
+  const engine = new Engine(store);
+  const [most, more] = [10_000, 300];
+  store.transaction(() => {
+    for (let n = 0; n < most + more; n++)
+      engine.apply(Date.now(), { kind: "promise.create", head, data: promise(`job${n}`, { group: "g" }) });
+  });
+  const resonate = new TimedResonate(store, log);
+  const connection = resonate.connect("g", "1");
+  if (!connection) throw new Error("no connection");
+  const got: string[] = [];
+  const reading = (async () => {
+    for (let some = await resonate.next(connection); some; some = await resonate.next(connection))
+      got.push(...some.map((message) => JSON.parse(message).data.task.id));
+  })();
+  await expect.poll(() => got.length).toBe(most);
+  for (const id of got.slice(0, more))
+    await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
+  await expect.poll(() => new Set(got).size).toBe(most + more);
+  resonate.close();
+  await reading;
+});

@@ -153,6 +153,8 @@ async function startOurs(use: AsyncDisposableStack, data: string, env: Record<st
   const bindings = {
     ...resonate.env,
     ...group.env,
+    // As the peer's, it writes no line for each request.
+    LOG_LEVEL: "warn",
     AUTH_MODE: "none",
     RATE_LIMIT: "0",
     TASK_KEY: "0123456789abcdef0123456789abcdef",
