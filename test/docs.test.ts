@@ -39,7 +39,7 @@ test("every example in the documents is a file that the documents can be held to
   expect(blocks.length).toBeGreaterThan(10);
   // The last two list the others, to run them.
   const shown = new Set([...blocks.map(([file]) => file), "edge.ts", "worker.ts"]);
-  expect((await readdir(EXAMPLES)).filter((file) => !shown.has(file))).toEqual([]);
+  expect((await readdir(EXAMPLES)).filter((file) => file.endsWith(".ts") && !shown.has(file))).toEqual([]);
   const unnamed = (await Promise.all(documents.map((document) => readFile(join(ROOT, document), "utf8")))).flatMap(
     (text) => [...text.matchAll(/```(?:ts|typescript|js)\n(?!\/\/ \S+\.ts\n)(.*)/g)].map(([, line]) => line),
   );

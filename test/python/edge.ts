@@ -1,0 +1,15 @@
+/** The product's edge, with the tool besides its own whose job runs in Python. */
+import { countWords } from "../../docs/examples/words.ts";
+import { createEdge } from "../../functions/edge.ts";
+import { tools } from "../../tools/index.ts";
+
+export { Listener } from "../../functions/edge.ts";
+export { ResonateObject } from "../../functions/resonate-object.ts";
+export { RunnerObject } from "../../functions/runner-object.ts";
+
+export default createEdge({
+  name: "durable-mcp-edge",
+  title: "Durable MCP tools",
+  version: "0.0.0",
+  tools: [...tools, countWords],
+});

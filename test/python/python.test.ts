@@ -1,0 +1,124 @@
+/** docs/python.md, as it says: a worker and a client in Python, where Python 3.12 or newer and its package are to be had. */
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../infra/testing/process.ts";
+import { CLIENTS, type McpClient } from "../support/clients.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const EXAMPLES = join(import.meta.dirname, "../../docs/examples");
+const PACKAGE = "resonate-sdk==0.8.*";
+
+/** Outside the checkout, and kept for the next run. */
+const venv = join(tmpdir(), "durable-mcp-edge-python");
+const python = join(venv, "bin/python");
+
+function candidates(): string[] {
+  const pyenv = join(process.env.HOME ?? "", ".pyenv/versions");
+  const named = ["python3.14", "python3.13", "python3.12", "python3"];
+  return [...named, ...["3.13.0", "3.12.1"].map((version) => join(pyenv, version, "bin/python3"))];
+}
+
+/** A Python with the package; undefined where there is none, or no way to the package. */
+function prepare(): boolean {
+  const has = () => {
+    try {
+      execFileSync(python, ["-c", "import resonate"], { stdio: "ignore" });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  if (existsSync(python) && has()) return true;
+  for (const one of candidates()) {
+    try {
+      execFileSync(one, ["-c", "import sys; sys.exit(sys.version_info < (3, 12))"], { stdio: "ignore" });
+      execFileSync(one, ["-m", "venv", "--clear", venv], { stdio: "ignore" });
+      execFileSync(python, ["-m", "pip", "install", "--quiet", PACKAGE], { stdio: "ignore", timeout: 60_000 });
+      return has();
+    } catch {
+      // The next one.
+    }
+  }
+  return false;
+}
+
+const isThere = prepare();
+
+test("the document shows the programs as they are", () => {
+  const text = readFileSync(join(EXAMPLES, "../python.md"), "utf8");
+  for (const file of ["worker.py", "client.py"])
+    expect(text).toContain(`\`\`\`python\n# ${file}\n${readFileSync(join(EXAMPLES, file), "utf8")}\`\`\``);
+});
+
+describe.skipIf(!isThere)(`with Python 3.12 and ${PACKAGE}`, () => {
+  let resonate: Resonate;
+  let stack: Stack;
+  let client: McpClient;
+  const run = (file: string) => {
+    const env = { ...resonate.env, RESONATE_NAMESPACE: stack.namespace, RESONATE_GROUP: stack.group };
+    return execa(python, [join(EXAMPLES, file)], { env, reject: false, all: true });
+  };
+  const programs: ReturnType<typeof run>[] = [];
+  const start = (file: string) => {
+    const program = run(file);
+    programs.push(program);
+    return program;
+  };
+  beforeAll(async () => {
+    resonate = await startResonate();
+    stack = await startStack({ resonate, programs: { edge: "test/python/edge.ts", worker: "worker/main.ts" } });
+    client = await (CLIENTS[0] as (typeof CLIENTS)[number]).connect(stack.url);
+  });
+  afterAll(async () => {
+    await client?.close();
+    for (const program of programs) program.kill("SIGKILL");
+    await Promise.all(programs);
+    await stack?.[Symbol.asyncDispose]();
+    await resonate?.[Symbol.asyncDispose]();
+  });
+
+  test("a Python worker executes the jobs of its group, and goes on where it was when it is killed", async () => {
+    const first = start("worker.py");
+    const { content } = await client.callTool("count_words", { text: "to be or not to be" });
+    expect(content).toMatchObject({ status: "complete", result: { words: 6 } });
+    const again = client.callTool("count_words", { text: "all is well" });
+    await until("the job to sleep", async () => {
+      const { data } = await resonate.call("task.search", { state: "suspended" });
+      return (typeof data === "object" && data.tasks.some(({ id }) => id.startsWith(stack.namespace))) || undefined;
+    });
+    first.kill("SIGKILL");
+    await first;
+    start("worker.py");
+    expect((await again).content).toMatchObject({ status: "complete", result: { words: 3 } });
+  });
+
+  test("a Python client starts a job of this project's worker", async () => {
+    expect(await start("client.py")).toMatchObject({ all: "complete", exitCode: 0 });
+    const timer = await resonate.get(`${stack.namespace}timer_from python`);
+    expect(timer).toMatchObject({ state: "resolved", value: { data: "complete" } });
+    const { statuses } = (await client.callTool("probe_status", { job_names: "timer_from python" })).content;
+    expect(statuses).toMatchObject([{ status: "complete" }]);
+  });
+
+  test("a job that others have started is listed when it has the tags of those that the edge starts", async () => {
+    const id = `${stack.namespace}timer_from elsewhere`;
+    const fires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const call = { func: "timer", args: [{ timer_name: "from elsewhere", fires_at }], version: 1 };
+    const lineage = { "resonate:origin": id, "resonate:branch": id, "resonate:parent": id, "resonate:scope": "global" };
+    const tags = {
+      ...lineage,
+      "resonate:target": `poll://any@${stack.group}`,
+      "durable-mcp:caller": `${stack.namespace}anyone`,
+      "durable-mcp:kind": "timer",
+    };
+    const param = { data: Buffer.from(JSON.stringify(call)).toString("base64") };
+    await resonate.call("promise.create", { id, timeoutAt: Date.now() + 7_200_000, param, tags });
+    const { jobs } = (await client.callTool("list_jobs", { status: "running" })).content;
+    expect(jobs).toMatchObject([{ job_name: "timer_from elsewhere", kind: "timer" }]);
+  });
+});
