@@ -73,6 +73,15 @@ describe("a state file that cannot be used is left as it is and named", () => {
     expect(existsSync(file) && readFileSync(file)).toEqual(before);
   });
 
+  test("large, of which not all is read at the start, and cut off", () => {
+    const { db } = openDatabase(dir);
+    const insert = db.prepare("INSERT INTO promises VALUES (?, 'resolved', ?, '{}', '{}', NULL, 1, 1, 1, NULL)");
+    for (let n = 0; n < 40; n++) insert.run(`p${n}`, "x".repeat(2_000_000));
+    db.close();
+    truncateSync(file, statSync(file).size - 4_096);
+    expect(() => openDatabase(dir)).toThrow(`${file} is damaged`);
+  });
+
   test("in a directory that is none", () => {
     writeFileSync(join(dir, "x"), "");
     expect(() => openDatabase(join(dir, "x"))).toThrow(`The data directory ${join(dir, "x")} cannot be used`);
