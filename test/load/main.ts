@@ -6,6 +6,7 @@
  *   npm run load -- --hostile [--seconds 60]
  *   npm run load -- --sleepers 1000000 [--hours 24] [--rest 60] [--seconds 120] [--rate 20]
  *                   (--sqlite FILE | --postgres URL --database-pid PID) --resonate-pid PID --metrics-url URL
+ *   npm run load -- --burst [--timers 2000] [--overdue 50000]
  *
  * The jobs are kept by an embedded Resonate with its state on disk, or by the server at RESONATE_URL, whose memory is
  * told when its process is named. Needs Linux. Ends with 0 when every job completed, none of them early.
@@ -16,12 +17,15 @@
  * With `--sleepers`: so many timers, due over the next hours, are written into the database of the server 0.9.8 at
  * RESONATE_URL, copies of one that went through the edge; then it is at rest with them, and has mixed traffic. Tells what
  * each process used, and how late timers were. Ends with 0 when every answer and every timer was as it had to be.
+ * With `--burst`: so many timers that are due at one moment, and such that fell due while the embedded server was down,
+ * beside other timers and looks at them.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { quantile } from "simple-statistics";
+import { runBurst } from "./burst.ts";
 import { runHostile } from "./hostile.ts";
 import { type LoadResult, runLoad } from "./load.ts";
 import type { Database } from "./plant.ts";
@@ -48,9 +52,11 @@ const { values } = parseArgs({
     postgres: { type: "string" },
     "database-pid": { type: "string" },
     "metrics-url": { type: "string" },
+    burst: { type: "boolean", default: false },
+    overdue: number(50_000),
   },
 });
-const { json, "resonate-pid": pid, hostile, seconds: length, sleepers, ...others } = values;
+const { json, burst, overdue, "resonate-pid": pid, hostile, seconds: length, sleepers, ...others } = values;
 const {
   hours,
   rest,
@@ -101,6 +107,38 @@ if (sleepers !== undefined) {
   );
   for (const what of result.wrong.slice(0, 10)) console.log(`Wrong: ${what}`);
   process.exit(result.wrong.length === 0 ? 0 : 1);
+}
+if (burst) {
+  const data = await mkdtemp(join(tmpdir(), "burst-"));
+  const timers = process.argv.includes("--timers") ? Number(values.timers) : 2_000;
+  try {
+    const workers = Number(values.workers);
+    const { through, cpu, ...lists } = await runBurst({
+      timers,
+      overdue: Number(overdue),
+      workers,
+      data,
+      say: console.log,
+    });
+    console.log(`${overdue} that were overdue: through in ${through.toFixed(1)} s`);
+    console.log("CPU time for each of them, in milliseconds:", cpu);
+    console.table(
+      Object.fromEntries(
+        Object.entries(lists).map(([what, list]) => [
+          what,
+          {
+            samples: list.length,
+            p50: round(quantile(list, 0.5)),
+            p99: round(quantile(list, 0.99)),
+            most: round(Math.max(...list)),
+          },
+        ]),
+      ),
+    );
+  } finally {
+    await rm(data, { recursive: true, force: true });
+  }
+  process.exit(0);
 }
 if (hostile) {
   const {
