@@ -1,8 +1,7 @@
 /** What has settled, told by the deployment's listeners: `listener.ts`, each a Durable Object. */
-import { type Channel, ResonateUnavailable } from "../../core/resonate/client.ts";
+import { type Channel, ResonateUnavailable, readEvents } from "../../core/resonate/client.ts";
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
 import type { Feed } from "../../core/resonate/remote-store.ts";
-import { type Ask, OPEN, type Wait } from "./listener.ts";
 
 /**
  * How many listeners a deployment has, and so connections to its Resonate server: a constant. A caller is always at the
@@ -10,8 +9,8 @@ import { type Ask, OPEN, type Wait } from "./listener.ts";
  */
 const LISTENERS = 4;
 
-/** How long a listener may take to answer before it is taken for gone, in milliseconds. */
-const SILENCE = OPEN + 15_000;
+/** How long nothing may come from a listener before it is taken for gone, in milliseconds: it writes every 15 seconds. */
+const SILENCE = 60_000;
 
 /** What there is of a Durable Object namespace here. */
 export interface ListenerNamespace {
@@ -23,28 +22,29 @@ export function createFeed(namespace: ListenerNamespace): Feed {
   return {
     async open({ ids, caller, onNews, signal }): Promise<Channel> {
       const listener = namespace.get(namespace.idFromName(`listener ${shardOf(caller)}`));
-      const ask = async (body: Wait | Ask) => {
-        const response = await listener
-          .fetch("https://listener/", { method: "POST", body: JSON.stringify(body), signal })
-          .catch((error) =>
-            Promise.reject(new ResonateUnavailable("its listener could not be reached", { cause: error })),
-          );
-        if (response.ok) return response.json();
+      const ended = new AbortController();
+      const until = AbortSignal.any([signal, ended.signal]);
+      const body = JSON.stringify({ ids, caller });
+      const response = await listener
+        .fetch("https://listener/", { method: "POST", body, signal: until })
+        .catch((error) =>
+          Promise.reject(new ResonateUnavailable("its listener could not be reached", { cause: error })),
+        );
+      if (!response.ok || !response.body) {
         await response.body?.cancel();
         throw new ResonateUnavailable("its listener has no connection", { status: response.status });
+      }
+      const address = Promise.withResolvers<string>();
+      const onData = (data: string) => {
+        const event = JSON.parse(data) as { address: string } | PromiseRecord | { id: string };
+        if ("address" in event) address.resolve(event.address);
+        else onNews({ id: event.id, ...("state" in event && { promise: event }) });
       };
-      const { wait, address } = (await ask({ ids, caller })) as { wait: string; address: string };
-      const silent = Promise.withResolvers<never>();
-      const listen = async (): Promise<never> => {
-        for (;;) {
-          const timer = setTimeout(() => silent.reject(new ResonateUnavailable("its listener is silent")), SILENCE);
-          const news = await Promise.race([ask({ wait }), silent.promise]).finally(() => clearTimeout(timer));
-          for (const event of news as (PromiseRecord | { id: string })[]) {
-            onNews({ id: event.id, ...("state" in event && { promise: event }) });
-          }
-        }
-      };
-      return { address, closed: listen().catch((error) => (signal.aborted ? undefined : error)) };
+      const closed = readEvents(response.body, onData, { silence: SILENCE, signal: until }).finally(() => {
+        ended.abort();
+        address.reject(new ResonateUnavailable("its listener ended"));
+      });
+      return { address: await address.promise, closed };
     },
   };
 }
