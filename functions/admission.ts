@@ -23,15 +23,21 @@ export interface Identified {
   store: RemoteStore;
 }
 
+/** The answer to an address of which too many tokens have been refused, whatever they were for. */
+export function tooManyRefused({ refused }: Edge, address: string): Response | undefined {
+  return refused.of(address) < MAX_REFUSED
+    ? undefined
+    : tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, refused.secondsLeft);
+}
+
 /** The caller of a request, which counts as one of his, or the answer that refuses it. */
 export async function identify(asked: Request, edge: Edge, line: RequestLine): Promise<Identified | Response> {
   const { auth, rateLimit, refused, store, pages } = edge;
   const request = await pages.withSession(asked);
   const address = addressOf(request);
   const guesses = address !== undefined && auth.presentsToken(request);
-  if (guesses && refused.of(address) >= MAX_REFUSED) {
-    return tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, refused.secondsLeft);
-  }
+  const guessed = guesses ? tooManyRefused(edge, address) : undefined;
+  if (guessed) return guessed;
   const authenticated = await auth.authenticate(request);
   if (authenticated instanceof Response) {
     if (guesses && authenticated.status === 401) refused.add(address, 1);

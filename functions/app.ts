@@ -1,9 +1,10 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
 import { fetchFrom } from "../core/resonate/place.ts";
-import { identify } from "./admission.ts";
+import { identify, tooManyRefused } from "./admission.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { DISCOVERY, KEPT } from "./discovery.ts";
+import { addressOf } from "./http/address.ts";
 import { isBounded } from "./http/event-stream.ts";
 import { checkHost, checkOrigin } from "./http/guard.ts";
 import { EdgeLog } from "./http/log.ts";
@@ -82,7 +83,7 @@ export function createApp(deployment: Deployment): App {
     return cors ? cors(c, next) : next();
   });
 
-  app.get("/ready", async (c) => {
+  app.on("GET", ["/ready", "/resonate/ready"], async (c) => {
     const { store, ready } = c.var.edge;
     // Anybody may ask, and the Resonate server is asked once in a while.
     const { value: reason } = await ready.get(() =>
@@ -96,12 +97,18 @@ export function createApp(deployment: Deployment): App {
 
   routePages(app);
 
-  // The Resonate object for workers elsewhere: who is let in, it says itself.
+  // The Resonate object for workers elsewhere: who is let in, it says itself. It is everybody's, and so nobody guesses at it
+  // without end.
   app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
     const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
     if (!RESONATE || RESONATE_PUBLIC !== "1") return c.notFound();
+    const { edge } = c.var;
+    const address = addressOf(c.req.raw);
+    const guessed = address === undefined ? undefined : tooManyRefused(edge, address);
+    if (guessed) return guessed;
     const url = `http://resonate/public${c.req.path.slice("/resonate".length)}${new URL(c.req.url).search}`;
     const response = await fetchFrom(RESONATE)(new Request(url, c.req.raw));
+    if (address !== undefined && response.status === 401) edge.refused.add(address, 1);
     return new Response(response.body, response); // its headers can be added to
   });
 

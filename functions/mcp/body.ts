@@ -3,6 +3,9 @@
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
 
+/** How long a body may take to come, in milliseconds: on a machine of one's own each that does not takes a connection. */
+const READING = 30_000;
+
 /** How deep a body may be nested. What looks into it calls itself for each level, and would come to the stack's end. */
 const MAX_DEPTH = 100;
 
@@ -20,8 +23,13 @@ export async function readBody(request: Request): Promise<Body> {
   const length = headers.get("content-length");
   const isJson = method === "POST" && (await isJsonType(headers.get("content-type")));
   if (!isJson) return { step: "sdk", request };
-  const text =
-    length === null ? await readUnmeasured(request) : Number(length) > MAX_BODY ? undefined : await request.text();
+  const reading = length === null ? readUnmeasured(request) : Number(length) > MAX_BODY ? undefined : request.text();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<Body>((resolve) => {
+    timer = setTimeout(() => resolve({ step: "refused", response: tooSlow() }), READING);
+  });
+  const text = await Promise.race([reading, late]).finally(() => clearTimeout(timer));
+  if (typeof text === "object") return text;
   if (text === undefined) {
     await readOn(request);
     return { step: "refused", response: tooLarge() };
@@ -124,7 +132,9 @@ async function readOn({ body }: Request): Promise<void> {
   }
 }
 
-function tooLarge(): Response {
-  const message = `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`;
-  return Response.json({ jsonrpc: "2.0", error: { code: -32000, message }, id: null }, { status: 413 });
+const tooLarge = () => refusal(413, `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`);
+const tooSlow = () => refusal(408, `Request Timeout: the body must come within ${READING / 1_000} seconds`);
+
+function refusal(status: number, message: string): Response {
+  return Response.json({ jsonrpc: "2.0", error: { code: -32000, message }, id: null }, { status });
 }

@@ -1,0 +1,72 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { createApp } from "./app.ts";
+
+const info = { name: "closed", title: "Closed", version: "1.0.0" };
+const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tests.", instructions: "" } });
+const PLACE = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent", RATE_LIMIT: "0" };
+const JSON_TYPE = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** A request as Cloudflare passes it on. */
+function through(address: string, path: string, headers: Record<string, string>, body = "{}"): Request {
+  const request = new Request(`https://edge.example${path}`, {
+    method: "POST",
+    headers: { host: "edge.example", "cf-connecting-ip": address, ...JSON_TYPE, ...headers },
+    body,
+  });
+  return Object.assign(request, { cf: { colo: "FRA" } });
+}
+
+describe("who guesses tokens", () => {
+  test("has a hundred tries a minute from an address, an IPv6 network being one; others theirs", async () => {
+    const OAUTH = { OAUTH_ISSUER: "https://issuer.example", OAUTH_AUDIENCE: "https://edge.example/mcp" };
+    const env = { ...PLACE, AUTH_MODE: "oauth", ...OAUTH };
+    const guess = async (n: number, network = "2001:db8:1:2") =>
+      (await app.fetch(through(`${network}::${n.toString(16)}`, "/mcp", { authorization: `Bearer ${n}` }), env)).status;
+    for (let n = 1; n <= 100; n++) expect(await guess(n)).toBe(401);
+    expect(await guess(101)).toBe(429);
+    expect(await guess(102, "2001:db8:1:3")).toBe(401);
+  });
+
+  test("has no more at the account's Resonate server, which is not asked after that", async () => {
+    let asked = 0;
+    const object = {
+      fetch: async () => {
+        asked += 1;
+        return new Response(null, { status: 401 });
+      },
+    };
+    const RESONATE = { idFromName: () => ({}), get: () => object };
+    const env = { LOG_LEVEL: "silent", AUTH_MODE: "none", RATE_LIMIT: "0", RESONATE, RESONATE_PUBLIC: "1" };
+    const guess = async (address: string) => (await app.fetch(through(address, "/resonate", {}), env)).status;
+    const answers = new Set<number>();
+    for (let n = 0; n < 100; n++) answers.add(await guess("192.0.2.1"));
+    expect([...answers, asked]).toEqual([401, 100]);
+    expect([await guess("192.0.2.1"), asked]).toEqual([429, 100]);
+    expect([await guess("192.0.2.2"), asked]).toEqual([401, 101]);
+  });
+});
+
+describe("a body", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test.each([{}, { "content-length": "1000" }])(
+    "that never comes to its end is not waited for (%j)",
+    async (headers) => {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+      const request = new Request("https://edge.example/mcp", {
+        ...{ method: "POST", body, duplex: "half" },
+        headers: { host: "edge.example", ...JSON_TYPE, ...headers },
+      } as RequestInit);
+      let status = 0;
+      const answered = Promise.resolve(app.fetch(request, { ...PLACE, AUTH_MODE: "none" })).then((response) => {
+        status = response.status;
+      });
+      await vi.advanceTimersByTimeAsync(29_000);
+      expect(status).toBe(0);
+      await vi.advanceTimersByTimeAsync(1_500);
+      await answered;
+      expect(status).toBe(408);
+    },
+  );
+});
