@@ -276,6 +276,15 @@ export class ResonateClient {
   }
 
   /**
+   * A promise as its clients have it, from what the server holds of it.
+   *
+   * @throws {Error} when it was encrypted with a key that is not one of these
+   */
+  opened(record: PromiseRecord): Promise<PromiseRecord> {
+    return this.#sealing.record(record);
+  }
+
+  /**
    * Opens one connection for what is pushed; a lost one is not made again. It must be open before a listener is
    * registered: the server drops a message to an address nobody is connected to.
    *
