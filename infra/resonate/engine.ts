@@ -2,8 +2,8 @@
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
 import { parsePollAddress } from "./address.ts";
 import { Slice } from "./slice.ts";
-import { createStateMachine, type Transition } from "./state-machine.ts";
-import type { Store } from "./store.ts";
+import { type Change, createStateMachine, type Transition } from "./state-machine.ts";
+import type { DueTask, Store } from "./store.ts";
 
 type SearchRequest = PromiseSearchReq | TaskSearchReq | ScheduleSearchReq;
 
@@ -14,10 +14,13 @@ const DEFAULT_LIMIT = 100;
 export class Engine {
   readonly #machine = createStateMachine();
   readonly #store: Store;
-  readonly #isHeard: (group: string) => boolean;
+  readonly #isHeard: ((group: string) => boolean) | undefined;
 
-  /** `isHeard`: whether somebody of a worker group is there, so that it is of use to dispatch a task again. */
-  constructor(store: Store, isHeard: (group: string) => boolean = () => true) {
+  /**
+   * `isHeard`: whether somebody of a worker group is there, so that it is of use to dispatch a task again. Without it each is
+   * dispatched every 30 seconds, as the state machine has it.
+   */
+  constructor(store: Store, isHeard?: (group: string) => boolean) {
     this.#store = store;
     this.#isHeard = isHeard;
   }
@@ -45,13 +48,11 @@ export class Engine {
     const promises = this.#duePromises(now);
     // A task whose promise is due must not be dispatched again first, so tasks wait until no promise is due any more.
     const due = promises.length < TICK_SIZE ? this.#store.dueTasks(now, TICK_SIZE) : [];
-    const unheard = due.filter(({ offeredTo }) => offeredTo !== null && !this.#isThere(offeredTo));
-    for (const { id } of unheard) this.#store.rest(id);
-    const tasks = due.filter((task) => !unheard.includes(task)).map(({ id }) => id);
+    const { again, others, rested } = this.#dispatchAgain(due, promises, now);
     const schedules = this.#store.ids("schedules", "WHERE timer <= ? ORDER BY timer LIMIT ?", now, TICK_SIZE);
     const slice = new Slice(this.#store, this.#machine);
     for (const id of promises) this.#machine.promises.get(id);
-    for (const id of tasks) this.#machine.tasks.get(id);
+    for (const { id } of others) this.#machine.tasks.get(id);
     for (const id of schedules) this.#machine.schedules.get(id);
     const outcome = this.#machine.apply(now, { kind: "debug.tick", head: HEAD, data: { time: now } });
     // The state machine times a promise without a target out only when a request names it; a server also tells those
@@ -60,13 +61,32 @@ export class Engine {
       outcome.changes.push(...this.#machine.apply(now, { kind: "promise.get", head: HEAD, data: { id } }).changes);
     }
     slice.write(outcome.changes);
-    return { ...outcome, rested: unheard.length };
+    return { ...outcome, changes: [...outcome.changes, ...again], rested };
   }
 
-  /** Whether somebody is there for what is offered to an address. */
-  #isThere(address: string): boolean {
-    const group = parsePollAddress(address)?.group;
-    return group !== undefined && this.#isHeard(group);
+  /** Dispatches those of the tasks again that nobody has claimed, and puts those to rest that nobody is there for. */
+  #dispatchAgain(due: readonly DueTask[], promises: readonly string[], now: number) {
+    const again: Change[] = [];
+    const others: DueTask[] = [];
+    let rested = 0;
+    for (const task of due) {
+      const { id, version, offeredTo: address } = task;
+      const group = address === null ? undefined : parsePollAddress(address)?.group;
+      if (address === null || !this.#isHeard || promises.includes(id)) {
+        others.push(task);
+      } else if (group !== undefined && this.#isHeard(group)) {
+        this.#store.pause(id, now);
+        again.push({
+          kind: "message.send",
+          address,
+          message: { kind: "execute", head: {}, data: { task: { id, version } } },
+        });
+      } else {
+        this.#store.rest(id);
+        rested += 1;
+      }
+    }
+    return { again, others, rested };
   }
 
   #duePromises(now: number): string[] {

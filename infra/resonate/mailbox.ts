@@ -4,8 +4,8 @@
  * As on the real server, the news of a settled promise that nobody is there to hear is dropped. A dispatch of a task waits
  * instead, until somebody claims it: it goes to the first worker of its group that connects, and it moves on when the
  * worker that has it disconnects. The protocol allows a dispatch to be repeated or come late at any time, since a claim
- * names the version of the task and the state machine checks it; the dispatch that the state machine itself repeats after
- * 30 seconds is then rarely needed.
+ * names the version of the task and the state machine checks it; the dispatch that is repeated after 30 seconds is then rarely
+ * needed.
  *
  * What waits is in the store. Here is only which connection has what, and how far through what waits each group has got:
  * however much waits, it takes no memory and nothing is read for it at a start.

@@ -31,11 +31,19 @@ export interface Offer extends Place {
  */
 const REST = 5e12;
 
-/** When an unclaimed task is dispatched again, in milliseconds: what the state machine has. */
+/**
+ * When an unclaimed task is dispatched again, in milliseconds: what the state machine has at first. Each time is a row that is
+ * paid for, so the pauses double, up to an hour. Of such a task `ttl` has the pause.
+ */
 const AGAIN = 30_000;
+const LONGEST_PAUSE = 3_600_000;
 
-/** The longest that a task is left alone for which there was no code, in milliseconds. */
-const LONGEST_REST = 86_400_000;
+/** A task that is due; where nobody has claimed it, with the address that it was offered to. */
+export interface DueTask {
+  id: string;
+  version: number;
+  offeredTo: string | null;
+}
 
 /** The group of an address: what follows `poll://any@` or `poll://uni@`, up to a slash. */
 const GROUP = "substr(offered_to, 12, instr(substr(offered_to, 12) || '/', '/') - 1)";
@@ -102,7 +110,7 @@ export class Store {
     const task = {
       ...columns,
       pid: optional(pid),
-      ttl: optional(ttl),
+      ttl: row.state === "pending" ? undefined : optional(ttl),
       resumes: new Set(json<string[]>(resumes)),
     } as Task;
     return { value: task, timeout: optional(timer), type: optional(timer_type) };
@@ -219,14 +227,14 @@ export class Store {
   }
 
   /** The tasks that are due, in their order; unclaimed ones with the address that they were offered to. */
-  dueTasks(now: number, limit: number): { id: string; offeredTo: string | null }[] {
+  dueTasks(now: number, limit: number): DueTask[] {
     const rows = this.#all(
-      `SELECT id, CASE state WHEN 'pending' THEN offered_to END AS offeredTo FROM tasks
+      `SELECT id, version, CASE state WHEN 'pending' THEN offered_to END AS offeredTo FROM tasks
        WHERE timer <= ? ORDER BY timer LIMIT ?`,
       now,
       limit,
     );
-    return rows as unknown as { id: string; offeredTo: string | null }[];
+    return rows as unknown as DueTask[];
   }
 
   /** Puts an unclaimed task to rest. */
@@ -236,14 +244,19 @@ export class Store {
 
   /** Has an unclaimed task dispatched again in a while, as one that was just dispatched. */
   wake(id: string, now: number): void {
-    this.#run("UPDATE tasks SET timer = ? WHERE id = ? AND state = 'pending'", now + AGAIN, id);
+    this.#run("UPDATE tasks SET timer = ?, ttl = NULL WHERE id = ? AND state = 'pending'", now + AGAIN, id);
   }
 
-  /** Leaves an unclaimed task alone for as long again as its job has been there, a day at most. */
+  /** Has an unclaimed task dispatched again after a pause, twice as long as the one before. */
+  pause(id: string, now: number): void {
+    const pause = `min(coalesce(2 * ttl, ${AGAIN}), ${LONGEST_PAUSE})`;
+    this.#run(`UPDATE tasks SET timer = ? + ${pause}, ttl = ${pause} WHERE id = ? AND state = 'pending'`, now, id);
+  }
+
+  /** Leaves an unclaimed task alone for a while, for which there was no code; one that was paused when it was dispatched is. */
   leaveAlone(id: string, now: number): void {
     this.#run(
-      `UPDATE tasks SET timer = ?1 + min(max(?1 - (SELECT createdAt FROM promises WHERE promises.id = tasks.id), ${AGAIN}), ${LONGEST_REST})
-       WHERE id = ?2 AND state = 'pending'`,
+      `UPDATE tasks SET timer = ?1 + ${AGAIN}, ttl = ${AGAIN} WHERE id = ?2 AND state = 'pending' AND ttl IS NULL`,
       now,
       id,
     );
