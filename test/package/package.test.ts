@@ -39,7 +39,7 @@ describe("the package", () => {
       join("vendor", (await readdir(join(project.root, "vendor")))[0] ?? ""),
     );
     const names = listed.trim().split("\n");
-    expect(names.filter((name) => /weather|\/timer|\/test\/|container/i.test(name))).toEqual([]);
+    expect(names.filter((name) => /weather|\/timer|\/test\/|\/container\//i.test(name))).toEqual([]);
     const sources = names.filter((name) => /(?<!\.d)\.ts$|\.test\./.test(name));
     expect(sources.filter((name) => !name.startsWith("package/dist/infra/commands/template/"))).toEqual([]);
     const pages = names.filter((name) => name.startsWith("package/dist/pages/"));

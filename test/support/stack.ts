@@ -54,7 +54,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
   const { account, server, resonate, group, namespace, place } = await openServer(options, started);
-  const upstream = { WEATHER_API_URL: archive.url, ...env };
+  // What is added is read at each start: a test may change it in between.
+  const upstream = () => ({ WEATHER_API_URL: archive.url, ...env });
 
   const key = {
     AUTH_MODE: "none",
@@ -66,16 +67,16 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     // A call is to be answered with the result here, however busy the machine is.
     WAIT_SECONDS: "45",
   };
-  const inside = account ? { RESONATE_GROUP: group, ...account.bindings, ...(isRunner && upstream) } : place;
+  const inside = () => (account ? { RESONATE_GROUP: group, ...account.bindings, ...(isRunner && upstream()) } : place);
   const serve = (port: number) =>
     startEdge({
       ...{ port, data: account?.data, entry: programs?.edge, inspectorPort },
-      bindings: { ...inside, ...key, ...bindings },
+      bindings: { ...inside(), ...key, ...bindings },
     });
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
-    const launch = () => startWorker({ ...place, ...upstream }, programs && { script: programs.worker });
+    const launch = () => startWorker({ ...place, ...upstream() }, programs && { script: programs.worker });
     const worker = part(await launch(), launch);
     workers.push(worker);
     return worker;

@@ -58,7 +58,7 @@ const allSettled = (ids: readonly string[]) => Promise.all(ids.map((id) => reson
 describe.concurrent("a backlog", () => {
   test("is taken up to the bound, kept for longer than a lease, and each job of it is done once", async () => {
     await using the = await scene({ MAX_TASKS: "2", MAX_QUEUED: "20", LEASE_SECONDS: "3" });
-    the.archive.control.inject({ fault: { kind: "slow", ms: 200 } });
+    the.archive.control.inject({ fault: { kind: "slow", ms: 300 } });
     await using _worker = await the.worker();
     const ids = await the.gather(40);
     await until("all but those past the bound to be taken", () => the.count("task.acquire") >= 22);
