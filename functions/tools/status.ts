@@ -119,7 +119,8 @@ export const awaitResult = defineTool({
           const { newer } = await newerOf(store, promise, signal);
           const { view } = held.get(promise.name) ?? {};
           if (newer && view) {
-            view.error = `${view.error} A newer attempt, ${newer.job_name}, is ${newer.status}.`;
+            const error = view.error?.replace(/[^.!?]$/, "$&.");
+            view.error = `${error} A newer attempt, ${newer.job_name}, is ${newer.status}.`;
           }
         }),
       );

@@ -86,7 +86,8 @@ export class Journal {
   }
 
   /** Notes how a job ended according to an answer, and when if it says so. Every answer must say the same. */
-  ended(name: string, ending: Ending, finishedAt?: string): void {
+  ended(name: string, told: Ending, finishedAt?: string): void {
+    const ending = ownOf(told);
     const known = this.endings.get(name) ?? ending;
     this.endings.set(name, known);
     if (!isDeepStrictEqual(known, ending)) {
@@ -102,4 +103,10 @@ export class Journal {
 export function preview(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
+
+/** How a job ended by itself, but for the last full stop: an answer also says when there is a newer attempt by then, and how that is. */
+export function ownOf(ending: Ending): Ending {
+  if (ending.error === undefined) return ending;
+  return { ...ending, error: ending.error.replace(/\.? A newer attempt, \S+, is \w+\.$/, "").replace(/\.$/, "") };
 }

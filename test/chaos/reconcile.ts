@@ -6,7 +6,7 @@ import type { Requests } from "../../tools/weather/sample-archive/faults.ts";
 import type { Stored } from "../support/stored.ts";
 import { monthKey, queryKey, wrongWith } from "./expect.ts";
 import type { Disruption } from "./faults.ts";
-import type { Ending, Journal, Violation, Wanted } from "./journal.ts";
+import { type Ending, type Journal, ownOf, type Violation, type Wanted } from "./journal.ts";
 import { monthName } from "./names.ts";
 
 export interface Evidence {
@@ -46,7 +46,7 @@ function lostJobs({ journal, jobs }: Evidence): Violation[] {
   }
   for (const [name, told] of journal.endings) {
     const stored = jobs.get(name);
-    if (stored && !isDeepStrictEqual(told, endingOf(stored))) {
+    if (stored && !isDeepStrictEqual(told, ownOf(endingOf(stored)))) {
       violations.push({
         rule: "changed",
         job: name,
