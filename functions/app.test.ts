@@ -50,24 +50,23 @@ describe("a body", () => {
   afterEach(() => void vi.useRealTimers());
 
   test.each([{}, { "content-length": "1000" }])(
-    "that never comes to its end is not waited for where there are many (%j)",
+    "that never comes to its end is not waited for (%j)",
     async (headers) => {
       vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-      const statuses: number[] = [];
-      const ask = async () => {
-        const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
-        const request = new Request("https://edge.example/mcp", {
-          ...{ method: "POST", body, duplex: "half" },
-          headers: { host: "edge.example", ...JSON_TYPE, ...headers },
-        } as RequestInit);
-        statuses.push((await app.fetch(request, { ...PLACE, AUTH_MODE: "none" })).status);
-      };
-      for (let n = 0; n < 300; n++) void ask();
+      const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+      const request = new Request("https://edge.example/mcp", {
+        ...{ method: "POST", body, duplex: "half" },
+        headers: { host: "edge.example", ...JSON_TYPE, ...headers },
+      } as RequestInit);
+      let status = 0;
+      const answered = Promise.resolve(app.fetch(request, { ...PLACE, AUTH_MODE: "none" })).then((response) => {
+        status = response.status;
+      });
       await vi.advanceTimersByTimeAsync(29_000);
-      expect(statuses).toEqual([]);
+      expect(status).toBe(0);
       await vi.advanceTimersByTimeAsync(1_500);
-      expect(statuses.length).toBeGreaterThanOrEqual(200);
-      expect(new Set(statuses)).toEqual(new Set([408]));
+      await answered;
+      expect(status).toBe(408);
     },
   );
 });

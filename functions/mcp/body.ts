@@ -6,10 +6,6 @@ export const MAX_BODY = 1_000_000;
 /** How long a body may take to come, in milliseconds: on a machine of one's own each that does not takes a connection. */
 const READING = 30_000;
 
-/** How many bodies may be read at once before each has that limit: a timer takes as much as all else of reading one. */
-const UNTIMED = 100;
-let underWay = 0;
-
 /** How deep a body may be nested. What looks into it calls itself for each level, and would come to the stack's end. */
 const MAX_DEPTH = 100;
 
@@ -28,8 +24,12 @@ export async function readBody(request: Request): Promise<Body> {
   const isJson = method === "POST" && (await isJsonType(headers.get("content-type")));
   if (!isJson) return { step: "sdk", request };
   const reading = length === null ? readUnmeasured(request) : Number(length) > MAX_BODY ? undefined : request.text();
-  const text = await (underWay < UNTIMED ? counted(reading) : inTime(reading));
-  if (text === SLOW) return { step: "refused", response: tooSlow() };
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<Body>((resolve) => {
+    timer = setTimeout(() => resolve({ step: "refused", response: tooSlow() }), READING);
+  });
+  const text = await Promise.race([reading, late]).finally(() => clearTimeout(timer));
+  if (typeof text === "object") return text;
   if (text === undefined) {
     await readOn(request);
     return { step: "refused", response: tooLarge() };
@@ -42,26 +42,6 @@ export async function readBody(request: Request): Promise<Body> {
   }
   if (!isTooDeep(text)) return { step: "parsed", parsed };
   return { step: "refused", response: invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) };
-}
-
-/** Counts a body while it is read. What the platform ends with its request stays counted: then the limit is there sooner. */
-async function counted<T>(reading: T): Promise<Awaited<T>> {
-  underWay += 1;
-  try {
-    return await reading;
-  } finally {
-    underWay -= 1;
-  }
-}
-
-const SLOW = Symbol();
-
-async function inTime<T>(reading: T): Promise<Awaited<T> | typeof SLOW> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<typeof SLOW>((resolve) => {
-    timer = setTimeout(resolve, READING, SLOW);
-  });
-  return Promise.race([reading, late]).finally(() => clearTimeout(timer));
 }
 
 /** The answer to a body that is no acceptable JSON-RPC message, or messages; for the id that can be read off it. */
