@@ -45,8 +45,11 @@ export class Mailbox {
     this.#onUnheard = onUnheard;
   }
 
-  /** Delivers the messages among `changes` and forgets the dispatches of tasks that are not free any more. */
-  deliver(changes: Change[]): void {
+  /**
+   * Delivers the messages among `changes` and forgets the dispatches of tasks that are not free any more. Returns what was
+   * dispatched in their place and was not to be dispatched again soon.
+   */
+  deliver(changes: Change[]): string[] {
     const timers = new Map<string, number>();
     const claimed = new Set<Shelf>();
     for (const change of changes) {
@@ -67,15 +70,15 @@ export class Mailbox {
         if (connection) this.#connections.send(connection, JSON.stringify(message));
       }
     }
-    for (const shelf of claimed) this.#restock(shelf);
+    return [...claimed].flatMap((shelf) => this.#restock(shelf));
   }
 
   /** A connection that had as much as it may have has claimed some of it: it gets more of what waits. */
-  #restock(shelf: Shelf): void {
-    if (shelf.size > MAX_UNCLAIMED - PAGE) return;
-    for (const [connection, its] of this.#sent) {
-      if (its === shelf && connection.waiting.length === 0) this.refill(connection);
-    }
+  #restock(shelf: Shelf): string[] {
+    if (shelf.size > MAX_UNCLAIMED - PAGE) return [];
+    return [...this.#sent].flatMap(([connection, its]) =>
+      its === shelf && connection.waiting.length === 0 ? this.refill(connection) : [],
+    );
   }
 
   /** Sends an offer to whom it can go; whether there is somebody. */

@@ -109,7 +109,8 @@ export class Resonate {
   protected commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
     try {
       const { result, changes } = this.#store.transaction(work);
-      this.#mailbox.deliver(changes);
+      const late = this.#mailbox.deliver(changes);
+      if (late.length > 0) this.#wake(late);
       if (changes.length > 0) this.#host.onCommit?.();
       return result;
     } catch (error) {

@@ -223,6 +223,8 @@ test("a worker that had as many unclaimed tasks as it may have gets the others a
   store.transaction(() => {
     for (let n = 0; n < most + more; n++)
       engine.apply(Date.now(), { kind: "promise.create", head, data: promise(`job${n}`, { group: "g" }) });
+    // Nobody was there for them.
+    for (let n = 0; n < most + more; n++) store.rest(`job${n}`);
   });
   const resonate = new TimedResonate(store, log);
   const connection = resonate.connect("g", "1");
@@ -236,6 +238,10 @@ test("a worker that had as many unclaimed tasks as it may have gets the others a
   for (const id of got.slice(0, more))
     await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
   await expect.poll(() => new Set(got).size).toBe(most + more);
+  // And what it does not claim of them is dispatched again.
+  const unclaimed = store.offers("g", { timer: 0, id: "" }, most + more);
+  expect(unclaimed.length).toBe(most);
+  expect(Math.max(...unclaimed.map(({ timer }) => timer))).toBeLessThan(Date.now() + 60_000);
   resonate.close();
   await reading;
 });
