@@ -46,6 +46,8 @@ export class ObjectServer implements Operated {
   readonly #runners: Runners | undefined;
   /** When the alarm is set to; undefined when it is not. */
   #alarm: number | undefined;
+  /** The time of the alarm that came last: one that is set to the same while that one is handled, the platform forgets. */
+  #fired = 0;
   #isInAlarm = false;
   /** In milliseconds; undefined: for ever. */
   readonly #keep: number | undefined;
@@ -163,6 +165,7 @@ export class ObjectServer implements Operated {
 
   /** Handles what is due. Never rejects, and sets the next alarm in every case. */
   async alarm(): Promise<void> {
+    this.#fired = Math.max(this.#alarm ?? 0, Date.now());
     this.#alarm = undefined;
     this.#alarms += 1;
     if (Date.now() < this.#restsUntil) return this.#arm();
@@ -190,7 +193,7 @@ export class ObjectServer implements Operated {
     if (this.#isInAlarm) return;
     const due = Math.min(this.#resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep());
     if (due === Number.POSITIVE_INFINITY) return;
-    const time = Math.max(due, earliest, this.#restsUntil);
+    const time = Math.max(due, earliest, this.#restsUntil, this.#fired + 1);
     if (time === Number.POSITIVE_INFINITY) return;
     // One that is early finds nothing due, and sets the next.
     if (this.#alarm !== undefined && this.#alarm <= time) return;
