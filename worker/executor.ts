@@ -35,6 +35,8 @@ export interface EngineOptions {
   heartbeat: Heartbeat;
   /** In milliseconds. */
   lease: number;
+  /** How much of what jobs that sleep have done is remembered, in bytes. */
+  memory?: number;
   namespace: string;
   /** The job a promise id names. */
   nameOf(id: string): string;
@@ -69,7 +71,7 @@ export type FoundCode =
 export class Executor {
   readonly #options: EngineOptions;
   readonly #heartbeat: Heartbeat;
-  readonly #histories = new Histories();
+  readonly #histories: Histories;
   readonly #starts = new PQueue({ concurrency: STARTS });
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
   readonly #returns: Returns;
@@ -79,6 +81,7 @@ export class Executor {
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#heartbeat = options.heartbeat;
+    this.#histories = new Histories(options.memory);
     this.#environments = environmentsOf(options);
     this.#limits = new Limits(options.client, options.news, options.namespace, options.lease);
     this.#returns = new Returns(options.store, options.log);

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { History, type Recorded } from "../core/durable/events.ts";
 import type { Newest } from "./reporter.ts";
 
-/** How much of what jobs have done is kept in memory for the next time that they run here, in bytes. */
+/** How much of what jobs have done is kept in memory for the next time that they run here, in bytes, where nothing else is said. */
 const MAX_SIZE = 64_000_000;
 
 /** What a worker remembers of a job between two runs of it. */
@@ -15,10 +15,11 @@ export interface Remembered {
 
 /** What jobs that sleep have done: records never change, so that what was read once need not be read again. */
 export class Histories {
-  readonly #jobs = new LRUCache<string, Remembered>({
-    maxSize: MAX_SIZE,
-    sizeCalculation: ({ history }) => 500 + history.size,
-  });
+  readonly #jobs: LRUCache<string, Remembered>;
+
+  constructor(maxSize = MAX_SIZE) {
+    this.#jobs = new LRUCache({ maxSize, sizeCalculation: ({ history }) => 500 + history.size });
+  }
 
   /** Takes out what is remembered of a job. */
   take(id: string): Remembered {

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { ResonateClient } from "../core/resonate/client.ts";
 import type { PromiseRecord } from "../core/resonate/protocol.ts";
 
-/** What is known of promises that are none of a job's own, in characters altogether. */
+/** What is known of promises that are none of a job's own, in characters altogether, where nothing else is said. */
 const MAX_SIZE = 32_000_000;
 
 interface Known {
@@ -13,21 +13,22 @@ interface Known {
 }
 
 /**
- * News of promises, pushed over the worker's own connection: a promise is asked for once, and then known. When the
+ * News of promises, pushed over a connection of its own: a promise is asked for once, and then known. When the
  * connection was lost, news may have been too: each is asked for again when it is next looked at.
  */
 export class News {
   readonly #client: ResonateClient;
   #address = "";
-  readonly #known = new LRUCache<string, Known>({
-    maxSize: MAX_SIZE,
-    sizeCalculation: ({ promise }) => 500 + (promise.value.data?.length ?? 0),
-  });
+  readonly #known: LRUCache<string, Known>;
   #connection = 0;
   #isConnected = false;
 
-  constructor(client: ResonateClient) {
+  constructor(client: ResonateClient, maxSize = MAX_SIZE) {
     this.#client = client;
+    this.#known = new LRUCache({
+      maxSize,
+      sizeCalculation: ({ promise }) => 500 + (promise.value.data?.length ?? 0),
+    });
   }
 
   /** A connection is open, at this address. What the one before was to tell may be lost. */

@@ -17,6 +17,17 @@ import { lineLog } from "./log.ts";
 /** How long a task stays this runner's without a sign of life, in milliseconds: one that is gone is run elsewhere then. */
 const LEASE = 15_000;
 
+/** What it remembers, of jobs that sleep and of promises, in bytes: it has 128 MB for all. */
+const MEMORY = 16_000_000;
+const NEWS = 8_000_000;
+
+interface Woken {
+  task: LeaseRef;
+  promise: PromiseRecord;
+  /** Where it can have news sent to; undefined when there is none. */
+  news?: string;
+}
+
 interface RunnerEnv extends Whereabouts {
   RESONATE?: ResonateNamespace;
   RESONATE_URL?: string;
@@ -25,6 +36,11 @@ interface RunnerEnv extends Whereabouts {
   RESONATE_GROUP?: string;
   RESONATE_NAMESPACE?: string;
   LOG_LEVEL?: string;
+}
+
+/** The news of a promise, as a server sends it. */
+interface Unblock {
+  data: { promise: PromiseRecord };
 }
 
 /** A Worker has no counters that anybody asks for: what it logs is counted by the platform. */
@@ -44,7 +60,10 @@ export class RunnerServer {
   readonly #log: LineLog;
   readonly #heartbeat: Heartbeat;
   readonly #pauses: Pauses;
+  readonly #news: News;
   readonly #pid = crypto.randomUUID();
+  /** Where the object sends news to, for this runner. */
+  #address: string | undefined;
 
   constructor(env: object, implementations: readonly Implementation[]) {
     const {
@@ -68,6 +87,7 @@ export class RunnerServer {
     this.#implementations = implementations.map(withoutContainer);
     this.#pauses = new Pauses(this.#client, RESONATE_NAMESPACE, LEASE);
     this.#heartbeat = new Heartbeat(this.#client, this.#pid, LEASE);
+    this.#news = new News(this.#client, NEWS);
     this.#log = lineLog((env as RunnerEnv).LOG_LEVEL);
     const texts = Object.entries(env).filter(([, value]) => typeof value === "string");
     this.#executor = new Executor({
@@ -80,10 +100,10 @@ export class RunnerServer {
         {},
         this.#client,
       ),
-      // Without a connection of its own, which would keep it awake: what it waits for wakes the task up.
-      news: new News(this.#client),
+      news: this.#news,
       heartbeat: this.#heartbeat,
       lease: LEASE,
+      memory: MEMORY,
       namespace: RESONATE_NAMESPACE,
       nameOf: (id) => this.#nameOf(id),
       log: this.#log,
@@ -96,7 +116,9 @@ export class RunnerServer {
    * there is no code for, or that no key of this deployment decrypts, is not claimed: `{"isKnown": false}`.
    */
   async fetch(request: Request): Promise<Response> {
-    const { task: offered, promise: stored } = (await request.json()) as { task: LeaseRef; promise: PromiseRecord };
+    if (new URL(request.url).pathname === "/news") return this.#hear((await request.json()) as Unblock[]);
+    const { task: offered, promise: stored, news } = (await request.json()) as Woken;
+    this.#listen(news);
     const { id, version } = offered;
     const runnable = await this.#codeFor(stored);
     if (!runnable) return Response.json({ isKnown: false });
@@ -108,6 +130,23 @@ export class RunnerServer {
         await this.#executor.execute({ task, promise }, runnable, this.#kindOf(id));
     }
     return Response.json({ isKnown: true });
+  }
+
+  /** News comes to this address from now on. What was to come to another one may be lost. */
+  #listen(address: string | undefined): void {
+    if (address === this.#address) return;
+    this.#address = address;
+    if (address === undefined) this.#news.disconnected();
+    else this.#news.connected(address);
+  }
+
+  async #hear(messages: readonly Unblock[]): Promise<Response> {
+    for (const { data } of messages) {
+      // What no key of this deployment decrypts is not told: whoever waits for it finds out when it asks.
+      const promise = await this.#client.opened(data.promise).catch(() => undefined);
+      if (promise) this.#news.heard(promise);
+    }
+    return new Response();
   }
 
   async #codeFor(stored: PromiseRecord): Promise<FoundCode | undefined> {

@@ -1,10 +1,16 @@
+import { ownerOf } from "../../../core/resonate/codec.ts";
 import { rootOf } from "../../../core/resonate/names.ts";
 import type { LeaseRef, PromiseRecord } from "../../../core/resonate/protocol.ts";
+import { Places } from "../../../worker/places.ts";
 import type { PollConnection } from "../connections.ts";
 import type { Resonate } from "../resonate.ts";
+import { Runner } from "./runner.ts";
 
-/** How many tasks run at once; the others wait. */
+/** How many tasks run at once; the others wait, those of each caller in turn. */
 const MOST = 50;
+
+/** How many runners there are: what one of them has read serves all its jobs, and each is charged for while it is awake. */
+const COUNT = 8;
 
 /** Of a request that comes from no client. */
 const HEAD = { corrId: "", version: "" };
@@ -21,16 +27,21 @@ export interface RunnerNamespace {
  */
 export class Runners {
   readonly #resonate: Resonate;
-  readonly #namespace: RunnerNamespace;
   readonly #durable: () => Promise<void>;
+  readonly #runners: readonly Runner[];
   readonly #connections = new Map<string, PollConnection>();
-  #running = 0;
-  #hasRoom = Promise.withResolvers<void>();
+  readonly #places = new Places(MOST);
+  readonly #prefix: string;
 
-  constructor(resonate: Resonate, namespace: RunnerNamespace, durable: () => Promise<void>) {
+  /** `prefix`: what the ids of the deployment's promises begin with. */
+  constructor(resonate: Resonate, namespace: RunnerNamespace, prefix: string, durable: () => Promise<void>) {
     this.#resonate = resonate;
-    this.#namespace = namespace;
     this.#durable = durable;
+    this.#prefix = prefix;
+    this.#runners = Array.from({ length: COUNT }, (_, n) => {
+      const stub = () => namespace.get(namespace.idFromName(`runner-${n + 1}`));
+      return new Runner(resonate, stub, durable);
+    });
   }
 
   /** Takes what waits for a group. */
@@ -60,35 +71,44 @@ export class Runners {
       if (!messages) return;
       await this.#durable();
       for (const message of messages) {
-        while (this.#running >= MOST) await this.#hasRoom.promise;
         const { kind, data } = JSON.parse(message);
-        if (kind === "execute") void this.#run(data.task, connection);
+        if (kind === "execute") void this.#wait(data.task, connection);
       }
     }
   }
 
+  /** Has a task run when it is its caller's turn. */
+  async #wait(task: LeaseRef, connection: PollConnection): Promise<void> {
+    const promise = await this.#promiseOf(task);
+    const name = task.id.startsWith(this.#prefix) ? task.id.slice(this.#prefix.length) : task.id;
+    const owner = promise ? ownerOf(name, promise) : "";
+    this.#places.add(owner, async () => {
+      if (!connection.closed) await this.#run(task, connection);
+    });
+  }
+
   /** One task, by the runner of its job: what that remembers of the job serves it again. */
   async #run(task: LeaseRef, connection: PollConnection): Promise<void> {
-    this.#running += 1;
     try {
       // By its promise the runner sees whether it has the code: a task that it claims costs rows.
-      const get = { kind: "promise.get" as const, head: HEAD, data: { id: task.id } };
-      const { promise } = (await this.#resonate.submit(get)).data as { promise: PromiseRecord };
-      const runner = this.#namespace.get(this.#namespace.idFromName(rootOf(task.id)));
-      const response = await runner.fetch("https://runner/", {
-        method: "POST",
-        body: JSON.stringify({ task, promise }),
-      });
-      if (!response.ok) throw new Error(`the runner answered ${response.status}`);
-      const { isKnown } = (await response.json()) as { isKnown: boolean };
+      const promise = await this.#promiseOf(task);
+      if (!promise) return;
+      const isKnown = await this.#runnerOf(task.id).run(task, promise);
       if (!isKnown) this.#resonate.leaveAlone(task.id, connection);
     } catch (error) {
       // The task is offered again: after a while, or when the lease that its runner had has lapsed.
       console.warn(JSON.stringify({ level: "warn", msg: "task not run", task: task.id, reason: String(error) }));
-    } finally {
-      this.#running -= 1;
-      this.#hasRoom.resolve();
-      this.#hasRoom = Promise.withResolvers();
     }
+  }
+
+  async #promiseOf({ id }: LeaseRef): Promise<PromiseRecord | undefined> {
+    const { head, data } = await this.#resonate.submit({ kind: "promise.get", head: HEAD, data: { id } });
+    return head.status === 200 ? (data as { promise: PromiseRecord }).promise : undefined;
+  }
+
+  #runnerOf(task: string): Runner {
+    let sum = 0;
+    for (const letter of rootOf(task)) sum = (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0;
+    return this.#runners[sum % COUNT] as Runner;
   }
 }

@@ -90,7 +90,9 @@ export class ObjectServer implements Operated {
     this.#streams = new PollStreams(this.#resonate, new Serving(this.#notes), () => storage.sync());
     // Where a container runs the jobs, they wait for it to wake up.
     if (env.RUNNER && env.RUNS_IN !== "container") {
-      this.#runners = new Runners(this.#resonate, placed(env.RUNNER, env), () => storage.sync());
+      this.#runners = new Runners(this.#resonate, placed(env.RUNNER, env), env.RESONATE_NAMESPACE ?? "", () =>
+        storage.sync(),
+      );
     }
     void state.blockConcurrencyWhile(async () => {
       this.#alarm = (await storage.getAlarm()) ?? undefined;
