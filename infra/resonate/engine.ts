@@ -45,7 +45,7 @@ export class Engine {
    * nothing was due, but for `rested` unclaimed tasks, which nobody is there for.
    */
   tick(now: number): Transition & { rested: number } {
-    const promises = this.#duePromises(now);
+    const promises = this.#store.duePromises(now, TICK_SIZE);
     // A task whose promise is due must not be dispatched again first, so tasks wait until no promise is due any more.
     const due = promises.length < TICK_SIZE ? this.#store.dueTasks(now, TICK_SIZE) : [];
     const { again, others, rested } = this.#dispatchAgain(due, promises, now);
@@ -87,15 +87,6 @@ export class Engine {
       }
     }
     return { again, others, rested };
-  }
-
-  #duePromises(now: number): string[] {
-    return this.#store.ids(
-      "promises",
-      "WHERE state = 'pending' AND timeoutAt <= ? ORDER BY timeoutAt LIMIT ?",
-      now,
-      TICK_SIZE,
-    );
   }
 
   /** Reads beforehand what the state machine will look for by walking through a whole map. */

@@ -102,7 +102,7 @@ test("a job reads as many rows with 100,000 settled promises as with none, and s
   resonate.close();
 });
 
-test("no query walks through a whole table, but for a search by tags", () => {
+test("no query walks through a whole table or sorts what it finds, but for a search by tags", () => {
   const { db, store } = openStore();
   const prepare = vi.spyOn(db, "prepare");
   rowsRead(store, "job");
@@ -116,7 +116,9 @@ test("no query walks through a whole table, but for a search by tags", () => {
   for (const sql of queries) {
     const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...Array(sql.split("?").length - 1).fill(1));
     expect(
-      plan.map(({ detail }) => detail).filter((detail) => /^SCAN (promises|tasks|schedules)/.test(String(detail))),
+      plan
+        .map(({ detail }) => String(detail))
+        .filter((detail) => /^SCAN (promises|tasks|schedules)|TEMP B-TREE FOR ORDER BY/.test(detail)),
       sql,
     ).toEqual([]);
   }

@@ -226,6 +226,16 @@ export class Store {
     return rows as unknown as Offer[];
   }
 
+  /** The pending promises that are due, in their order. Left to itself, SQLite would go through all that are pending. */
+  duePromises(now: number, limit: number): string[] {
+    return this.#column(
+      `SELECT id FROM promises INDEXED BY promises_due
+       WHERE state = 'pending' AND timeoutAt <= ? ORDER BY timeoutAt LIMIT ?`,
+      now,
+      limit,
+    );
+  }
+
   /** The tasks that are due, in their order; unclaimed ones with the address that they were offered to. */
   dueTasks(now: number, limit: number): DueTask[] {
     const rows = this.#all(
