@@ -73,20 +73,18 @@ export class Connections {
   }
 
   /**
-   * The connection that `address` leads to: for `uni` the one with its id, for `any` that one if it is there and
-   * otherwise each of the group in turn. A busy one only if no other will do.
+   * Of the connections that take something the one that `address` leads to: for `uni` the one with its id, for `any` that one
+   * if it is there and otherwise each of the group in turn.
    */
-  find(address: string): PollConnection | undefined {
+  find(address: string, takes: (connection: PollConnection) => boolean = () => true): PollConnection | undefined {
     const target = parsePollAddress(address);
     if (!target) return undefined;
     const named = this.named(target.group, target.id);
-    if (target.cast === "uni") return named;
-    if (named && !named.busy) return named;
-    const members = [...(this.#groups.get(target.group) ?? [])];
-    const [first, ...others] = members.some((connection) => !connection.busy)
-      ? members.filter((connection) => !connection.busy)
-      : members;
-    return others.reduce((best, other) => (best && best.lastSend <= other.lastSend ? best : other), first);
+    if (target.cast === "uni" || (named && takes(named))) return named && takes(named) ? named : undefined;
+    let first: PollConnection | undefined;
+    for (const connection of this.#groups.get(target.group) ?? [])
+      if (takes(connection) && !(first && first.lastSend <= connection.lastSend)) first = connection;
+    return first;
   }
 
   /** Leaves `message` to be written to `connection`; false when too much is waiting already. */

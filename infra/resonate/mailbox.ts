@@ -66,7 +66,8 @@ export class Mailbox {
         const offer = { id, version, address, timer: timers.get(id) ?? START.timer };
         if (!this.#dispatch(offer)) this.#leave(offer);
       } else {
-        const connection = this.#connections.find(address);
+        // To a busy one only if no other will do.
+        const connection = this.#connections.find(address, ({ busy }) => !busy) ?? this.#connections.find(address);
         if (connection) this.#connections.send(connection, JSON.stringify(message));
       }
     }
@@ -84,9 +85,8 @@ export class Mailbox {
   /** Sends an offer to whom it can go; whether there is somebody. */
   #dispatch(offer: Offer): boolean {
     this.#forget(offer.id);
-    const connection = this.#connections.find(offer.address);
-    if (!connection || !this.#takes(connection)) return false;
-    if (!this.#connections.send(connection, executeMessage(offer))) return false;
+    const connection = this.#connections.find(offer.address, (each) => this.#takes(each));
+    if (!connection || !this.#connections.send(connection, executeMessage(offer))) return false;
     const shelf = this.#sent.get(connection) ?? new Map<string, Offer>();
     this.#sent.set(connection, shelf.set(offer.id, offer));
     this.#shelfOf.set(offer.id, shelf);

@@ -218,6 +218,34 @@ test("with 20,000 unclaimed tasks a start reads none, and a worker that claims t
   resonate.close();
 });
 
+test("with two workers that have as many unclaimed tasks as they may have, the others go to the one that claims some", async () => {
+  const { store } = openStore();
+  const engine = new Engine(store);
+  const [most, more] = [20_000, 300];
+  store.transaction(() => {
+    for (let n = 0; n < most + more; n++)
+      engine.apply(Date.now(), { kind: "promise.create", head, data: promise(`job${n}`, { group: "g" }) });
+  });
+  const resonate = new TimedResonate(store, log);
+  const got = { 1: [] as string[], 2: [] as string[] };
+  const all = () => got[1].length + got[2].length;
+  const reading = ([1, 2] as const).map(async (id) => {
+    const connection = resonate.connect("g", String(id));
+    if (!connection) throw new Error("no connection");
+    for (let some = await resonate.next(connection); some; some = await resonate.next(connection))
+      got[id].push(...some.map((message) => JSON.parse(message).data.task.id));
+  });
+  await expect.poll(all).toBe(most);
+  expect(got[1]).toHaveLength(most / 2);
+  for (const id of got[1].slice(0, more))
+    await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
+  await expect.poll(all).toBe(most + more);
+  expect(got[1]).toHaveLength(most / 2 + more);
+  expect(new Set([...got[1], ...got[2]]).size).toBe(most + more);
+  resonate.close();
+  await Promise.all(reading);
+});
+
 test("a worker that had as many unclaimed tasks as it may have gets the others as it claims some", async () => {
   const { store } = openStore();
   const engine = new Engine(store);
