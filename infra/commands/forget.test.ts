@@ -62,6 +62,9 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
       if (!id.includes(":")) db.prepare(`INSERT INTO tasks VALUES (?, 'pending', ${task})`).run(id);
       db.prepare("INSERT INTO listeners VALUES (?, 'poll://uni@edge/1')").run(id);
     }
+    // Hers waits for one that is shared.
+    const columns = isEmbedded ? "(awaited, awaiter)" : "(awaited_id, awaiter_id)";
+    db.prepare(`INSERT INTO callbacks ${columns} VALUES (?, ?)`).run(`${NAMESPACE}weather_data_1`, HERS[0] ?? "");
     db.close();
   }
 
@@ -76,8 +79,8 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
     const db = open();
     expect(idsIn(db, "promises")).toEqual(OTHERS);
     expect(idsIn(db, "tasks")).toEqual(OTHERS.filter((id) => !id.includes(":")));
-    const { count } = db.prepare("SELECT count(*) AS count FROM listeners").get() as { count: number };
-    expect(count).toBe(OTHERS.length);
+    const counts = ["listeners", "callbacks"].map((table) => db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
+    expect(counts).toEqual([OTHERS.length, 0]);
     db.close();
   });
 

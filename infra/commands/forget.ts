@@ -3,15 +3,17 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { callerOf } from "../../core/jobs/caller.ts";
+import { OperatorClient } from "../backup/operator.ts";
 import { DATA } from "../launcher/options.ts";
 import { readProject, typed } from "../launcher/project.ts";
+import { countOf, forgetSome, keysOf, type Owner, sharedBy } from "../resonate/callers.ts";
 import { openDatabase } from "../resonate/node/database.ts";
+import { NodeSql } from "../resonate/node/sql.ts";
 import { readArguments } from "./arguments.ts";
 import { checkPostgres, checkSqlite, quote } from "./database.ts";
 
 const usage =
-  () => `Usage: ${typed(readProject(), "forget", "CALLER (--sqlite FILE | --postgres | --data DIR) [--namespace NAME/] [--apply]")}
+  () => `Usage: ${typed(readProject(), "forget", "CALLER (--sqlite FILE | --postgres | --data DIR | --url URL) [--namespace NAME/] [--apply]")}
 
 Removes all jobs of a caller, those under way as well, with their steps, results and journals, the caller's list and places,
 and the records that it started jobs which callers share; those jobs stay. CALLER is the name of a static token, or what the
@@ -20,36 +22,28 @@ log calls the caller of an OAuth token. Without --apply it only says how much th
   --sqlite FILE      the file of a Resonate server 0.9.8; the server may run
   --postgres         writes a script for psql, as \`retention\` does
   --data DIR         the state of the embedded server (${DATA}), which has to be stopped
-  --namespace NAME/  that of the deployment
+  --url URL          a deployment that keeps its jobs itself, which may run; its operator's token in OPERATOR_TOKEN
+  --namespace NAME/  that of the deployment; one with --url knows its own
 `;
 
 /** How many promises are removed in one transaction. */
 const BATCH = 500;
 
 /** What is a caller's, by its id: what begins with its key, and the records of what it started that is shared. */
-function condition(key: string, namespace: string): string {
-  const own = namespace + key;
-  const shared = `substr(id, length(id) - ${key.length + 1}) = ${quote(`:r${key}`)}`;
-  return `substr(id, 1, ${own.length}) = ${quote(own)} OR (substr(id, 1, ${namespace.length}) = ${quote(namespace)} AND ${shared})`;
+async function condition({ caller, namespace }: Owner): Promise<string> {
+  const begins = (text: string) => `substr(id, 1, ${text.length}) = ${quote(text)}`;
+  const ends = (text: string) => `substr(id, length(id) - ${text.length - 1}) = ${quote(text)}`;
+  const parts = (await keysOf(caller)).map(
+    (key) => `${begins(namespace + key)} OR (${begins(namespace)} AND ${ends(sharedBy(key))})`,
+  );
+  return parts.join(" OR ");
 }
-
-/** The log names an OAuth caller by the hash that its key is made of; the name of a token may look like one. */
-async function conditions(caller: string, namespace: string): Promise<string> {
-  const keys = [(await callerOf(caller)).key, ...(/^[\w-]{16}$/.test(caller) ? [`c${caller}.`] : [])];
-  return keys.map((key) => condition(key, namespace)).join(" OR ");
-}
-
-/** The embedded server's tables, by the column that names the promise; those of 0.9.8 go with the promise. */
-const EMBEDDED = ["callbacks WHERE awaited", "listeners WHERE promise", "tasks WHERE id", "promises WHERE id"];
-const REAL = ["promises WHERE id"];
 
 const selection = (where: string) =>
   `CREATE TEMP TABLE forgotten AS SELECT id, row_number() OVER (ORDER BY id) AS n FROM promises WHERE ${where}`;
 
-/** Whose data is removed, of which namespace, and from where: a file of the real server, or a directory of the embedded one. */
-interface Wanted {
-  caller: string;
-  namespace: string;
+/** Whose data is removed, or only counted, and from where: a file of the real server, or a directory of the embedded one. */
+interface Wanted extends Owner {
   place: { sqlite: string } | { data: string };
   apply: boolean;
 }
@@ -59,29 +53,52 @@ interface Wanted {
  *
  * @throws {Error} for a schema that is not known, and when the embedded server runs
  */
-export async function forget({ caller, namespace, place, apply }: Wanted): Promise<number> {
+export async function forget({ place, apply, ...owner }: Wanted): Promise<number> {
   const isEmbedded = "data" in place;
   const file = isEmbedded ? join(place.data, "resonate.db") : place.sqlite;
   if (!existsSync(file)) throw new Error(`There is no ${file}.`);
-  const db = isEmbedded ? openDatabase(place.data).db : new DatabaseSync(file, { enableForeignKeyConstraints: true });
+  return isEmbedded ? forgetEmbedded(place.data, owner, apply) : forgetReal(file, owner, apply);
+}
+
+async function forgetEmbedded(data: string, owner: Owner, apply: boolean): Promise<number> {
+  const { db } = openDatabase(data);
   try {
-    if (!isEmbedded) checkSqlite(db, file);
-    db.exec(selection(await conditions(caller, namespace)));
+    const sql = new NodeSql(db);
+    return apply ? await sumOf(() => forgetSome(sql, owner, BATCH)) : await countOf(sql, owner);
+  } finally {
+    db.close();
+  }
+}
+
+async function forgetReal(file: string, owner: Owner, apply: boolean): Promise<number> {
+  const db = new DatabaseSync(file, { enableForeignKeyConstraints: true });
+  try {
+    checkSqlite(db, file);
+    db.exec(selection(await condition(owner)));
     const { count } = db.prepare("SELECT count(*) AS count FROM forgotten").get() as { count: number };
-    for (let n = 0; apply && n < count; n += BATCH) {
-      const some = `SELECT id FROM forgotten WHERE n > ${n} AND n <= ${n + BATCH}`;
-      db.exec("BEGIN IMMEDIATE");
-      for (const table of isEmbedded ? EMBEDDED : REAL) db.exec(`DELETE FROM ${table} IN (${some})`);
-      db.exec("COMMIT");
-    }
+    const remove = db.prepare("DELETE FROM promises WHERE id IN (SELECT id FROM forgotten WHERE n > ? AND n <= ?)");
+    for (let n = 0; apply && n < count; n += BATCH) remove.run(n, n + BATCH);
     return count;
   } finally {
     db.close();
   }
 }
 
+/** What a deployment keeps itself. */
+async function forgetDeployed(operator: OperatorClient, caller: string, apply: boolean): Promise<number> {
+  const some = async (): Promise<number> => (await operator.ask(apply ? "POST" : "GET", "caller", { caller })).count;
+  return apply ? sumOf(some) : some();
+}
+
+/** What `some` says each time until there is no more. */
+async function sumOf(some: () => Promise<number>): Promise<number> {
+  let sum = 0;
+  for (let count = await some(); count > 0; count = await some()) sum += count;
+  return sum;
+}
+
 /** The same for Postgres, as a script for `psql`. */
-export async function postgresScript(caller: string, namespace: string, apply: boolean): Promise<string> {
+export async function postgresScript(owner: Owner, apply: boolean): Promise<string> {
   const removal = `DO $$ DECLARE last BIGINT := (SELECT count(*) FROM forgotten); BEGIN
   FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
     DELETE FROM promises WHERE id IN (SELECT id FROM forgotten WHERE n > n0 AND n <= n0 + ${BATCH});
@@ -90,7 +107,7 @@ export async function postgresScript(caller: string, namespace: string, apply: b
 END $$;
 \\echo removed`;
   return `${checkPostgres()}
-${selection(await conditions(caller, namespace))};
+${selection(await condition(owner))};
 SELECT count(*) AS promises FROM forgotten;
 ${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
 `;
@@ -98,22 +115,27 @@ ${apply ? removal : "\\echo nothing was removed: this is what --apply would remo
 
 export async function run(args: string[]): Promise<void> {
   const read = () => {
-    const places = { sqlite: { type: "string" }, postgres: { type: "boolean" }, data: { type: "string" } } as const;
+    const elsewhere = { data: { type: "string" }, url: { type: "string" } } as const;
+    const places = { sqlite: { type: "string" }, postgres: { type: "boolean" }, ...elsewhere } as const;
     const others = { namespace: { type: "string", default: "" }, apply: { type: "boolean", default: false } } as const;
     const options = { ...places, ...others, help: { type: "boolean" } } as const;
     const { values, positionals } = parseArgs({ args, allowPositionals: true, options });
     if (values.help) return undefined;
     const [caller, ...rest] = positionals;
     if (caller === undefined || rest.length > 0) throw new Error("Name one caller.");
-    const given = [values.sqlite, values.postgres, values.data].filter((place) => place !== undefined);
-    if (given.length !== 1) throw new Error("One of --sqlite, --postgres and --data says where the jobs are.");
+    const given = [values.sqlite, values.postgres, values.data, values.url].filter((place) => place !== undefined);
+    if (given.length !== 1) throw new Error("One of --sqlite, --postgres, --data and --url says where the jobs are.");
+    if (values.url !== undefined && values.namespace !== "") throw new Error("The deployment knows its own namespace.");
     return { ...values, caller };
   };
   const options = readArguments(read, usage());
   if (!options) return;
-  const { caller, namespace, apply, sqlite, data } = options;
-  const place = sqlite !== undefined ? { sqlite } : data !== undefined ? { data } : undefined;
-  if (!place) return console.log(await postgresScript(caller, namespace, apply));
-  const count = await forget({ caller, namespace, place, apply });
+  const { caller, namespace, apply, sqlite, data, url } = options;
+  const owner = { caller, namespace };
+  if (options.postgres) return console.log(await postgresScript(owner, apply));
+  const place = sqlite !== undefined ? { sqlite } : { data: data ?? DATA };
+  const count = await (url === undefined
+    ? forget({ ...owner, place, apply })
+    : forgetDeployed(new OperatorClient(url), caller, apply));
   console.log(`${count} promises ${apply ? "were removed." : "of this caller: nothing was removed. Add --apply."}`);
 }

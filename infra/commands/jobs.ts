@@ -2,20 +2,19 @@
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
 import { doing, entryId } from "../../core/jobs/journal.ts";
-import { SearchRefused } from "../../core/resonate/client.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";
 import { Journals } from "../../core/resonate/journals.ts";
 import { PausedKinds } from "../../core/resonate/paused.ts";
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import { readArguments } from "./arguments.ts";
-import { SERVER_OPTIONS, SERVER_USAGE, type Server, serverOf } from "./server.ts";
+import { SERVER_OPTIONS, SERVER_USAGE, type Server, serverOf, withServer } from "./server.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "jobs", "[options]")}
 
 Tells, for each kind of job, how many are under way, whether they are paused, and which of them are blocked (by code that does
 not fit), failing (and tried again), or waiting for an answer. It searches the server, which a token that is limited to a
-namespace may not: npm run keys -- --operator makes one that may.
+namespace may not: an operator's may.
 
   --kind KIND      only this kind
   --group GROUP    jobs of this worker group (default RESONATE_GROUP, or else workers)
@@ -111,19 +110,17 @@ export async function run(args: string[]): Promise<void> {
   const options = readArguments(read, usage());
   if (!options) return;
   const { server, most, kind: only, json } = options;
-  const { running, trouble, more } = await look(server, most, only).catch((error) => {
-    if (!(error instanceof SearchRefused)) throw error;
-    throw new Error("The server does not let this token search. npm run keys -- --operator makes one that may.");
-  });
-  const pauses = new PausedKinds(server.client, server.namespace);
-  const kinds = [...new Set([...Object.keys(running), ...(only === undefined ? [] : [only])])].sort();
-  const all = await Promise.all(
-    kinds.map(async (kind) => {
+  const { all, more } = await withServer(server, async ({ client, namespace }) => {
+    const { running, trouble, more } = await look(server, most, only);
+    const pauses = new PausedKinds(client, namespace);
+    const kinds = [...new Set([...Object.keys(running), ...(only === undefined ? [] : [only])])].sort();
+    const ofKind = async (kind: string) => {
       const paused = await pauses.find(kind);
-      const ofKind = trouble.filter((one) => one.kind === kind);
-      return { kind, running: running[kind] ?? 0, paused_since: paused?.createdAt, trouble: ofKind };
-    }),
-  );
+      const own = trouble.filter((one) => one.kind === kind);
+      return { kind, running: running[kind] ?? 0, paused_since: paused?.createdAt, trouble: own };
+    };
+    return { all: await Promise.all(kinds.map(ofKind)), more };
+  });
   if (json) return console.log(JSON.stringify({ kinds: all, more }, undefined, 2));
   for (const { kind, running, paused_since, trouble } of all) {
     const counts = STATES.map((state) => `${trouble.filter((one) => one.state === state).length} ${state}`);

@@ -75,9 +75,12 @@ function parseOptions(args: string[]): Options | undefined {
 /** Tells apart, in the Resonate server's log and for whoever finds one, whose token it is; it gives no rights. */
 type Part = "edge" | "worker" | "operator";
 
-/** A token as the Resonate server takes it: signed, expiring, and limited to ids that begin with `prefix`, if to any. */
-function sign(key: CryptoKey, part: Part, prefix: string | undefined, expires: Date): Promise<string> {
-  return new SignJWT({ ...(prefix !== undefined && { prefix }), role: part })
+/**
+ * A token as the Resonate server takes it: signed, expiring, and limited to ids that begin with `prefix`. With an empty one it is
+ * for all; the server refuses everything to a token without any.
+ */
+function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promise<string> {
+  return new SignJWT({ prefix, role: part })
     .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
     .setSubject(part)
     .setIssuedAt()
@@ -121,7 +124,7 @@ async function make({ namespace, key, taskKey, operator, encrypt }: Options, exp
     { name: "worker.env", content: dotenv({ ...common, RESONATE_TOKEN: worker }) },
   );
   if (operator) {
-    const RESONATE_TOKEN = await sign(signing, "operator", undefined, expires);
+    const RESONATE_TOKEN = await sign(signing, "operator", "", expires);
     files.push({ name: "operator.env", content: dotenv({ ...common, RESONATE_TOKEN }) });
   }
   return files.map((file) => ({ ...file, content: file.content.endsWith("\n") ? file.content : `${file.content}\n` }));

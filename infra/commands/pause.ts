@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { PausedKinds } from "../../core/resonate/paused.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import { readArguments } from "./arguments.ts";
-import { SERVER_OPTIONS, SERVER_USAGE, serverOf } from "./server.ts";
+import { SERVER_OPTIONS, SERVER_USAGE, serverOf, withServer } from "./server.ts";
 
 const usage = (command: string) => `Usage: ${typed(readProject(), command, "KIND [options]")}
 
@@ -30,12 +30,14 @@ export async function run(command: "pause" | "resume", args: string[]): Promise<
   const options = readArguments(read, usage(command));
   if (!options) return;
   const { kind, server } = options;
-  const kinds = new PausedKinds(server.client, server.namespace);
-  if (command === "pause") {
-    const since = await kinds.pause(kind);
-    console.log(`Jobs of the kind ${kind} are paused since ${new Date(since).toISOString()}.`);
-  } else {
-    const wasPaused = await kinds.resume(kind);
-    console.log(wasPaused ? `Jobs of the kind ${kind} go on.` : `Jobs of the kind ${kind} were not paused.`);
-  }
+  await withServer(server, async ({ client, namespace }) => {
+    const kinds = new PausedKinds(client, namespace);
+    if (command === "pause") {
+      const since = await kinds.pause(kind);
+      console.log(`Jobs of the kind ${kind} are paused since ${new Date(since).toISOString()}.`);
+    } else {
+      const wasPaused = await kinds.resume(kind);
+      console.log(wasPaused ? `Jobs of the kind ${kind} go on.` : `Jobs of the kind ${kind} were not paused.`);
+    }
+  });
 }

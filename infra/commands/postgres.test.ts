@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     const others = [`${his}timer_tea`, "weather_data_1", `weather_data_1:r${his}`];
     for (const id of [...own, ...others]) promise(`p/${id}`, undefined);
     promise(`q/${hers}timer_tea`, undefined);
-    const script = (apply: boolean) => forgetScript("ada", "p/", apply);
+    const script = (apply: boolean) => forgetScript({ caller: "ada", namespace: "p/" }, apply);
     expect(postgres.psql(await script(false))).toMatch(/^4\nnothing was removed/);
     expect(left("promises").length).toBe(8);
     expect(postgres.psql(await script(true))).toMatch(/^4\nremoved/);
@@ -81,7 +81,10 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
   test("both touch nothing where the schema is not the one that they know", async () => {
     promise("p/old", 40);
     postgres.psql("ALTER TABLE tasks ADD COLUMN more TEXT");
-    for (const script of [retentionScript({ days: 30, namespace: "", now }, true), await forgetScript("ada", "", true)])
+    for (const script of [
+      retentionScript({ days: 30, namespace: "", now }, true),
+      await forgetScript({ caller: "ada", namespace: "" }, true),
+    ])
       expect(() => postgres.psql(script)).toThrow("its table tasks differs");
     expect(left("promises")).toEqual(["p/old"]);
   });

@@ -6,7 +6,7 @@ import { encodeValue } from "../../core/resonate/codec.ts";
 import { Journals } from "../../core/resonate/journals.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import { readArguments } from "./arguments.ts";
-import { SERVER_OPTIONS, SERVER_USAGE, type Server, serverOf } from "./server.ts";
+import { SERVER_OPTIONS, SERVER_USAGE, type Server, serverOf, withServer } from "./server.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "retry", "JOB … [options]")}
 
@@ -47,5 +47,7 @@ export async function run(args: string[]): Promise<void> {
   };
   const options = readArguments(read, usage());
   if (!options) return;
-  for (const job of options.jobs) console.log(`${job}: ${await retry(options.server, job)}`);
+  await withServer(options.server, async (server) => {
+    for (const job of options.jobs) console.log(`${job}: ${await retry(server, job)}`);
+  });
 }

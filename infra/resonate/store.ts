@@ -59,7 +59,7 @@ export class TooLarge extends Error {
 }
 
 /** Where there is something of a job, and by what column. */
-const PARTS = [
+export const PARTS = [
   ["callbacks", "awaited"],
   ["listeners", "promise"],
   ["tasks", "id"],

@@ -52,10 +52,13 @@ async function startGuarded(publicKey: CryptoKey) {
   const resonate = await startResonate({ own: true });
 
   /** 200, or the status that the real server refuses with. */
-  async function verdict(token: string, id: string | undefined): Promise<number> {
+  async function verdict(token: string, kind: string | undefined, id: string | undefined): Promise<number> {
     try {
       const { payload } = await jwtVerify(token, publicKey, { algorithms: ["EdDSA"], requiredClaims: ["exp"] });
-      return id === undefined || id.startsWith(String(payload.prefix ?? "\0")) ? 200 : 403;
+      // A connection is anybody's; a search is for those who may see all.
+      if (kind === undefined) return 200;
+      const about = kind.endsWith(".search") ? "" : id;
+      return about === undefined || about.startsWith(String(payload.prefix ?? "\0")) ? 200 : 403;
     } catch (error) {
       if (error instanceof errors.JOSEError) return 401;
       throw error;
@@ -67,7 +70,9 @@ async function startGuarded(publicKey: CryptoKey) {
     const call = body === "" ? undefined : JSON.parse(body);
     const bearer = req.headers.authorization?.replace(/^Bearer /, "") ?? "";
     const status =
-      req.url === "/ready" ? 200 : await verdict(call?.head.auth ?? bearer, call?.data.id ?? call?.data.awaited);
+      req.url === "/ready"
+        ? 200
+        : await verdict(call?.head.auth ?? bearer, call?.kind, call?.data.id ?? call?.data.awaited);
     if (status !== 200) {
       const head = { corrId: call?.head.corrId, status, version: "2026-04-01" };
       const data = status === 401 ? "Unauthorized" : "Forbidden";

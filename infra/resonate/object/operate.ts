@@ -1,5 +1,6 @@
 /** What an operator may ask of the object, with a token of his own: how much it does, all that it keeps, an earlier state. */
 import { type BackupRow, isEmpty, type Place, readRows, writeRows } from "../backup.ts";
+import { countOf, forgetSome } from "../callers.ts";
 import type { ObjectSql } from "./sql.ts";
 import type { ObjectState } from "./state.ts";
 import type { Notes } from "./tables.ts";
@@ -12,6 +13,9 @@ const REST = 60_000;
 
 /** How many pages one request writes to the bucket: it has a limit of CPU time, and of requests of its own. */
 const PAGES = 20;
+
+/** How many promises of a caller one request removes. */
+const FORGOTTEN = 2_000;
 
 /** What there is here of a bucket of the platform's (R2). */
 export interface Bucket {
@@ -30,19 +34,27 @@ export interface Operated {
   wake(): void;
 }
 
+export interface OperatorEnv {
+  /** Where backups go, when one is configured. */
+  BACKUPS?: Bucket;
+  RESONATE_NAMESPACE?: string;
+}
+
 export class Operator {
   readonly #state: ObjectState;
   readonly #sql: ObjectSql;
   readonly #notes: Notes;
   readonly #server: Operated;
   readonly #bucket: Bucket | undefined;
+  readonly #namespace: string;
 
-  constructor(state: ObjectState, sql: ObjectSql, notes: Notes, server: Operated, bucket: Bucket | undefined) {
+  constructor(state: ObjectState, sql: ObjectSql, notes: Notes, server: Operated, env: OperatorEnv) {
     this.#state = state;
     this.#sql = sql;
     this.#notes = notes;
     this.#server = server;
-    this.#bucket = bucket;
+    this.#bucket = env.BACKUPS;
+    this.#namespace = env.RESONATE_NAMESPACE ?? "";
   }
 
   /** Answers a request whose token has been checked; `path` is what follows {@link OPERATE}. */
@@ -74,6 +86,10 @@ export class Operator {
         );
       case "GET bucket":
         return this.#fromBucket(asked.get("name") ?? "", asked.get("page") ?? "");
+      case "GET caller":
+        return Response.json({ count: await countOf(this.#sql, this.#owner(asked)) });
+      case "POST caller":
+        return Response.json({ count: await forgetSome(this.#sql, this.#owner(asked), FORGOTTEN) });
       case "GET bookmark":
         return this.#history(async () => ({ bookmark: await this.#bookmark(asked.get("time")) }));
       case "POST recover":
@@ -81,6 +97,10 @@ export class Operator {
       default:
         return new Response("404 Not Found", { status: 404 });
     }
+  }
+
+  #owner(asked: URLSearchParams) {
+    return { caller: asked.get("caller") ?? "", namespace: this.#namespace };
   }
 
   #rest(until: number): Response {

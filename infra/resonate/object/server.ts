@@ -4,7 +4,7 @@ import { MAX_BODY, type Refuse, respond, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { keptFor, type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
-import { type Bucket, OPERATE, type Operated, Operator } from "./operate.ts";
+import { OPERATE, type Operated, Operator, type OperatorEnv } from "./operate.ts";
 import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
 import { type RunnerNamespace, Runners } from "./runners.ts";
 import { Serving } from "./serving.ts";
@@ -25,14 +25,12 @@ const WAITING = /^\/waiting\/([^/]+)$/;
 const RESTS = "The server rests: its operator reads what it keeps, or has moved it";
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 
-interface ObjectEnv extends PublicEnv, Whereabouts {
+interface ObjectEnv extends PublicEnv, OperatorEnv, Whereabouts {
   RUNNER?: RunnerNamespace;
   RESONATE_GROUP?: string;
   /** Where the deployment's jobs run: `container`, or else in Workers, which the runner does. */
   RUNS_IN?: string;
   RETENTION_DAYS?: string;
-  /** Where backups go, when one is configured. */
-  BACKUPS?: Bucket;
 }
 
 /** The server of one object. */
@@ -70,7 +68,7 @@ export class ObjectServer implements Operated {
     this.#keep = keptFor(env.RETENTION_DAYS);
     this.#sql = new ObjectSql(storage);
     this.#notes = openTables(this.#sql);
-    this.#operator = new Operator(state, this.#sql, this.#notes, this, env.BACKUPS);
+    this.#operator = new Operator(state, this.#sql, this.#notes, this, env);
     this.#restsUntil = this.#notes.get("rests") === "forever" ? Number.POSITIVE_INFINITY : 0;
     // What was noted when more was kept may be too late now.
     const noted = Number(this.#notes.get("sweep") ?? 0);
@@ -122,6 +120,7 @@ export class ObjectServer implements Operated {
   async #answerPublic(request: Request, pathname: string): Promise<Response> {
     if (request.method === "POST" && (pathname === "" || pathname === "/")) {
       return this.#answer(request, (asked) => {
+        if (isLetIn(asked.head.auth, this.#env.OPERATOR_TOKENS)) return undefined;
         if (!isLetIn(asked.head.auth, this.#env.RESONATE_TOKENS)) return 401;
         return isWithin(asked, this.#env) ? undefined : 403;
       });
