@@ -6,10 +6,11 @@ import { History, type Recorded } from "../core/durable/events.ts";
 import type { Implementation } from "../core/durable/implement.ts";
 import { type Send, TaskLease } from "../core/durable/lease.ts";
 import { LeaseLost, Pass, type PassEnd, type Surroundings } from "../core/durable/replay.ts";
+import { type Mark, markId, needsMark, restAfter } from "../core/durable/standstill.ts";
 import { SETTLED } from "../core/durable/surroundings.ts";
 import { toStored } from "../core/durable/values.ts";
 import { AFTER } from "../core/jobs/after.ts";
-import { bellOf } from "../core/jobs/blocked.ts";
+import { bellOf, isLost, lostWords } from "../core/jobs/blocked.ts";
 import { splitKey } from "../core/jobs/caller.ts";
 import { type Job, REQUEST_TAG, VERSION_TAG } from "../core/jobs/job.ts";
 import { startJob } from "../core/jobs/start.ts";
@@ -177,6 +178,9 @@ export class Executor {
     const remembered = await this.#remember(acquired, lease);
     const journal = task.version === 1 ? { n: 0, text: "", at: 0 } : remembered.journal;
     const reporter = new Reporter(store.journals, promise, journal, log);
+    if (remembered.history.version !== task.version - 1 && (await this.#rests(lease, remembered, reporter, log))) {
+      return "blocked";
+    }
     const quiet = implementation.job.expectedAt !== undefined;
     let watching: "not yet" | "yes" | "no longer" = "not yet";
     const look = async () => {
@@ -219,7 +223,10 @@ export class Executor {
         instruments.retried(kind);
         watchForEnd(); // in the pause as well: a job that is cancelled asks no more
       },
-      trace: (name, attempt, run) => instruments.inSpan(`step ${name}`, { attributes: { attempt } }, run, () => ({})),
+      trace: (step, attempt, run) => {
+        const inside = () => instruments.contained({ log, step }, run);
+        return instruments.inSpan(`step ${step}`, { attributes: { attempt } }, inside, () => ({}));
+      },
     };
     try {
       const outcome = await new Pass(code as never, args, remembered.history, lease, around).run();
@@ -291,6 +298,33 @@ export class Executor {
     log.info({ outcome, duration_ms, ...why }, "job done");
     this.#options.instruments.settled(job, outcome);
     return outcome;
+  }
+
+  /**
+   * Leaves a job alone for a while whose workers were lost, one after the other, at the same point: it may be what ends
+   * them, and with them what runs beside it. Whether it does.
+   */
+  async #rests(lease: TaskLease, { history }: Remembered, reporter: Reporter, log: LineLog): Promise<boolean> {
+    const { id, version } = lease;
+    if (!needsMark(history, version)) return false;
+    const before = await lease.get(markId(id, version - 1));
+    const { begun, rests }: Mark = before ? (decodeValue(before.param) as Mark) : { begun: 0 };
+    const rest = rests ? 0 : restAfter(begun);
+    if (rest === 0 || (await this.#isBlocked(id))) {
+      await lease.create(markId(id, version), { begun: begun + 1 } satisfies Mark, "resolved");
+      return false;
+    }
+    const due = Math.ceil(Date.now() + rest);
+    const mark = await lease.create(markId(id, version), { begun, rests: true } satisfies Mark, { due });
+    log.error({ reason: lostWords(due) }, "job blocked");
+    await reporter.blocked(lostWords(due));
+    return lease.suspend([mark.id]);
+  }
+
+  /** Whether code that does not fit what a job has done is why it leaves no records. */
+  async #isBlocked(id: string): Promise<boolean> {
+    const { blocked } = (await this.#options.store.journals.newest(id)).entry ?? {};
+    return blocked !== undefined && !isLost(blocked);
   }
 
   /** What is known of what a job has done: what this worker remembers, and what it has to read. */

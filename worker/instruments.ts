@@ -23,6 +23,8 @@ export interface Instruments {
   settled(job: string, outcome: "complete" | "failed"): void;
   retried(job: string): void;
   leaseLost(job: string): void;
+  /** Runs an attempt of a step so that what it leaves behind harms nobody else. */
+  contained<Result>(about: { log: LineLog; step: string }, run: () => Promise<Result>): Promise<Result>;
   /** Runs `work` as a span of the trace of the promise `of`, or else of the span that it is called in. */
   inSpan<Result>(
     name: string,

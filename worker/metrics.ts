@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { Metrics } from "../core/durable/context.ts";
 import type { Instruments } from "./instruments.ts";
 import { inSpan, isTracing, traceOf } from "./tracing.ts";
+import { contained } from "./uncaught.ts";
 
 export const registry = new Registry();
 const registers = [registry];
@@ -72,6 +73,7 @@ export const instruments: Instruments = {
   settled: (job, outcome) => settled.inc({ job, outcome }),
   retried: (job) => retries.inc({ job }),
   leaseLost: (job) => leasesLost.inc({ job }),
+  contained,
   inSpan: (name, { attributes, of }, work, describe) =>
     isTracing()
       ? inSpan(name, { attributes, ...(of !== undefined && { parent: traceOf(of) }) }, work, describe)

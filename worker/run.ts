@@ -5,7 +5,13 @@ import { serveHealth } from "./health.ts";
 import { reasonOf } from "./instruments.ts";
 import { createLogger } from "./logger.ts";
 import { startTracing } from "./tracing.ts";
+import { containUncaught } from "./uncaught.ts";
+import { watchThread } from "./watchdog.ts";
 import { Worker } from "./worker.ts";
+
+/** For how many leases, and how many milliseconds, its thread may be held: by then whatever it ran is run elsewhere. */
+const HELD_LEASES = 3;
+const HELD = 30_000;
 
 /**
  * What a worker executes. All else it is told by the environment.
@@ -36,8 +42,8 @@ export async function runWorker({ tools }: WorkerOptions): Promise<void> {
     const worker = new Worker(config, tools, process.env, log);
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
     const { url: health_url } = await serveHealth(worker, { host, port, names });
-    // What a job leaves behind unawaited must not end the process that runs the others.
-    process.on("unhandledRejection", (reason) => log.error({ reason: reasonOf(reason) }, "unhandled rejection"));
+    containUncaught(log);
+    watchThread(Math.max(HELD_LEASES * config.LEASE_SECONDS * 1_000, HELD));
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, async () => {
         if (worker.stopping) process.exit(1);

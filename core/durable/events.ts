@@ -17,6 +17,8 @@ export type Event = {
    * reached the function when this one was written, and any of them may be missing after a crash.
    */
   with?: number;
+  /** Under which version of the job's task it was written; unknown of those from before they said. */
+  v?: number;
 } & (
   | { kind: "step" | "start" | "until"; value?: unknown; error?: StoredError }
   | { kind: "race"; winner: string }
@@ -27,7 +29,10 @@ export type Event = {
   | { kind: "begin"; of: "step" | "until"; at: number }
   /** An attempt failed, and another one is due when this promise resolves. */
   | { kind: "retry"; attempt: number; since: number; error: StoredError }
-  /** What it comes `after` is settled; `op` is the last of that. Written before work begins that has seen it. */
+  /**
+   * What it comes `after` is settled; `op` is the last of that. Written before work begins that has seen it; or
+   * so that the job is seen to go on, whose `op` is empty: see `standstill.ts`.
+   */
   | { kind: "heard" }
 );
 

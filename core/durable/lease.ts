@@ -35,7 +35,7 @@ let isKnownToRefuse = false;
 
 export class TaskLease implements Lease {
   readonly id: string;
-  readonly #version: number;
+  readonly version: number;
   readonly #deadline: number;
   readonly #createdAt: number;
   readonly #send: Send;
@@ -48,7 +48,7 @@ export class TaskLease implements Lease {
   /** `watch` gives a promise, and calls back when there is news of it; where no news can come it just reads. */
   constructor({ task, promise }: HeldTask, send: Send, watch?: Watch, { now } = machineClock) {
     this.id = task.id;
-    this.#version = task.version;
+    this.version = task.version;
     this.#deadline = promise.timeoutAt;
     this.#createdAt = promise.createdAt;
     this.#send = send;
@@ -82,8 +82,8 @@ export class TaskLease implements Lease {
 
   /** Whether the job sleeps no longer because its time was up, and not because of news: then any may have been missed. */
   async #wasUnheard(): Promise<boolean> {
-    if (this.#version < 2 || !isKnownToRefuse) return false;
-    const bell = await this.get(this.#bell(this.#version - 1));
+    if (this.version < 2 || !isKnownToRefuse) return false;
+    const bell = await this.get(this.#bell(this.version - 1));
     return bell !== undefined && bell.value.data === undefined;
   }
 
@@ -94,7 +94,7 @@ export class TaskLease implements Lease {
       if (outcome !== "refused") return outcome === "asleep";
       isKnownToRefuse = true;
     }
-    const bell = this.#bell(this.#version);
+    const bell = this.#bell(this.version);
     const now = this.#now();
     const look = Math.min(Math.max(LOOK.first, (now - this.#createdAt) * LOOK.share), LOOK.longest);
     await this.create(bell, undefined, { due: Math.ceil(now + look) });
@@ -141,7 +141,7 @@ export class TaskLease implements Lease {
 
   /** What a request under the lease is answered with; undefined for a suspension that something has overtaken. */
   async #ask(kind: string, request: object): Promise<unknown> {
-    const { status, data } = await this.#send(kind, { id: this.id, version: this.#version, ...request }, this.id);
+    const { status, data } = await this.#send(kind, { id: this.id, version: this.version, ...request }, this.id);
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
     throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });

@@ -26,6 +26,14 @@ const accepted: Record<string, [fn: Fn, result: unknown]> = {
       }),
     ["TEXT OF A", "TEXT OF B", "TEXT OF C"],
   ],
+  "what is taken out of its context": [
+    async ({ step, sleep, jobName }) => {
+      const name = await step("name", () => jobName);
+      await sleep("a while", SECOND);
+      return name;
+    },
+    JOB,
+  ],
   loops: [
     async (ctx) => {
       const results: number[] = [];
@@ -257,6 +265,18 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
   "a race of nobody": [/^ctx\.race: it has no branches/, (ctx) => ctx.race({})],
   "a sleep until never": [/^ctx\.sleep\("s"\): until is NaN/, (ctx) => ctx.sleep("s", Number.NaN)],
   "looks all the time": [/^ctx\.until\("u"\): every is 0/, (ctx) => ctx.until("u", { every: 0 }, () => true)],
+  "a request in place of a function": [
+    /^ctx\.step\("fetch"\) takes a function that does it, and got a promise: write \(\) => …/,
+    (ctx) => ctx.step("fetch", Promise.resolve(1) as never),
+  ],
+  "a question without a form": [
+    /^ctx\.ask\("go on"\) takes \{ message: "…", requestedSchema: \{/,
+    (ctx) => ctx.ask("go on", { message: "Go on?" } as never),
+  ],
+  "a start of what is no job": [
+    /^ctx\.start takes a definition, as durableTool and defineJob make it/,
+    (ctx) => ctx.start({ kind: "there" } as never, {}),
+  ],
   "a job that is none": [/^ctx\.await\(".*"\): there is no such job/, (ctx) => ctx.await("nobody")],
 };
 

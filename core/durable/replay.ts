@@ -15,6 +15,7 @@ import { fitsRecord, type Op, settleOutside, settleRace } from "./op.ts";
 import { LOOK_AGAIN, Outside } from "./outside.ts";
 import { AWAITED, DIFFERS, type End, endsDiffer, WAITS } from "./rules.ts";
 import { Scope } from "./scope.ts";
+import { needsSign, SIGN } from "./standstill.ts";
 import { type State, stateOf } from "./state.ts";
 import { type Lease, LeaseLost, type PassEnd, type Runnable, type Surroundings, type When } from "./surroundings.ts";
 import { fromStored } from "./values.ts";
@@ -365,6 +366,7 @@ export class Pass {
         await this.#verify();
         continue;
       }
+      if (needsSign(this.#history, this.lease.version)) await this.#add([{ event: SIGN, when: "resolved" }]);
       await this.around.beforeSleep?.();
       if (await this.lease.suspend(waiting)) return { kind: "asleep" };
       await this.#lookFor(needed);
@@ -441,7 +443,7 @@ export class Pass {
     const after = this.#after.length > 0 && { after: this.#after };
     const written = await Promise.all(
       batch.map(({ event, when }, i) => {
-        const whole = { ...event, ...after, ...(i > 0 && { with: first }) };
+        const whole = { ...event, ...after, ...(i > 0 && { with: first }), v: this.lease.version };
         return this.lease.create(eventId(this.lease.id, first + i), whole, when);
       }),
     );

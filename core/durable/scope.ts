@@ -26,6 +26,9 @@ const UNTIL_DONE: StepOptions = { retry: { for: 366 * DAY, longest: 5 * SECOND }
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
+/** What may be taken out of a context and called by itself: `const { step } = ctx`. */
+const METHODS = ["step", "start", "sleep", "ask", "await", "until", "all", "race", "progress"] as const;
+
 export class Scope implements Context {
   readonly #pass: Pass;
   readonly #path: string;
@@ -42,6 +45,7 @@ export class Scope implements Context {
     this.#pass = pass;
     this.#path = path;
     if (parent) parent.#children.push(this);
+    for (const method of METHODS) this[method] = this[method].bind(this) as never;
   }
 
   get jobName(): string {
@@ -73,12 +77,16 @@ export class Scope implements Context {
 
   step<T>(name: string, fn: (step: Step) => T | Promise<T>, options: StepOptions = {}): Promise<T> {
     return this.#call("step", name, (op) => {
+      mustBeCalled(op, fn);
       op.perform = () => performStep(this.#pass, op, fn, options);
     });
   }
 
   start<Args>(job: Startable<Args>, args: Args, { name }: { name?: string } = {}): Promise<string> {
-    return this.#call("start", name ?? `start ${job.kind}`, (op) => {
+    return this.#call("start", name ?? `start ${job?.kind}`, (op) => {
+      if (typeof job?.args?.parse !== "function") {
+        throw new RuleBroken("ctx.start takes a definition, as durableTool and defineJob make it, and its arguments");
+      }
       op.perform = () => performStep(this.#pass, op, () => this.#pass.around.start(job, args), UNTIL_DONE);
     });
   }
@@ -95,6 +103,11 @@ export class Scope implements Context {
 
   ask(name: string, question: Question): Promise<Answer> {
     return this.#call("ask", name, (op) => {
+      const { type, properties } = question?.requestedSchema ?? {};
+      if (typeof question?.message !== "string" || type !== "object" || typeof properties !== "object") {
+        const form = 'requestedSchema: { type: "object", properties: { … } }';
+        throw new RuleBroken(`ctx.ask("${name}") takes { message: "…", ${form} }`);
+      }
       op.question = question;
       const { askedBefore } = this.#pass.around;
       const record = async (promise?: string) =>
@@ -115,6 +128,7 @@ export class Scope implements Context {
     check: (look: Step) => T | Promise<T>,
   ): Promise<Exclude<T, false | null | undefined | 0 | "">> {
     return this.#call("until", name, (op) => {
+      mustBeCalled(op, check);
       if (!(options.every >= 1)) {
         throw new RuleBroken(`ctx.until("${name}"): every is ${options.every}; it takes milliseconds, 1 or more`);
       }
@@ -279,6 +293,13 @@ export class Scope implements Context {
     }
     return known.count + 1;
   }
+}
+
+/** A request that is made where it is handed over is made again in each replay: it is the function that is handed over. */
+function mustBeCalled({ kind, name }: Op, fn: unknown): void {
+  if (typeof fn === "function") return;
+  const got = fn instanceof Promise ? "a promise" : `${typeof fn}`;
+  throw new RuleBroken(`ctx.${kind}("${name}") takes a function that does it, and got ${got}: write () => …`);
 }
 
 function plainKey(item: unknown): string {

@@ -12,6 +12,8 @@ export type When = "resolved" | { due: number } | "open";
 export interface Lease {
   /** The id of the job's promise. */
   readonly id: string;
+  /** Which lease on the task it is. Counted from 1, and never twice: after the death of a worker it is another. */
+  readonly version: number;
   /** Creates a promise of the job, or finds it. @throws {LeaseLost} */
   create(id: string, param: unknown, when: When): Promise<PromiseRecord>;
   get(id: string): Promise<PromiseRecord | undefined>;
@@ -68,7 +70,7 @@ export interface Surroundings {
   beforeSleep?(): Promise<void>;
   /** Told of each attempt that failed. */
   onFailure?(error: unknown, about: { step: string; attempt: number; reason: string; retry_in_ms?: number }): void;
-  /** Runs one attempt of a step, for traces. */
+  /** Runs one attempt of a step: for traces, and so that what it leaves behind harms nobody else. */
   trace?<T>(name: string, attempt: number, run: () => Promise<T>): Promise<T>;
 }
 

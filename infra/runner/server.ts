@@ -49,6 +49,7 @@ const instruments: Instruments = {
   settled: () => {},
   retried: () => {},
   leaseLost: () => {},
+  contained: (_about, run) => run(),
   inSpan: (_name, _about, work) => work(),
 };
 

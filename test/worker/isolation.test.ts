@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { VERSION_TAG } from "../../core/jobs/job.ts";
+import { run, until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
@@ -48,6 +49,23 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
     expect(worker.logs()).toContainEqual(expect.objectContaining({ level: "error", reason: "nobody waits for this" }));
   });
 
+  test.each([
+    ["leaves_a_timer", "thrown by a timer"],
+    ["listens_to_no_error", expect.stringContaining("ECONNREFUSED")],
+  ])("what %s throws where nothing catches it fails its step, and ends nothing", async (func, reason) => {
+    await start(func);
+    const { state, value } = await resonate.settled(namespace + func);
+    expect([state, value.data.message]).toEqual(["rejected", reason]);
+    expect(await worker.said(func, "uncaught error of a step")).toContainEqual(expect.objectContaining({ reason }));
+  });
+
+  test("what a step throws when it is over is logged as that step's, and ends nothing", async () => {
+    await start("throws_when_over");
+    expect(await resonate.settled(`${namespace}throws_when_over`)).toMatchObject({ state: "resolved" });
+    const lines = await worker.said("throws_when_over", "uncaught error of a step");
+    expect(lines).toContainEqual(expect.objectContaining({ step: "begin", reason: "thrown when it was over" }));
+  });
+
   test("a promise with a version no function has does not end the worker", async () => {
     const id = `${namespace}odd_version`;
     const data = Buffer.from(JSON.stringify({ func: "echo", args: [], version: -1 })).toString("base64");
@@ -88,6 +106,42 @@ test("a job that never returns holds up no other kind, and its own no longer tha
   expect(worker.about("never_returns_2")).toEqual([]);
   await worker.said("never_returns_1", "job still running at its deadline");
   await worker.said("never_returns_2", "job started");
+});
+
+test("a job that each worker was lost with is left alone for a while, and says so; others go on", async () => {
+  const { group, namespace, env } = ownGroup();
+  const id = `${namespace}ends_the_process`;
+  await resonate.start({ id, func: "ends_the_process", args: {}, group });
+  for (let version = 0; version < 5; version++) {
+    await resonate.call("task.acquire", { id, version, pid: "lost", ttl: 60_000 });
+    await resonate.call("task.release", { id, version: version + 1 });
+  }
+  const settings = { ...resonate.env, ...env, LEASE_SECONDS: "1" };
+  for (let lost = 0; lost < 3; lost++) {
+    await using worker = await startWorker(settings, { script });
+    expect(await worker.exited).toMatchObject({ exitCode: 3 });
+  }
+  await using worker = await startWorker(settings, { script });
+  const lines = await worker.said("ends_the_process", "job blocked");
+  expect(lines.find(({ msg }) => msg === "job blocked")).toMatchObject({
+    reason: expect.stringMatching(/^each worker that ran it was lost: .* is run again at 2/),
+  });
+  await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
+  expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
+  // When its time is up it is run again, with code that is mended or not.
+  const rest = (await resonate.get(`${id}:l9`)) as { state: string; timeoutAt: number };
+  expect(rest.state).toBe("pending");
+  expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
+  await resonate.call("promise.settle", { id: `${id}:l9`, state: "resolved", value: {} });
+  expect(await worker.exited).toMatchObject({ exitCode: 3 });
+});
+
+test("a worker whose thread is held ends, and says where", async () => {
+  await using program = run("test/worker/held.ts");
+  expect(await program.exited).toMatchObject({ signal: "SIGKILL" });
+  const line = await until("what it said to be there", () => program.logs().at(0));
+  expect(line.msg).toContain("the thread is held");
+  expect(line.at).toContainEqual(expect.stringMatching(/^loop .*held\.ts:\d+$/));
 });
 
 test("no more jobs execute at once than the worker is told, and all have their turn", async () => {
