@@ -4,10 +4,8 @@
  */
 
 import { url } from "node:inspector";
-import { Session } from "node:inspector/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
-import { createLogger } from "./logger.ts";
 
 /** How often the thread shows that it is not held, and is looked at, in milliseconds. */
 const BEAT = 1_000;
@@ -30,7 +28,10 @@ export function watchThread(limit: number): void {
   if (url() !== undefined) return;
   const beats = new Int32Array(new SharedArrayBuffer(4));
   setInterval(() => Atomics.add(beats, 0, 1), BEAT).unref();
-  new Worker(new URL(import.meta.url), { workerData: { watchdog: { beats, limit } } }).unref();
+  new Worker(new URL(import.meta.url), {
+    workerData: { watchdog: { beats, limit } },
+    resourceLimits: { maxYoungGenerationSizeMb: 1 },
+  }).unref();
 }
 
 async function watch({ beats, limit }: Watched): Promise<void> {
@@ -43,12 +44,14 @@ async function watch({ beats, limit }: Watched): Promise<void> {
     last = now;
   }
   const at = await Promise.race([where().catch(() => undefined), delay(WHERE)]);
+  const { createLogger } = await import("./logger.ts");
   createLogger("fatal").fatal({ held_for_ms: limit, at }, "the thread is held: the worker ends");
   process.kill(process.pid, "SIGKILL");
 }
 
 /** The calls that the main thread is in; while it is in one of the runtime's own, that is not known before it has ended. */
 async function where(): Promise<string[]> {
+  const { Session } = await import("node:inspector/promises"); // not before: it takes memory
   const session = new Session();
   session.connectToMainThread();
   const urls = new Map<string, string>();
