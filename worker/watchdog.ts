@@ -3,6 +3,7 @@
  * finishes nothing, and nothing in it can say so: another thread does.
  */
 
+import { writeSync } from "node:fs";
 import { url } from "node:inspector";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
@@ -44,8 +45,8 @@ async function watch({ beats, limit }: Watched): Promise<void> {
     last = now;
   }
   const at = await Promise.race([where().catch(() => undefined), delay(WHERE)]);
-  const { createLogger } = await import("./logger.ts");
-  createLogger("fatal").fatal({ held_for_ms: limit, at }, "the thread is held: the worker ends");
+  const line = { level: "fatal", time: new Date(), held_for_ms: limit, at, msg: "the thread is held: the worker ends" };
+  writeSync(1, `${JSON.stringify(line)}\n`); // a logger hands it to the thread that is held
   process.kill(process.pid, "SIGKILL");
 }
 
