@@ -53,7 +53,10 @@ export class Outside {
     const id = around.promiseOf(op.name);
     if (id !== undefined && id !== lease.id) this.waitsElsewhere(op, id);
     else {
-      const words = "it is no job's name. Pass what ctx.start returned, or a tool's job_name";
+      const words =
+        id === undefined
+          ? "it is no job's name. Pass what ctx.start returned, or a tool's job_name"
+          : "it is this job: it would wait for itself";
       this.#pass.breaks(`ctx.await("${op.name}"): ${words}`);
     }
   }
