@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { DAY } from "../core/durable/context.ts";
 import { defineJob, type Job } from "../core/jobs/job.ts";
+import { viewOfStretch } from "../core/tools/stretch.ts";
 
 /** What a job of a wrapped server is to do. */
 export const CallArgs = z.object({
@@ -34,7 +35,7 @@ export function callJob(kind: string, prefix: string, shared: boolean): Job<Call
     id: ({ tool, key }) => `${tool}.${key}`,
     deadline: DEADLINE,
     shared,
-    answers: true,
+    answers: viewOfStretch,
     runs: "container",
     // A repeat of a call that may not be repeated finds how the first one ended, whatever that was.
     restarts: (reason, { once }) => !once || reason?.includes(NOT_DONE) === true,

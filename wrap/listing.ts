@@ -10,13 +10,13 @@ const JOB_NAME_SCHEMA = {
     "Optional: a name for this call, of your choice. A call with the same name finds the job of the first, and never does the work twice.",
 };
 
-/** What the tool answers when the server takes long. */
-const RUNNING = {
+/** What the tool answers when the server takes long, or answers with more than an answer may hold. */
+const COLLECTED = {
   type: "object",
-  description: "The call takes long: it goes on as a job.",
+  description: "The call takes long and goes on as a job, or its result is large: it is collected.",
   properties: {
     [JOB_NAME]: { type: "string" },
-    status: { const: "running" },
+    status: { enum: ["running", "complete"] },
     note: { type: "string", description: "How to collect the result." },
   },
   required: [JOB_NAME, "status", "note"],
@@ -36,14 +36,14 @@ export function listingOf(tool: ListedTool, prefix: string | undefined, named: b
     name: nameHere(name, prefix),
     ...rest,
     inputSchema: named ? { ...inputSchema, properties } : inputSchema,
-    ...(outputSchema && { outputSchema: orRunning(outputSchema) }),
+    ...(outputSchema && { outputSchema: orCollected(outputSchema) }),
   };
 }
 
-/** The schema of what the server answers, or of the answer that it takes long. */
-function orRunning(schema: Record<string, unknown>): Record<string, unknown> {
+/** The schema of what the server answers, or of the answer that its result is to be collected. */
+function orCollected(schema: Record<string, unknown>): Record<string, unknown> {
   const { $schema, ...rest } = schema;
-  return { ...($schema !== undefined && { $schema }), type: "object", anyOf: [moved(rest), RUNNING] };
+  return { ...($schema !== undefined && { $schema }), type: "object", anyOf: [moved(rest), COLLECTED] };
 }
 
 /** A schema that lies within another one: what refers to places in it finds them. */

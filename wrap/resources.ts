@@ -4,6 +4,8 @@ import { startJob } from "../core/jobs/start.ts";
 import { awaitSettled } from "../core/resonate/awaiting.ts";
 import type { DurablePromise } from "../core/resonate/remote-store.ts";
 import { ErrorCode, ProtocolError } from "../core/tools/protocol.ts";
+import { partsIn, uriOf } from "../core/tools/results.ts";
+import { wholeOf } from "../core/tools/stretch.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { type CallArgs, READ } from "./job.ts";
 
@@ -11,6 +13,8 @@ import { type CallArgs, READ } from "./job.ts";
 const FRESH_FOR = 10_000;
 /** How long a read is waited for, in milliseconds. */
 const PATIENCE = 45_000;
+/** The largest that is passed on in one answer, in characters: an isolate has 128 MB for all its requests. */
+const MOST = 4_500_000;
 
 /** Reads what the wrapped server has under a URI, as the caller whose request it is. */
 export function resourceReader(name: string, job: Job<CallArgs>): NonNullable<Tool["read"]> {
@@ -29,7 +33,13 @@ export function resourceReader(name: string, job: Job<CallArgs>): NonNullable<To
     if (read.state === "pending") {
       throw new ProtocolError(ErrorCode.InternalError, `${name} takes long; the read goes on: repeat the request.`);
     }
-    const { contents, content } = { ...(read.value as { contents?: unknown; content?: [{ text?: string }] }) };
+    const parts = partsIn(read.value);
+    if (parts && parts.characters > MOST) {
+      const words = `${name} has ${parts.characters} characters of it, and up to ${MOST} are in one answer: it is read in parts, from ${uriOf(read.name)}?offset=0 on.`;
+      throw new ProtocolError(ErrorCode.InvalidParams, words, { uri });
+    }
+    const value = parts ? await wholeOf(store, read.id, parts, signal) : read.value;
+    const { contents, content } = { ...(value as { contents?: unknown; content?: [{ text?: string }] }) };
     if (Array.isArray(contents)) return { contents };
     const why = read.value instanceof Error ? read.value.message : content?.[0]?.text;
     throw new ProtocolError(ErrorCode.InvalidParams, `${name}: ${why ?? "it was not read"}`, { uri });

@@ -5,6 +5,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { decodeValue } from "../resonate/codec.ts";
 import { MINUTE, type Retry, RuleBroken, SECOND, type Step, type StepOptions } from "./context.ts";
 import { type Op, words } from "./op.ts";
+import { noteLease } from "./parts.ts";
 import type { Pass } from "./replay.ts";
 import { pauseAfter } from "./retry.ts";
 import { LeaseLost } from "./surroundings.ts";
@@ -96,6 +97,7 @@ async function attempt<T>(pass: Pass, op: Op, fn: Fn<T>, timeout: number | undef
     progress: (done, total, message) =>
       pass.tell({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
   };
+  noteLease(step, pass.lease);
   const run = async () => fn(step);
   const running = pass.around.trace ? pass.around.trace(op.path, number, run) : run();
   if (timeout === undefined) return running;

@@ -1,5 +1,9 @@
 import type * as z from "zod";
+import type { viewOfStretch } from "../tools/stretch.ts";
 import type { View } from "./view.ts";
+
+/** Reads of a result as much as an answer may hold. */
+export type ReadAnswer = typeof viewOfStretch;
 
 /** Milliseconds. */
 const DAY = 24 * 60 * 60 * 1_000;
@@ -81,8 +85,11 @@ export interface JobOptions<Args, Result = unknown> {
    * it failed. Default: always.
    */
   restarts?(reason: string | undefined, args: Args): boolean;
-  /** Whether the result is the whole answer of the tool, as the protocol has it (`content` and all), and no value in one. */
-  answers?: boolean;
+  /**
+   * Where the result is the whole answer of the tool, as the protocol has it (`content` and all), and no value in one: what
+   * reads it where it is kept in parts.
+   */
+  answers?: ReadAnswer;
   /**
    * For how many jobs one counts where a caller may start a number of them: one that starts others counts for those.
    * Default 1.
@@ -135,8 +142,8 @@ export interface Job<Args = unknown, Result = unknown> {
   freshFor(result: unknown, args?: Args): number | undefined;
   /** Whether a job that ended without a result, with `reason` or none, may be started again by the same call. */
   restarts(reason: string | undefined, args: Args): boolean;
-  /** Whether the result is the whole answer of the tool, as the protocol has it. */
-  readonly answers: boolean;
+  /** Where the result is the whole answer of the tool, as the protocol has it: what reads it where it is kept in parts. */
+  readonly answers: ReadAnswer | undefined;
   /** How its jobs are shown to people. */
   readonly view?: View;
 }
@@ -151,7 +158,7 @@ export interface Job<Args = unknown, Result = unknown> {
  */
 export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Result>): Job<Args, Result> {
   const { kind, prefix = `${kind}_`, deadline = DEFAULT_DEADLINE, shared = false, runs = "anywhere" } = options;
-  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers = false, group } = options;
+  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers, group } = options;
   if (!/^[A-Za-z]\w{0,63}$/.test(kind)) {
     throw new Error(
       `A job's kind is up to 64 letters, digits and "_", beginning with a letter, not ${JSON.stringify(kind)}.`,

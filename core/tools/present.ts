@@ -11,13 +11,13 @@ export function structured(content: object): CallToolResult {
 /** What a tool whose work is one job answers with once the promise has settled, however the client came by it. */
 export function presentJob(promise: DurablePromise): CallToolResult {
   const limit = limitOf(promise.job);
-  if (promise.job.answers && promise.state === "resolved") {
-    // What is too large for an answer goes the way of every large result.
-    if (JSON.stringify(promise.value).length <= limit) return promise.value as CallToolResult;
-  }
-  const fitted = arrange([hold(viewOf(promise.name, promise), {}, limit)], limit);
+  const held = hold(viewOf(promise.name, promise), {}, limit);
+  // What is too large for an answer goes the way of every large result.
+  if (promise.job.answers && held.result?.value) return held.result.value as CallToolResult;
+  const fitted = arrange([held], limit);
   const note = noteOn(fitted);
   const [view] = fitted.views;
   const answer = structured({ ...view, ...(note !== undefined && { note }) });
-  return promise.state === "resolved" ? answer : { ...answer, isError: true };
+  const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
+  return isError ? { ...answer, isError: true } : answer;
 }

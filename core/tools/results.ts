@@ -5,6 +5,7 @@
  */
 import type { Job } from "../jobs/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
+import type { Parts } from "./stretch.ts";
 
 /** The most characters of an answer, unless its tool says otherwise: what hosts in wide use show a model of one. */
 export const MAX_ANSWER = 50_000;
@@ -16,7 +17,7 @@ export const MIN_ANSWER = 5_000;
 export const MAX_RESULT_SIZE = "anthropic/maxResultSizeChars";
 
 /** How much of a result that is too large is sent with its summary unless more is asked for, in characters. */
-const FIRST_PART = 2_000;
+export const FIRST_PART = 2_000;
 
 /** The longest texts about a job, in characters: why it failed, what it does, what it asks. */
 const MAX_TEXT = 2_000;
@@ -65,11 +66,19 @@ export const limitOf = (job: Job): number => limits.get(job) ?? MAX_ANSWER;
 /** The resource that a job's result is. */
 export const uriOf = (name: string): string => `job://${encodeURIComponent(name)}`;
 
+/** Where a result that is kept in parts has its table of contents: see `stretch.ts`. */
+export const PARTS = "durable-mcp:parts";
+
+export const partsIn = (result: unknown): Parts | undefined =>
+  (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
+
 /** What to keep of a job for an answer of at most `limit` characters. */
 export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }: Selection, limit: number): Held {
   const { result, ...rest } = given;
   const view = withShortTexts(rest, MAX_TEXT);
   if (view.status !== "complete" || wanted === "none") return { view };
+  const parts = partsIn(result);
+  if (parts) return { view, result: parts };
   const value = fields.length > 0 ? pick(result, fields) : result;
   const json = JSON.stringify(value) ?? "null";
   const begin = boundary(json, Math.min(offset, json.length));
@@ -280,7 +289,7 @@ function shortened(text: string, longest: number): string {
 }
 
 /** The same place, or the one before it where that would part the two halves of a character. */
-function boundary(text: string, at: number): number {
+export function boundary(text: string, at: number): number {
   const code = at > 0 && at < text.length ? text.charCodeAt(at) : 0;
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
 }

@@ -44,14 +44,17 @@ export async function readJob(store: RemoteStore, uri: string, signal?: AbortSig
     throw new ProtocolError(ErrorCode.InvalidParams, `Resource not found: ${printable(uri)}`, { uri: printable(uri) });
   }
   const limit = limitOf(promise.job);
-  const { views } = arrange([hold(viewOf(name, promise), { ...selection, result: "full" }, limit)], limit, {
+  const wanted = { ...selection, result: "full" } as const;
+  const view = (await promise.job.answers?.(store, promise, wanted, limit, signal)) ?? viewOf(name, promise);
+  const { views } = arrange([hold(view, wanted, limit)], limit, {
     copies: 1,
     taken: 2 * uri.length,
   });
-  const [view] = views;
-  const next = view?.summary?.next_offset;
-  const more = next === undefined ? {} : { next: withOffset(uri, next) };
-  const text = JSON.stringify({ ...view, ...more });
+  const [shown] = views;
+  const next = shown?.summary?.next_offset;
+  const fields = selection.fields?.map(encodeURIComponent).join(",");
+  const more = next && { next: `${uriOf(name)}?offset=${next}${fields ? `&fields=${fields}` : ""}` };
+  const text = JSON.stringify({ ...shown, ...more });
   return {
     contents: [{ uri, mimeType: "application/json", text }],
     // Whose it is goes by the token, which is no part of the address.
@@ -73,10 +76,3 @@ function parse(uri: string): { name: string; selection: Selection } | undefined 
 
 /** Longer than any name can be encoded, with the fields that may be asked for. */
 const MAX_URI = 20_000;
-
-function withOffset(uri: string, offset: number): string {
-  const [, name = "", query] = /^job:\/\/([^?]+)(?:\?(.*))?$/.exec(uri) ?? [];
-  const fields = new URLSearchParams(query).get("fields");
-  const also = fields ? `&fields=${fields.split(",").map(encodeURIComponent).join(",")}` : "";
-  return `${uriOf(decodeURIComponent(name))}?offset=${offset}${also}`;
-}

@@ -6,7 +6,16 @@ import { awaitSettled } from "../../core/resonate/awaiting.ts";
 import type { DurablePromise, RemoteStore } from "../../core/resonate/remote-store.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { PROGRESS_INTERVAL } from "../../core/tools/job-tool.ts";
-import { arrange, costOf, type Held, hold, inShort, MAX_ANSWER, noteOn } from "../../core/tools/results.ts";
+import {
+  arrange,
+  costOf,
+  type Held,
+  hold,
+  inShort,
+  MAX_ANSWER,
+  noteOn,
+  type Selection,
+} from "../../core/tools/results.ts";
 import { defineTool } from "../../core/tools/tool.ts";
 
 /** Below what common clients give a call before they give up, a minute. */
@@ -35,7 +44,7 @@ export const probeStatus = defineTool({
   async run({ job_names, ...selected }, { store, signal }) {
     // Each is reduced to what may be sent as soon as it is read: a hundred results are more than an isolate has room for.
     const held = await Promise.all(
-      job_names.map(async (name) => hold(await look(store, name, signal), selected, MAX_ANSWER)),
+      job_names.map(async (name) => hold(await look(store, name, selected, signal), selected, MAX_ANSWER)),
     );
     const fitted = arrange(held, MAX_ANSWER);
     const note = noteOn(fitted);
@@ -44,10 +53,10 @@ export const probeStatus = defineTool({
 });
 
 /** What there is to say of a job: while it runs, what it is doing as well. */
-async function look(store: RemoteStore, name: string, signal: AbortSignal): Promise<JobView> {
+async function look(store: RemoteStore, name: string, selected: Selection, signal: AbortSignal): Promise<JobView> {
   const promise = await store.get(name, signal);
-  const view = viewOf(name, promise);
-  if (!promise) return view;
+  if (!promise) return viewOf(name, promise);
+  const view = (await promise.job.answers?.(store, promise, selected, MAX_ANSWER, signal)) ?? viewOf(name, promise);
   if (promise.state !== "pending") return { ...view, ...(await newerOf(store, promise, signal)) };
   return { ...view, ...tellingOf(await jobSnapshotOf(store, promise, signal, "recent"), Date.now()) };
 }

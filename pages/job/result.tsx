@@ -8,11 +8,18 @@ import { Tree } from "./tree.tsx";
 /** The most lines of the table beneath a chart; CSV has all. */
 const MOST = 400;
 
+/** Of a result that is kept in parts the job has this: how it begins, and how long it is. */
+interface Parts {
+  "durable-mcp:parts"?: { text: string; characters: number };
+}
+
 /** What the job produced: as its definition says it is shown, or else as a tree. */
 export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   const { view, result } = job;
   const [isDrawn, setDrawn] = useState(true);
   if (view?.as === "countdown") return <Countdown job={job} until={view.until} />;
+  const parts = (result as Parts | null | undefined)?.["durable-mcp:parts"];
+  if (parts) return <Beginning {...parts} />;
   const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
   return (
     <section aria-labelledby="result">
@@ -60,6 +67,18 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
     </section>
   );
 };
+
+/** What there is on a page of a result that is kept in parts. */
+const Beginning: FC<{ text: string; characters: number }> = ({ text, characters }) => (
+  <section aria-labelledby="result">
+    <h2 id="result">Result</h2>
+    <p class="muted">
+      It has {characters} characters as JSON text, of which these are the first. A client reads all of it, in parts:
+      with probe_status, or as a resource.
+    </p>
+    <span class="leaf">{text} …</span>
+  </section>
+);
 
 const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ view, result, onFailure }) => {
   const place = useRef<HTMLElement | null>(null);

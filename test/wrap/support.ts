@@ -13,11 +13,8 @@ export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let count = 0;
 
-/** Starts a stack in front of a server. */
-export async function wrapped(
-  options: WrapOptions,
-  more: TestStackOptions = {},
-): Promise<TestStack & { root: string }> {
+/** Writes a project as `wrap` makes it, and returns its folder. */
+export async function projectOf(options: WrapOptions): Promise<string> {
   const root = join(".build", `wrap-test-${process.pid}-${++count}`);
   await mkdir(root, { recursive: true });
   const server = new WrappedServer(options, process.env);
@@ -30,6 +27,15 @@ export async function wrapped(
     ([name, module]) => `export { ${name} } from ${JSON.stringify(resolve(`functions/${module}.ts`))};`,
   );
   await appendFile(join(root, "edge.ts"), exported.join("\n"));
+  return root;
+}
+
+/** Starts a stack in front of a server. */
+export async function wrapped(
+  options: WrapOptions,
+  more: TestStackOptions = {},
+): Promise<TestStack & { root: string }> {
+  const root = await projectOf(options);
   const started = await startStack({
     edge: relative(".", join(root, "edge.ts")),
     worker: join(root, "worker.ts"),

@@ -1,7 +1,11 @@
-/** `fetch` that reaches public addresses only, follows no redirect, and waits for an answer as long as it takes. */
+/**
+ * `fetch` that reaches public addresses only, follows no redirect, waits for an answer as long as it takes, and takes no
+ * message that is longer than it may be.
+ */
 import { lookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { Agent, type RequestInit as UndiciInit, fetch as undiciFetch } from "undici";
+import { MAX_LINE as MAX_MESSAGE } from "./keeper/limits.ts";
 
 const PRIVATE = new BlockList();
 for (const [network, bits] of [
@@ -75,6 +79,23 @@ export function guardedFetch(allowPrivate: boolean): Fetch {
     if (!allowPrivate && isIP(host) !== 0 && isPrivate(host)) throw refusal(host);
     const options = { ...init, redirect: "manual", dispatcher: agent } as unknown as UndiciInit;
     const response = await undiciFetch(target, options);
-    return response as unknown as Response;
+    return bounded(response as unknown as Response);
   };
+}
+
+/** The same answer, which ends with an error where a message in it is too long: events end with an empty line. */
+function bounded(response: Response): Response {
+  if (!response.body) return response;
+  let size = 0;
+  const limit = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+      const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"));
+      size = end < 0 ? size + bytes.length : bytes.length - end;
+      if (size > MAX_MESSAGE) controller.error(new Error(`its answer has more than ${MAX_MESSAGE} bytes`));
+      else controller.enqueue(chunk);
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(limit), { status, statusText, headers });
 }

@@ -1,5 +1,7 @@
 /** What is made of what a wrapped server answers, and of what it does not. */
-import { NonRetryableError } from "../../core/durable/context.ts";
+import { NonRetryableError, type Step } from "../../core/durable/context.ts";
+import { keepInParts } from "../../core/durable/parts.ts";
+import { PARTS } from "../../core/tools/results.ts";
 import { NOT_DONE } from "../job.ts";
 import type { WrapOptions } from "../options.ts";
 import { CallRefused, Gone, Lost, NotSent, Unsendable } from "./errors.ts";
@@ -9,55 +11,24 @@ type Json = Record<string, unknown>;
 /** Keys that are about the connection, and not about the call. */
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
-/** The largest result that is kept, in bytes of JSON: the engine keeps a little more, and the store 2 MiB with its record. */
-const MAX_RESULT = 900_000;
-/** What of it is for the words that say what is left out. */
-const WORDS = 2_000;
+/** The largest answer that is one promise, in bytes of JSON: the engine keeps a little more, and the store 2 MiB with its record. */
+const MAX_WHOLE = 900_000;
 /** The longest message of an error of the protocol, in characters. */
 const MAX_MESSAGE = 20_000;
 
 /** The server's answer as the tool's. */
 export function toolAnswer(result: Json): Json {
-  const { resultType: _, _meta, ...rest } = result;
-  const { [SERVER_INFO]: __, ...meta } = { ...(_meta as Json | undefined) };
-  const whole = { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
-  const json = JSON.stringify(whole);
-  const size = json.length * 3 <= MAX_RESULT ? 0 : Buffer.byteLength(json);
-  return size <= MAX_RESULT ? whole : tooLarge(rest, size);
+  const { resultType: _, _meta, [PARTS]: __, ...rest } = result;
+  const { [SERVER_INFO]: ___, ...meta } = { ...(_meta as Json | undefined) };
+  return { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
 }
 
-/** The call is done, and what it brought is too large to be kept whole: the parts that fit, and the beginning of a text. */
-function tooLarge({ content, structuredContent }: Json, size: number): Json {
-  const parts = Array.isArray(content) ? (content as Json[]) : [];
-  const kept: Json[] = [];
-  let room = MAX_RESULT - WORDS;
-  let left = 0;
-  for (const part of parts) {
-    const fits = fitting(part, room);
-    if (fits !== part) left += 1;
-    if (!fits) continue;
-    kept.push(fits);
-    room -= sizeOf(fits) + 1;
-  }
-  const without = structuredContent === undefined ? "" : ", and without its structured content";
-  const words = `The call was made, and the server answered with ${size} bytes; up to ${MAX_RESULT} are kept. Below is what fits of its ${parts.length} parts, ${left} of them cut short or left out${without}. Ask for less.`;
-  return { isError: true, content: [{ type: "text", text: words }, ...kept] };
-}
-
-const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
-
-/** As much of a part as fits into so many bytes: all of it, or the beginning of a text. */
-function fitting(part: Json, room: number): Json | undefined {
-  if (sizeOf(part) <= room) return part;
-  if (part.type !== "text" || typeof part.text !== "string") return undefined;
-  let { text } = part;
-  for (let size = sizeOf({ ...part, text }); size > room; size = sizeOf({ ...part, text })) {
-    if (text === "") return undefined;
-    text = text
-      .slice(0, Math.min(text.length - 1, Math.floor((text.length * room) / size)))
-      .replace(/[\uD800-\uDBFF]$/, "");
-  }
-  return { ...part, text };
+/** The server's answer as the job keeps it: in parts, where it is too large for one promise. */
+export async function keptAnswer(step: Step, result: Json): Promise<Json> {
+  const answer = toolAnswer(result);
+  const json = JSON.stringify(answer);
+  if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return answer;
+  return { ...(await keepInParts(step, answer)), ...(answer.isError === true && { isError: true }) };
 }
 
 /** The server's answer is an error of the protocol: a tool says it in words. */

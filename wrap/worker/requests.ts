@@ -6,7 +6,7 @@ import { type CallArgs, NOT_DONE, READ } from "../job.ts";
 import type { Connection } from "./connection.ts";
 import { CallRefused, Gone, Lost, NotSent } from "./errors.ts";
 import { OWN, type Resumable, requestId } from "./exchange.ts";
-import { LiveCall } from "./live.ts";
+import { type CallEvent, LiveCall } from "./live.ts";
 import { explain, explained, failure, unknownEffect } from "./outcome.ts";
 import { asTask, isSessionOver, type JsonObject, type Leg, legOf, type Segment } from "./segment.ts";
 import type { WrappedServer } from "./server.ts";
@@ -82,11 +82,11 @@ export class Requests {
         sentAt === undefined ? new NonRetryableError(`${options.name}: ${why}`) : unknownEffect(options, sentAt, why),
       );
     };
+    let event: CallEvent;
     try {
-      const event = await Promise.race([live.event(n), abandon.promise, ...watch()]);
+      event = await Promise.race([live.event(n), abandon.promise, ...watch()]);
       // An error may be how the task has ended, or say that there is none.
       if (event.kind === "error" && request.kind === "task") await knownTask(() => this.#connect(step), request);
-      return legOf(event, segment, live.place);
     } catch (error) {
       if (step.signal.aborted) throw error;
       // The next attempt makes the request anew.
@@ -103,6 +103,7 @@ export class Requests {
       clearTimeout(timer);
       live.onProgress = undefined;
     }
+    return legOf(step, event, segment, live.place);
   }
 
   /** Why nothing is heard any more of a call that was sent: what can be asked for again, or {@link Gone}. */

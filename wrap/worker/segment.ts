@@ -1,10 +1,10 @@
 /** What a job waits for at a wrapped server, and what comes of it. */
-import type { Question } from "../../core/durable/context.ts";
+import type { Question, Step } from "../../core/durable/context.ts";
 import type { Connection } from "./connection.ts";
 import { CallRefused } from "./errors.ts";
 import type { Resumable, Session } from "./exchange.ts";
 import type { CallEvent } from "./live.ts";
-import { toolAnswer } from "./outcome.ts";
+import { keptAnswer } from "./outcome.ts";
 
 export type JsonObject = Record<string, unknown>;
 
@@ -67,18 +67,18 @@ export function asTask(connection: Connection, tool: string): boolean {
 }
 
 /** What an event of a request is for the job. */
-export function legOf(event: CallEvent, { request }: Segment, place: Session): Leg {
+export async function legOf(step: Step, event: CallEvent, { request }: Segment, place: Session): Promise<Leg> {
   if (event.kind !== "result") return event;
   const { result } = event;
-  const ended: Leg = { kind: "result", result: toolAnswer(result) };
-  if (request.kind !== "call") return ended;
+  const ended = async (): Promise<Leg> => ({ kind: "result", result: await keptAnswer(step, result) });
+  if (request.kind !== "call") return ended();
   if (result.resultType === "input_required") {
     const requests = (result.inputRequests ?? {}) as JsonObject;
     return { kind: "input", requests, ...(result.requestState !== undefined && { state: result.requestState }) };
   }
   const isLegacy = result.resultType !== "task";
   const task = (isLegacy ? result.task : result) as JsonObject | undefined;
-  if (typeof task?.taskId !== "string") return ended;
+  if (typeof task?.taskId !== "string") return ended();
   const every = Number(isLegacy ? task.pollInterval : task.pollIntervalMs);
   return { kind: "task", taskId: task.taskId, isLegacy, place, ...(every > 0 && { every }) };
 }

@@ -5,7 +5,7 @@ import type { Connection } from "./connection.ts";
 import { Gone, RpcError } from "./errors.ts";
 import { requestId } from "./exchange.ts";
 import type { LiveCall } from "./live.ts";
-import { toolAnswer } from "./outcome.ts";
+import { keptAnswer } from "./outcome.ts";
 import { elapsed, type JsonObject, type TaskThere } from "./segment.ts";
 
 /** How often a task is looked at unless its server says, and the bounds of what it may say; in milliseconds. */
@@ -56,7 +56,8 @@ export async function watchTask(
     const task = await ask(connection, "tasks/get").catch((error) => {
       throw error instanceof RpcError ? unknownTask(taskId, error) : error;
     });
-    if (task.status === "completed") return { kind: "result", result: toolAnswer(task.result as JsonObject) };
+    if (task.status === "completed")
+      return { kind: "result", result: await keptAnswer(step, task.result as JsonObject) };
     if (task.status === "failed") {
       const { code, message } = task.error as { code: number; message: string };
       return { kind: "error", code, message };

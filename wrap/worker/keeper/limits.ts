@@ -9,5 +9,5 @@ export interface KeeperConfig {
   keep: number;
 }
 
-/** The longest message of a program, in bytes. */
-export const MAX_LINE = 8_000_000;
+/** The longest message of a server, in bytes. */
+export const MAX_LINE = 16_000_000;

@@ -1,0 +1,102 @@
+/** Answers of a wrapped server that are larger than a promise holds: nothing of them is lost, whichever way they are collected. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Stack, startStack } from "../support/stack.ts";
+import { connect, projectOf, type Structured } from "../wrap/support.ts";
+
+const SERVER = { command: process.execPath, args: [join(process.cwd(), "test/wrap/large.ts")] };
+
+let stack: Stack;
+let through: Client;
+let direct: Client;
+
+beforeAll(async () => {
+  const root = await projectOf({ name: "large", ...SERVER });
+  const ENCRYPTION_KEYS = randomBytes(32).toString("base64");
+  stack = await startStack({
+    programs: { edge: join(root, "edge.ts"), worker: join(root, "worker.ts") },
+    env: { ENCRYPTION_KEYS },
+    bindings: { ENCRYPTION_KEYS },
+  });
+  through = await connect(stack.url);
+  direct = new Client({ name: "test", version: "1.0.0" });
+  await direct.connect(new StdioClientTransport({ ...SERVER, stderr: "ignore", maxBufferSize: 20_000_000 }));
+});
+afterAll(async () => {
+  await Promise.all([through?.close(), direct?.close(), stack?.[Symbol.asyncDispose]()]);
+});
+
+/** A job's result as text, read as a resource from an address on, until no part names a next one. */
+async function byResource(address: string): Promise<string> {
+  let text = "";
+  for (let uri: string | undefined = address; uri !== undefined; ) {
+    const { contents } = await through.readResource({ uri });
+    const { status, summary, next } = JSON.parse((contents[0] as { text: string }).text);
+    expect(status).toBe("complete");
+    expect(summary.offset).toBe(text.length);
+    text += summary.part;
+    uri = next;
+  }
+  return text;
+}
+
+/** The same by the arguments of a tool, for clients that read no resources. */
+async function byTool(job_name: string, more: object = {}): Promise<string> {
+  let text = "";
+  for (let offset: number | undefined = 0; offset !== undefined; ) {
+    const args = { job_names: [job_name], result: "full", offset, ...more };
+    const { structuredContent } = await through.callTool({ name: "probe_status", arguments: args });
+    const { summary } = (structuredContent as Structured).statuses[0];
+    text += summary.part;
+    offset = summary.next_offset;
+  }
+  return text;
+}
+
+test.each(["text", "image", "report", "fails"])("%s: all that the server answers is there", async (name) => {
+  const there = await direct.callTool({ name, arguments: {} });
+  const here = await through.callTool({ name, arguments: {} });
+  const { job_name, summary } = here.structuredContent as Structured;
+  expect(here.isError).toBe(there.isError);
+  expect(summary.characters).toBe(JSON.stringify(there).length);
+  expect(JSON.stringify(here).length).toBeLessThan(10_000);
+  const collected = await byResource(summary.uri);
+  expect(collected === JSON.stringify(there)).toBe(true);
+  if (name === "report") expect((await byTool(job_name)) === collected).toBe(true);
+});
+
+test("some fields of a large answer are picked, and a place within a character is the one before it", async () => {
+  const { structuredContent } = await through.callTool({ name: "report", arguments: {} });
+  const { job_name, summary } = structuredContent as Structured;
+  const whole = JSON.parse(await byResource(`${summary.uri}?fields=structuredContent.by,content`));
+  expect(whole).toEqual({
+    structuredContent: { by: { name: "a server", notes: "n".repeat(750_000) } },
+    content: [{ type: "text", text: "a report" }],
+  });
+  expect(await byTool(job_name, { fields: ["structuredContent.total", "nothing"] })).toBe(
+    '{"structuredContent":{"total":5000}}',
+  );
+  const all = await byResource(summary.uri);
+  const inside = all.indexOf("😀", 150_000) + 1;
+  const args = { job_names: [job_name], result: "full", offset: inside };
+  const { structuredContent: part } = await through.callTool({ name: "probe_status", arguments: args });
+  expect((part as Structured).statuses[0].summary).toMatchObject({
+    offset: inside - 1,
+    part: expect.stringMatching(/^😀/),
+  });
+});
+
+test("a resource that is large is read whole, and of one that is too large it is said how it is read", async () => {
+  const here = await through.readResource({ uri: "large://image" });
+  expect(here.contents).toEqual((await direct.readResource({ uri: "large://image" })).contents);
+  const refused: Error = await through.readResource({ uri: "large://film" }).catch((error) => error);
+  const [address = ""] = /job:\/\/\S+/.exec(refused.message) ?? [];
+  const whole = JSON.stringify({ contents: (await direct.readResource({ uri: "large://film" })).contents });
+  const { contents } = await through.readResource({ uri: address.replace("offset=0", "offset=5000000") });
+  const { offset, part, characters } = JSON.parse((contents[0] as { text: string }).text).summary;
+  expect(part === whole.slice(offset, offset + part.length) && part.length > 10_000).toBe(true);
+  expect([offset, characters]).toEqual([5_000_000, whole.length]);
+});
