@@ -5,6 +5,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Stack, startStack } from "../support/stack.ts";
+import { byResource, byTool } from "../wrap/collect.ts";
 import { connect, projectOf, type Structured } from "../wrap/support.ts";
 
 const SERVER = { command: process.execPath, args: [join(process.cwd(), "test/wrap/large.ts")] };
@@ -29,33 +30,6 @@ afterAll(async () => {
   await Promise.all([through?.close(), direct?.close(), stack?.[Symbol.asyncDispose]()]);
 });
 
-/** A job's result as text, read as a resource from an address on, until no part names a next one. */
-async function byResource(address: string): Promise<string> {
-  let text = "";
-  for (let uri: string | undefined = address; uri !== undefined; ) {
-    const { contents } = await through.readResource({ uri });
-    const { status, summary, next } = JSON.parse((contents[0] as { text: string }).text);
-    expect(status).toBe("complete");
-    expect(summary.offset).toBe(text.length);
-    text += summary.part;
-    uri = next;
-  }
-  return text;
-}
-
-/** The same by the arguments of a tool, for clients that read no resources. */
-async function byTool(job_name: string, more: object = {}): Promise<string> {
-  let text = "";
-  for (let offset: number | undefined = 0; offset !== undefined; ) {
-    const args = { job_names: [job_name], result: "full", offset, ...more };
-    const { structuredContent } = await through.callTool({ name: "probe_status", arguments: args });
-    const { summary } = (structuredContent as Structured).statuses[0];
-    text += summary.part;
-    offset = summary.next_offset;
-  }
-  return text;
-}
-
 test.each(["text", "image", "report", "fails"])("%s: all that the server answers is there", async (name) => {
   const there = await direct.callTool({ name, arguments: {} });
   const here = await through.callTool({ name, arguments: {} });
@@ -63,23 +37,23 @@ test.each(["text", "image", "report", "fails"])("%s: all that the server answers
   expect(here.isError).toBe(there.isError);
   expect(summary.characters).toBe(JSON.stringify(there).length);
   expect(JSON.stringify(here).length).toBeLessThan(10_000);
-  const collected = await byResource(summary.uri);
+  const collected = await byResource(through, summary.uri);
   expect(collected === JSON.stringify(there)).toBe(true);
-  if (name === "report") expect((await byTool(job_name)) === collected).toBe(true);
+  if (name === "report") expect((await byTool(through, job_name)) === collected).toBe(true);
 });
 
 test("some fields of a large answer are picked, and a place within a character is the one before it", async () => {
   const { structuredContent } = await through.callTool({ name: "report", arguments: {} });
   const { job_name, summary } = structuredContent as Structured;
-  const whole = JSON.parse(await byResource(`${summary.uri}?fields=structuredContent.by,content`));
+  const whole = JSON.parse(await byResource(through, `${summary.uri}?fields=structuredContent.by,content`));
   expect(whole).toEqual({
     structuredContent: { by: { name: "a server", notes: "n".repeat(750_000) } },
     content: [{ type: "text", text: "a report" }],
   });
-  expect(await byTool(job_name, { fields: ["structuredContent.total", "nothing"] })).toBe(
+  expect(await byTool(through, job_name, ["structuredContent.total", "nothing"])).toBe(
     '{"structuredContent":{"total":5000}}',
   );
-  const all = await byResource(summary.uri);
+  const all = await byResource(through, summary.uri);
   const inside = all.indexOf("😀", 150_000) + 1;
   const args = { job_names: [job_name], result: "full", offset: inside };
   const { structuredContent: part } = await through.callTool({ name: "probe_status", arguments: args });

@@ -1,5 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { expect, test } from "vitest";
 import { guardedFetch } from "./guarded-fetch.ts";
 
@@ -29,3 +31,23 @@ test.each(["http://127.0.0.1:6553/", "http://localhost:6553/", "http://[::1]:655
     expect(await guardedFetch(false)(url).catch(why)).toBe("PrivateAddress");
   },
 );
+
+test.each([
+  ["one message that is too long", "x".repeat(1_000_000), /more than 16000000 bytes/],
+  ["ever so many that are not", `event: message\r\ndata: ${"x".repeat(1_000_000)}\r\n\r\n`, undefined],
+])("of an answer with %s", async (_what, piece, refused) => {
+  const server = createServer((_request, response) => {
+    // Whoever has had enough leaves.
+    pipeline(Readable.from(Array(20).fill(piece)), response).catch(() => {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const { port } = server.address() as AddressInfo;
+    const text = (await guardedFetch(true)(`http://127.0.0.1:${port}/mcp`)).text();
+    if (refused) await expect(text).rejects.toThrow(refused);
+    else expect((await text).length).toBe(20 * piece.length);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});

@@ -5,6 +5,7 @@
  *             [--over http|stdio]       which is reached by one way and then by the other, unless one is named
  *   patience  [--minutes 10]            a tool that takes so long, through clients that give up after five seconds
  *   latency   [--calls 300]             what a fast call costs more than without the wrap
+ *   large     [--seed N] [--rounds 6]   answers of 5 MB, collected whole while the worker is killed as it keeps them
  *   python                              FastMCP servers, with tasks and without, from PyPI
  *
  * Ends with 0 when all is as it has to be.
@@ -19,9 +20,10 @@ const { values, positionals } = parseArgs({
     minutes: { type: "string" },
     calls: { type: "string" },
     over: { type: "string" },
+    rounds: { type: "string" },
   },
 });
-const { seed = randomInt(2 ** 31), minutes, calls = 300, over } = values;
+const { seed = randomInt(2 ** 31), minutes, calls = 300, over, rounds } = values;
 const ways = (["http", "stdio"] as const).filter((way) => over === undefined || over === way);
 if (ways.length === 0) throw new Error("--over takes http or stdio.");
 
@@ -34,6 +36,7 @@ const PROOFS: Record<string, () => Promise<string[]>> = {
   },
   patience: async () => (await import("./patience.ts")).patience(Number(minutes ?? 10)),
   latency: async () => (await import("./latency.ts")).latency(Number(calls)),
+  large: async () => (await import("./large.ts")).large(Number(seed), Number(rounds ?? 6)),
   python: async () => (await import("./python.ts")).python(),
 };
 
