@@ -12,12 +12,12 @@ import { toStored } from "../core/durable/values.ts";
 import { AFTER } from "../core/jobs/after.ts";
 import { bellOf, isLost, lostWords } from "../core/jobs/blocked.ts";
 import { splitKey } from "../core/jobs/caller.ts";
-import { type Job, REQUEST_TAG, VERSION_TAG } from "../core/jobs/job.ts";
+import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../core/jobs/job.ts";
 import { startJob } from "../core/jobs/start.ts";
 import type { ResonateClient } from "../core/resonate/client.ts";
 import { decodeValue, EARLIER, ownerOf, STARTER } from "../core/resonate/codec.ts";
 import type { Acquired, OperationKind, PromiseRecord } from "../core/resonate/protocol.ts";
-import { QuotaExceeded, type RemoteStore } from "../core/resonate/remote-store.ts";
+import type { RemoteStore } from "../core/resonate/remote-store.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { Histories, type Remembered } from "./histories.ts";
 import { type Instruments, type LineLog, reasonOf, thrown } from "./instruments.ts";
@@ -348,7 +348,7 @@ export class Executor {
       try {
         return await startJob(store, job, job.args.parse(args), Date.now());
       } catch (error) {
-        if (!(error instanceof QuotaExceeded || error instanceof z.ZodError)) throw error;
+        if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
         throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
       }
     });

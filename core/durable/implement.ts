@@ -61,6 +61,9 @@ export function implement<Args, Result, Env = unknown>(
   options: ImplementOptions<Args, Env> = {},
 ): Implementation {
   const job = "job" in definition ? definition.job : definition;
+  if (typeof job?.kind !== "string" || typeof run !== "function") {
+    throw new Error("implement takes a definition, as durableTool and defineJob make it, and then its function.");
+  }
   const versions = new Map<number, DurableFunction<Args, unknown, Env>>(
     Object.entries(options.earlier ?? {}).map(([version, earlier]) => [Number(version), earlier]),
   );
@@ -79,7 +82,9 @@ export function implement<Args, Result, Env = unknown>(
 function parsed<Args>(job: Job<Args>, args: unknown): Args {
   const { success, data, error } = job.args.safeParse(args);
   if (success) return data;
-  throw new RuleBroken(`these are not arguments of ${job.kind}: ${problems(error)}`);
+  const words =
+    "What is stored has gone through the schema once already: what a schema transforms it has to accept as well";
+  throw new RuleBroken(`these are not arguments of ${job.kind}: ${problems(error)}. ${words}`);
 }
 
 function checked(job: Job, result: unknown): unknown {

@@ -41,8 +41,13 @@ describe("a job's name", () => {
     const longest = "x".repeat(MAX_JOB_NAME - "note_".length);
     expect(note.owns(await note.name({ text: longest }))).toBe(true);
     await expect(note.name({ text: `${longest}x` })).rejects.toThrow(
-      "the name of this note would have 501 characters; up to 500 are possible: see hashed()",
+      "these arguments make a name of 501 characters, up to 500 are possible. Shorten them; or define note with hashed()",
     );
+  });
+
+  test.each([undefined, "", { a: 1 }, Number.NaN, null])("is not made of %j", async (id) => {
+    const bad = defineJob({ kind: "bad", args: z.object({}), id: () => id as never });
+    await expect(bad.name({})).rejects.toThrow(/^bad is not defined well: its id is .*, no text and no number$/);
   });
 
   test("may stand for arguments however large, by their hash", async () => {
@@ -69,6 +74,17 @@ describe("a definition", () => {
       "a group that no worker may have",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", group: "default" }),
       "group",
+    ],
+    ["no id", () => defineJob({ kind: "a", args: z.object({}) } as never), "its id is a function"],
+    [
+      "a time in words",
+      () => defineJob({ kind: "a", args: z.object({}), id: () => "x", deadline: "1 h" as never }),
+      "a number of milliseconds, not 1 h",
+    ],
+    [
+      "no time",
+      () => defineJob({ kind: "a", args: z.object({}), id: () => "x", freshFor: Number.NaN }),
+      "a number of milliseconds, not NaN",
     ],
   ])("with %s is refused", (_what, make, word) => {
     expect(make).toThrow(word);

@@ -5,6 +5,9 @@ import type { View } from "./view.ts";
 /** Reads of a result as much as an answer may hold. */
 export type ReadAnswer = typeof viewOfStretch;
 
+/** A job that was not started, and nothing with it: why, in words for whoever asked for it. */
+export class NotStarted extends Error {}
+
 /** Milliseconds. */
 const DAY = 24 * 60 * 60 * 1_000;
 
@@ -171,6 +174,12 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   if (group !== undefined && !/^(?!default$)[\w.-]+$/.test(group)) {
     throw new Error(`${kind}: a group is letters, digits, "_", "-" and ".", not ${JSON.stringify(group)}.`);
   }
+  if (typeof options.id !== "function") throw new Error(`${kind}: its id is a function of the arguments.`);
+  for (const span of [deadline, freshFor ?? 0]) {
+    if (typeof span !== "function" && !Number.isFinite(span)) {
+      throw new Error(`${kind}: a span of time is a number of milliseconds, not ${span}.`);
+    }
+  }
   return {
     kind,
     prefix,
@@ -182,10 +191,14 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     group,
     keepFor: options.keepFor,
     async name(args) {
-      const name = prefix + escapeId(String(await options.id(args)));
+      const id = await options.id(args);
+      if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
+        throw new NotStarted(`${kind} is not defined well: its id is ${JSON.stringify(id)}, no text and no number`);
+      }
+      const name = prefix + escapeId(String(id));
       if (name.length > MAX_JOB_NAME) {
-        throw new RangeError(
-          `the name of this ${kind} would have ${name.length} characters; up to ${MAX_JOB_NAME} are possible: see hashed()`,
+        throw new NotStarted(
+          `these arguments make a name of ${name.length} characters, up to ${MAX_JOB_NAME} are possible. Shorten them; or define ${kind} with hashed()`,
         );
       }
       return name;
@@ -195,7 +208,11 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       name.length > prefix.length &&
       name.length <= MAX_JOB_NAME &&
       !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name),
-    deadline: (args, now) => (typeof deadline === "number" ? now + deadline : deadline(args, now)),
+    deadline: (args, now) => {
+      const at = typeof deadline === "number" ? now + deadline : deadline(args, now);
+      if (at > now && at < Infinity) return at;
+      throw new NotStarted(`the deadline of this ${kind} would be ${at - now} ms from now`);
+    },
     ...(expectedAt && { expectedAt }),
     counts: (args) => counts?.(args) ?? 1,
     freshFor: (result, args) => (typeof freshFor === "function" ? freshFor(result as Result, args as Args) : freshFor),

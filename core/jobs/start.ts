@@ -2,13 +2,16 @@ import type { DurablePromise, RemoteStore } from "../resonate/remote-store.ts";
 import { type Job, splitGeneration, withGeneration } from "./job.ts";
 import { endedWithoutResult } from "./status.ts";
 
+/** How often a call starts a job anew that others have started meanwhile, and that has ended again without a result. */
+const MOST_STARTS = 4;
+
 /**
  * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a
  * result, or whose result is not fresh any more, is started again as the next generation of its name; concurrent
  * restarts create the same promise, and so are one.
  *
  * @throws {ResonateUnavailable} nothing half-started: the promise exists, and will run, or it does not
- * @throws {NameTaken}
+ * @throws {NotStarted}
  */
 export async function startJob<Args>(
   store: RemoteStore,
@@ -21,7 +24,8 @@ export async function startJob<Args>(
   if (!isOver(job, first, now)) return first;
   let { generation, promise } = await newestGeneration(store, base, first);
   if (!isOver(job, promise, now)) promise = await store.join(promise);
-  while (isOver(job, promise, now)) {
+  // One that ends before it can be told of is told of as it is.
+  for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
     const earlier = promise;
     generation += 1;
     promise = await store.create(job, withGeneration(base, generation), args, now, earlier);

@@ -14,6 +14,7 @@
  * `s1`, …). Whoever comes later reads there how far the chains were: what the first one knew, or what the first one found
  * who had to look, with which that promise is settled.
  */
+import { NotStarted } from "../jobs/job.ts";
 import type { ResonateClient } from "./client.ts";
 import { childOf, decodeValue, encodeValue } from "./codec.ts";
 
@@ -47,7 +48,7 @@ const MOST_VIEWS = 2_000;
 const MOST_SEEN = 10_000;
 
 /** The caller has started as many jobs as it may. */
-export class QuotaExceeded extends Error {
+export class QuotaExceeded extends NotStarted {
   override name = "QuotaExceeded";
 }
 

@@ -2,7 +2,7 @@
 
 import { AFTER, afterId } from "../jobs/after.ts";
 import { type Caller, splitKey } from "../jobs/caller.ts";
-import { type Job, REQUEST_TAG, VERSION_TAG } from "../jobs/job.ts";
+import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../jobs/job.ts";
 import { Claims, startRecordId } from "./claims.ts";
 import { type Channel, ResonateClient, ResonateUnavailable } from "./client.ts";
 import { childOf, type DurablePromise, EARLIER, encodeValue, KEEP, lineage, PLACE, STARTER } from "./codec.ts";
@@ -19,7 +19,6 @@ export { type Channel, ResonateRefused, ResonateUnavailable, SearchRefused } fro
 export type { DurablePromise } from "./codec.ts";
 export type { NewestEntry } from "./journals.ts";
 export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own.ts";
-export { QuotaExceeded } from "./quota.ts";
 
 /** In whose name a job is claimed where nobody is told apart. */
 const ANYBODY = "anyone";
@@ -28,8 +27,10 @@ const ANYBODY = "anyone";
 const CLEAN_UP_TIME = 24 * 3_600_000;
 
 /** The name of a job is held by a promise that is none of this deployment's. */
-export class NameTaken extends Error {
-  override name = "NameTaken";
+class NameTaken extends NotStarted {
+  constructor(name: string) {
+    super(`the name ${name} is taken on the Resonate server by something that is not a job of this server`);
+  }
 }
 
 /** What was pushed over a channel: that a job's promise, or a child of it, has settled. */
@@ -173,7 +174,7 @@ export class RemoteStore {
    * Creates the promise `name` with the worker group as its target, or returns the one already there. What `earlier`, the
    * attempt before, had done when it failed is not done again.
    *
-   * @throws {NameTaken}
+   * @throws {NotStarted} when its name is taken by something else, or it would end before it began
    * @throws {QuotaExceeded} when there is none, and the caller has too many jobs under way
    */
   async create<Args>(
@@ -183,9 +184,10 @@ export class RemoteStore {
     now: number,
     earlier?: DurablePromise,
   ): Promise<DurablePromise> {
+    const timeoutAt = job.deadline(args, now);
     const taken = await this.#admit(job, name, args, now);
     // When this fails, it is not known whether the job is there, with the places: they stay its.
-    const promise = await this.#createOrFind(job, name, args, now, earlier, taken);
+    const promise = await this.#createOrFind(job, name, args, timeoutAt, earlier, taken);
     if (taken && promise.place !== String(taken)) {
       await this.#shared.places.keep(this.#client, taken, this.#scope.quota).catch(() => {});
     }
@@ -197,11 +199,10 @@ export class RemoteStore {
     job: Job<Args>,
     name: string,
     args: Args,
-    now: number,
+    timeoutAt: number,
     earlier: DurablePromise | undefined,
     taken: Taken | undefined,
   ): Promise<DurablePromise> {
-    const timeoutAt = job.deadline(args, now);
     const own = ownTags(this.#names, job);
     const failed = earlier?.state === "rejected" || earlier?.state === "rejected_timedout";
     const again = failed && earlier.version === job.version && { [EARLIER]: this.#names.id(job, earlier.name) };

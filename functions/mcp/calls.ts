@@ -1,11 +1,6 @@
 import type { Caller } from "../../core/jobs/caller.ts";
-import {
-  NameTaken,
-  QuotaExceeded,
-  ResonateRefused,
-  ResonateUnavailable,
-  SearchRefused,
-} from "../../core/resonate/remote-store.ts";
+import { NotStarted } from "../../core/jobs/job.ts";
+import { ResonateRefused, ResonateUnavailable, SearchRefused } from "../../core/resonate/remote-store.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { withoutConsent } from "../../core/tools/consent.ts";
 import { CallerJobs } from "../../core/tools/jobs.ts";
@@ -208,12 +203,7 @@ export class Calls {
   /** What went wrong, worded for a model. */
   #explain(error: unknown, signal: AbortSignal): string {
     if (error instanceof ToolError) return error.message;
-    if (error instanceof NameTaken) {
-      return `Nothing was done: the name ${error.message} is taken on the Resonate server by something that is not a job of this server.`;
-    }
-    if (error instanceof QuotaExceeded) {
-      return `Nothing was done: ${error.message}.`;
-    }
+    if (error instanceof NotStarted) return `Nothing was done: ${error.message}.`;
     if (error instanceof SearchRefused) {
       return "Nothing was done: jobs cannot be listed. The token that this deployment has for its Resonate server is limited to a namespace, and may not search. Look at jobs by their names, with probe_status.";
     }

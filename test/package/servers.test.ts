@@ -81,7 +81,7 @@ describe("a server whose tools are named and typed unlike anything here", () => 
 
   test("lists them as they are written", async () => {
     const tools = await client.listTools();
-    expect(tools.map(({ name }) => name)).toEqual(["STRENGTH", "Brew.Ale-2", "order.ale", ...BUILT_IN]);
+    expect(tools.map(({ name }) => name)).toEqual(["STRENGTH", "Brew.Ale-2", "order.ale", "tap_keg", ...BUILT_IN]);
     expect(tools[1]).toMatchObject({
       title: "Brauen",
       inputSchema: {
@@ -92,6 +92,29 @@ describe("a server whose tools are named and typed unlike anything here", () => 
     });
     expect(client.instructions).toMatch(/^Brew responsibly\.\n/);
     expect(client.instructions).toContain("order.ale return");
+  });
+
+  test.each([
+    [
+      "would be over before it began",
+      { by: "2020-01-01T00:00:00Z" },
+      /the deadline of this tap_keg would be -\d+ ms from now/,
+    ],
+    [
+      "has too long a name",
+      { occasion: "x".repeat(600) },
+      /make a name of 608 characters, up to 500 are possible\. Shorten/,
+    ],
+    ["has no id", { occasion: "none" }, /tap_keg is not defined well: its id is undefined, no text and no number/],
+  ])("a job that %s is not started, and says why", async (_what, given, words) => {
+    const { isError, text } = await client.callTool("tap_keg", {
+      occasion: "May",
+      by: "2099-05-01T00:00:00Z",
+      ...given,
+    });
+    expect(isError).toBe(true);
+    expect(text).toMatch(/^Nothing was done: /);
+    expect(text).toMatch(words);
   });
 
   test("computes, refuses in words, and runs a job through a crash", async () => {

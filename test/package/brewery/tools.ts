@@ -72,4 +72,17 @@ export const strength = plainTool({
   run: async ({ plato: [before, after] }) => ({ percent: Math.round((before - after) * 5.3) / 10 }),
 });
 
-export const tools: readonly Tool[] = [strength, brewAle, orderAle];
+/** Its deadline is what the caller says, which may be past. */
+export const tapKeg = durableTool({
+  name: "tap_keg",
+  title: "Tap",
+  description: "Taps a keg for an occasion, by a time.",
+  input: z.object({
+    occasion: z.string().describe("The occasion."),
+    by: z.iso.datetime().describe("By when, in UTC."),
+  }),
+  id: ({ occasion }) => (occasion === "none" ? (undefined as never) : occasion),
+  deadline: ({ by }) => Date.parse(by),
+});
+
+export const tools: readonly Tool[] = [strength, brewAle, orderAle, tapKeg];

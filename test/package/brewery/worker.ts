@@ -1,6 +1,6 @@
 import { HOUR, implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/index.ts";
-import { brewAle } from "./tools.ts";
+import { brewAle, tapKeg } from "./tools.ts";
 
 const brew = implement(brewAle, async (ctx, { malts, "dry hopped": hopped = false }) => {
   const steps = await ctx.all(malts, (ctx, malt) => ctx.step("mash", () => mash(malt)), { key: ({ name }) => name });
@@ -14,4 +14,6 @@ const brew = implement(brewAle, async (ctx, { malts, "dry hopped": hopped = fals
 
 const mash = ({ name, kilograms }: { name: string; kilograms: number }): [string, number] => [name, 60 + kilograms];
 
-await runWorker({ tools: [brew] });
+const tap = implement(tapKeg, async (_ctx, { occasion }) => ({ tapped: occasion }));
+
+await runWorker({ tools: [brew, tap] });
