@@ -480,7 +480,7 @@ interface ReadOptions {
  * Calls `onData` with each server-sent event of a body until it ends, fails, is silent for too long or `signal` aborts;
  * resolves to what ended it.
  */
-export function readEvents(
+function readEvents(
   body: ReadableStream<Uint8Array>,
   onData: (data: string) => void,
   { onComment, ...options }: ReadOptions,

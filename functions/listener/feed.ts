@@ -1,7 +1,8 @@
 /** What has settled, told by the deployment's listeners: `listener.ts`, each a Durable Object. */
-import { type Channel, ResonateUnavailable, readEvents } from "../../core/resonate/client.ts";
+import { type Channel, ResonateUnavailable } from "../../core/resonate/client.ts";
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
 import type { Feed } from "../../core/resonate/remote-store.ts";
+import type { Joined, Tell, Wait } from "./listener.ts";
 
 /**
  * How many listeners a deployment has, and so connections to its Resonate server: a constant. A caller is always at the
@@ -9,42 +10,42 @@ import type { Feed } from "../../core/resonate/remote-store.ts";
  */
 const LISTENERS = 4;
 
-/** How long nothing may come from a listener before it is taken for gone, in milliseconds: it writes every 15 seconds. */
-const SILENCE = 60_000;
-
 /** What there is of a Durable Object namespace here. */
 export interface ListenerNamespace {
   idFromName(name: string): object;
-  get(id: object): { fetch(url: string, init: RequestInit): Promise<Response> };
+  get(id: object): { listen(wait: Wait, tell: Tell): Promise<Answer> };
 }
+
+/** As it arrives: disposed of, it ends the wait. */
+type Answer = Joined & Disposable;
 
 export function createFeed(namespace: ListenerNamespace): Feed {
   return {
     async open({ ids, caller, onNews, signal }): Promise<Channel> {
       const listener = namespace.get(namespace.idFromName(`listener ${shardOf(caller)}`));
-      const ended = new AbortController();
-      const until = AbortSignal.any([signal, ended.signal]);
-      const body = JSON.stringify({ ids, caller });
-      const response = await listener
-        .fetch("https://listener/", { method: "POST", body, signal: until })
-        .catch((error) =>
-          Promise.reject(new ResonateUnavailable("its listener could not be reached", { cause: error })),
-        );
-      if (!response.ok || !response.body) {
-        await response.body?.cancel();
-        throw new ResonateUnavailable("its listener has no connection", { status: response.status });
-      }
-      const address = Promise.withResolvers<string>();
-      const onData = (data: string) => {
-        const event = JSON.parse(data) as { address: string } | PromiseRecord | { id: string };
-        if ("address" in event) address.resolve(event.address);
-        else onNews({ id: event.id, ...("state" in event && { promise: event }) });
+      const closed = Promise.withResolvers<undefined>();
+      const end = () => closed.resolve(undefined);
+      const tell = (said: string) => {
+        if (said === "" || signal.aborted) return;
+        const event = JSON.parse(said) as PromiseRecord | { id: string };
+        onNews({ id: event.id, ...("state" in event && { promise: event }) });
       };
-      const closed = readEvents(response.body, onData, { silence: SILENCE, signal: until }).finally(() => {
-        ended.abort();
-        address.reject(new ResonateUnavailable("its listener ended"));
+      // Disposed of by the runtime when the listener has let go of it, or is no more.
+      const listening = listener.listen({ ids, caller }, Object.assign(tell, { [Symbol.dispose]: end }));
+      const leave = () => {
+        end();
+        listening.then((answer) => answer[Symbol.dispose]()).catch(() => {}); // Who could not be reached has nothing to end.
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      if (signal.aborted) leave();
+      const answer = await Promise.race([listening, closed.promise]).catch((error) => {
+        throw new ResonateUnavailable("its listener could not be reached", { cause: error });
       });
-      return { address: await address.promise, closed };
+      if (!answer || "status" in answer) {
+        leave();
+        throw new ResonateUnavailable("its listener has no connection", answer);
+      }
+      return { address: answer.address, closed: closed.promise };
     },
   };
 }

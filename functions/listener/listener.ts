@@ -1,3 +1,4 @@
+import { DurableObject, RpcTarget } from "cloudflare:workers";
 import type { Channel } from "../../core/resonate/client.ts";
 import { ResonateClient, ResonateUnavailable } from "../../core/resonate/client.ts";
 import { rootOf } from "../../core/resonate/names.ts";
@@ -12,11 +13,11 @@ const MAX_WAITING = 5_000;
 /** The largest message that is passed on, in characters: one that is larger says what has settled, and is read once more. */
 const MAX_MESSAGE = 65_536;
 
-/** How much may wait to be read by one, in bytes, before it is given up. */
+/** How much one may have been told without having taken it, in characters, before it is given up. */
 const MAX_BEHIND = 2_000_000;
 
-/** How often every stream is written to, in milliseconds: one whose reader has gone is found out by it. */
-const KEEP_ALIVE = 15_000;
+/** How often everybody is called who waits, in milliseconds: one who has gone without a word is found out by it. */
+const CALL = 15_000;
 
 /** How long the connection is kept when nobody waits any more, and how long a failed one is not tried again, in milliseconds. */
 const LINGER = 1_000;
@@ -25,13 +26,32 @@ const PAUSE = 500;
 /** What a wait begins with. */
 export interface Wait {
   /** The promises, by id. What is told of their children is told, too. */
-  ids: string[];
+  ids: readonly string[];
   /** Who waits: the caller's key. */
   caller: string;
 }
 
+/**
+ * Tells whoever waits what the Resonate server has said, as JSON: a promise, or only the `id` of one that is too large.
+ * Nothing (`""`) to see whether he is there. Disposed of, the wait is over.
+ */
+export interface Tell extends Partial<Disposable> {
+  (said: string): unknown;
+}
+
+/** What is answered to a wait: what the promises are to be listened to at, and what ends it when it is disposed of; or why there is none. */
+export type Joined = { address: string; held: object } | { status: number };
+
+/** That as it arrives here. */
+interface Told extends Disposable {
+  (said: string): Promise<unknown>;
+  dup(): Told;
+}
+
 interface Waiter extends Wait {
-  controller: ReadableStreamDefaultController<Uint8Array>;
+  tell: Told;
+  /** How much of what he was told he has not taken yet, in characters. */
+  behind: number;
 }
 
 interface Connection {
@@ -39,7 +59,22 @@ interface Connection {
   end: AbortController;
 }
 
-const encoder = new TextEncoder();
+/** Named by what it is, so that the package's types do not need the runtime's. */
+const Base: new (state: unknown, env: object) => object = DurableObject;
+
+/** Ends a wait when whoever has it disposes of it, or is no more. */
+class Held extends RpcTarget implements Disposable {
+  readonly #leave: () => void;
+
+  constructor(leave: () => void) {
+    super();
+    this.#leave = leave;
+  }
+
+  [Symbol.dispose](): void {
+    this.#leave();
+  }
+}
 
 /**
  * The one place of a deployment that connections for settlements are opened from: a Durable Object. Whoever waits, in
@@ -47,64 +82,52 @@ const encoder = new TextEncoder();
  * depend on how many callers wait, and workers have room for theirs. A Worker's entry exports it beside its default export,
  * and `wrangler.toml` binds it as `LISTENER`.
  *
- * It keeps nothing: when it ends, its streams do, and whoever waits looks at his promises and comes back. It is asked by
+ * It keeps nothing: when it ends, its waits do, and whoever waits looks at his promises and comes back. It is asked by
  * the edge alone, which knows whose promises are whose.
  *
  * @example
  * const entry = { Listener, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
-export class Listener {
+export class Listener extends Base {
   readonly #client: ResonateClient;
   readonly #waiters = new Set<Waiter>();
   /** Who waits for a promise, by its id. */
   readonly #byId = new Map<string, Set<Waiter>>();
   #connection: Connection | undefined;
   #failed: { error: ResonateUnavailable; until: number } | undefined;
-  #keepAlive: ReturnType<typeof setInterval> | undefined;
+  #calling: ReturnType<typeof setInterval> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(_state: unknown, env: object) {
+  constructor(state: unknown, env: object) {
+    super(state, env);
     this.#client = new ResonateClient(placeOf(readConfig(env)));
   }
 
   /**
-   * A stream of server-sent events: first `{"address"}`, which the promises are to be listened to at, then each message of
-   * the Resonate server that is about them. 429 and 503 where there are too many, 503 without a connection.
+   * Tells of promises, until its answer is disposed of: each message of the Resonate server that is about them. It is called
+   * back because that takes less memory than a stream, at both ends. 429 and 503 where there are too many, 503 without a
+   * connection.
    */
-  async fetch(request: Request): Promise<Response> {
-    const wait = (await request.json()) as Wait;
-    if (this.#countOf(wait.caller) >= MAX_OF_ONE) return refuse(429, "this caller waits too often at once");
-    if (this.#waiters.size >= MAX_WAITING) return refuse(503, "too many wait at once");
+  async listen(wait: Wait, tell: Told): Promise<Joined> {
+    if (this.#countOf(wait.caller) >= MAX_OF_ONE) return { status: 429 };
+    if (this.#waiters.size >= MAX_WAITING) return { status: 503 };
     clearTimeout(this.#leaving);
-    let channel: Channel;
     try {
-      channel = await this.#connect();
+      const { address } = await this.#connect();
+      return { address, held: this.#join({ ...wait, tell: tell.dup(), behind: 0 }) };
     } catch (error) {
       if (!(error instanceof ResonateUnavailable)) throw error;
-      return refuse(503, error.message);
+      return { status: 503 };
     } finally {
       this.#rest();
     }
-    return this.#join(wait, channel);
   }
 
-  #join(wait: Wait, { address }: Channel): Response {
-    let waiter: Waiter;
-    const body = new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => {
-          waiter = { ...wait, controller };
-          this.#waiters.add(waiter);
-          for (const id of wait.ids) this.#byId.set(id, (this.#byId.get(id) ?? new Set()).add(waiter));
-          this.#keepAlive ??= setInterval(() => this.#tell(this.#waiters, ":\n\n"), KEEP_ALIVE);
-          clearTimeout(this.#leaving);
-          controller.enqueue(encoder.encode(event({ address })));
-        },
-        cancel: () => this.#leave(waiter),
-      },
-      { highWaterMark: MAX_BEHIND, size: (chunk) => chunk?.byteLength ?? 0 },
-    );
-    return new Response(body, { headers: { "content-type": "text/event-stream" } });
+  #join(waiter: Waiter): Held {
+    this.#waiters.add(waiter);
+    for (const id of waiter.ids) this.#byId.set(id, (this.#byId.get(id) ?? new Set()).add(waiter));
+    this.#calling ??= setInterval(() => this.#tell(this.#waiters, ""), CALL);
+    return new Held(() => this.#leave(waiter));
   }
 
   /** The connection that there is, or a new one. All who wait share it: an object's requests may. */
@@ -139,7 +162,7 @@ export class Listener {
   #lost(connection: Connection): void {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
-    for (const waiter of [...this.#waiters]) this.#end(waiter);
+    for (const waiter of [...this.#waiters]) this.#leave(waiter);
   }
 
   #hear(message: Message): void {
@@ -147,30 +170,28 @@ export class Listener {
     const { promise } = message;
     const waiters = this.#byId.get(rootOf(promise.id));
     if (!waiters) return;
-    const whole = event(promise);
-    this.#tell(waiters, whole.length <= MAX_MESSAGE ? whole : event({ id: promise.id }));
+    const whole = JSON.stringify(promise);
+    this.#tell(waiters, whole.length <= MAX_MESSAGE ? whole : JSON.stringify({ id: promise.id }));
   }
 
-  #tell(waiters: Iterable<Waiter>, text: string): void {
-    const chunk = encoder.encode(text);
+  #tell(waiters: Iterable<Waiter>, said: string): void {
     for (const waiter of [...waiters]) {
-      // One that does not read is told nothing more; it finds out by itself what it has missed.
-      if ((waiter.controller.desiredSize ?? 0) <= 0) this.#end(waiter);
-      else waiter.controller.enqueue(chunk);
-    }
-  }
-
-  #end(waiter: Waiter): void {
-    this.#leave(waiter);
-    try {
-      waiter.controller.close();
-    } catch {
-      // It was closed by its reader.
+      waiter.behind += said.length;
+      // One that does not take it is told nothing more; it finds out by itself what it has missed.
+      if (waiter.behind > MAX_BEHIND) this.#leave(waiter);
+      else
+        waiter.tell(said).then(
+          () => {
+            waiter.behind -= said.length;
+          },
+          () => this.#leave(waiter),
+        );
     }
   }
 
   #leave(waiter: Waiter): void {
-    this.#waiters.delete(waiter);
+    if (!this.#waiters.delete(waiter)) return;
+    waiter.tell[Symbol.dispose]();
     for (const id of waiter.ids) {
       const others = this.#byId.get(id);
       others?.delete(waiter);
@@ -182,8 +203,8 @@ export class Listener {
   /** Closes the connection when nobody has come for a while: nobody pays for one that nobody needs. */
   #rest(): void {
     if (this.#waiters.size > 0) return;
-    clearInterval(this.#keepAlive);
-    this.#keepAlive = undefined;
+    clearInterval(this.#calling);
+    this.#calling = undefined;
     clearTimeout(this.#leaving);
     this.#leaving = setTimeout(() => {
       if (this.#waiters.size > 0) return;
@@ -197,7 +218,3 @@ export class Listener {
     return caller === "" ? 0 : [...this.#waiters].filter((waiter) => waiter.caller === caller).length;
   }
 }
-
-const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
-
-const refuse = (status: number, reason: string) => Response.json({ reason }, { status });
