@@ -15,7 +15,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../core/durable/context.ts";
 import type { ListedTool } from "../snapshot.ts";
 import { clientOf, envelopeOf, MODERN } from "./client.ts";
-import { classified, Gone, Lost, NotSent, RpcError } from "./errors.ts";
+import { classified, Gone, Lost, NotSent, RpcError, tooLong } from "./errors.ts";
 import {
   type Exchange,
   type Incoming,
@@ -30,6 +30,7 @@ import { passOn } from "./questions.ts";
 import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";
+const STREAM_ENDED = "the server ended the connection";
 const ENDED = "the program that it was sent to has ended";
 
 type Era = "modern" | "legacy";
@@ -63,12 +64,16 @@ export class Connection {
     this.#log = log;
     const closed = Promise.withResolvers<void>();
     this.closed = closed.promise;
+    let why = CONNECTION_LOST;
     client.onclose = () => {
       this.#isOpen = false;
-      for (const { reject, isApart } of [...this.#waiting.values()]) if (!isApart) reject(new Lost(CONNECTION_LOST));
+      for (const { reject, isApart } of [...this.#waiting.values()]) if (!isApart) reject(new Lost(why));
       closed.resolve();
     };
-    client.onerror = (error) => log.debug("wrapped server", { reason: error.message });
+    client.onerror = ({ message }) => {
+      why = tooLong(message) ?? why;
+      log.debug("wrapped server", { reason: message });
+    };
   }
 
   /** @throws {Error} saying why it cannot be reached */
@@ -213,10 +218,16 @@ export class Connection {
         if (!isKept || !(error instanceof RpcError)) close();
       },
     });
+    let why = STREAM_ENDED;
+    if (!isOwn) {
+      transport.onerror = ({ message }) => {
+        why = tooLong(message) ?? why;
+      };
+    }
     const options = {
       requestSignal: abort.signal,
       ...(exchange.onEventId && { onresumptiontoken: (token: string) => exchange.onEventId?.(token) }),
-      onRequestStreamEnd: () => this.#waiting.get(id)?.reject(new Lost("the server ended the connection")),
+      onRequestStreamEnd: () => this.#waiting.get(id)?.reject(new Lost(why)),
     };
     const sending = async () => {
       if (!isOwn) await transport.start();

@@ -68,3 +68,11 @@ export function classified(error: unknown): Error {
   if ((cause as Error | undefined)?.constructor?.name === "PrivateAddress") return new NotSent(String(cause?.message));
   return new Lost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }
+
+/** Why a connection is ended by this side, where the message says that: something longer came than is taken. */
+export function tooLong(message: string): string | undefined {
+  const [, most] = /(?:more than|maximum size of) (\d+) bytes/.exec(message) ?? [];
+  return most === undefined
+    ? undefined
+    : `the connection was ended, because it sent more than ${most} bytes in one message`;
+}

@@ -5,7 +5,7 @@
  *
  * A line says what it is by its first letter. From workers: `u` it uses the program, `j` it joins besides; `m` a message,
  * `k` a request whose answer is kept, `a` the id of one that is written down, `e` the program is to end. To workers: `h`
- * what it finds here, or `x` why there is no program; `m` a message, `l` the id of a request whose answer is lost, `s` what
+ * what it finds here, or `x` why there is no program, or will be none; `m` a message, `l` the id of a request whose answer is lost, `s` what
  * the program writes beside, as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -142,7 +142,7 @@ function use(socket: Socket): void {
     if (program?.pid !== undefined) return;
     socket.end(`x${JSON.stringify({ message: error.message, code: error.code })}\n`, quit);
   });
-  program.stdout?.on("data", lineReader(MAX_LINE, fromProgram, end));
+  program.stdout?.on("data", lineReader(MAX_LINE, fromProgram, tooLong));
   program.stderr?.on("data", (chunk: Buffer) => say(user, "s", JSON.stringify(chunk.toString("utf8"))));
   program.stdin?.on("error", () => {});
   program.once("close", ended);
@@ -216,6 +216,12 @@ function fromProgram(line: string): void {
   if (method === undefined) answered(id as Id, told, line);
   else if (id !== undefined) asked(id, params, line);
   else say(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
+}
+
+function tooLong(): void {
+  const message = `it has sent more than ${MAX_LINE} bytes in one message`;
+  for (const socket of workers) say(socket, "x", JSON.stringify({ message }));
+  end();
 }
 
 function answered(id: Id, { result }: Message, line: string): void {

@@ -114,6 +114,7 @@ export class KeptTransport implements Transport {
 
   #take(kind: string | undefined, text: string): void {
     if (kind === "l") this.onlost?.(text);
+    else if (kind === "x") this.onerror?.(new Error(JSON.parse(text).message));
     else if (kind === "s") this.stderr.write(JSON.parse(text));
     else if (kind === "m") {
       try {
