@@ -43,24 +43,47 @@ const MAX_INSTRUCTIONS = 4_000;
 /** The most tools of one server. */
 const MAX_TOOLS = 500;
 
+/** What the tools of the edge itself are called, before which a wrapped tool needs a prefix. */
+export const TAKEN: ReadonlySet<string> = new Set([
+  "probe_status",
+  "await_result",
+  "answer_question",
+  "cancel_job",
+  "list_jobs",
+  "job_card",
+  "answer_for_user",
+]);
+
+/** How much of a name that is no tool's is told, in characters. */
+const MAX_TOLD = 60;
+
 /** The tools that are passed on, and why others are not. */
 export function chosen(
   { tools }: Pick<Snapshot, "tools">,
   options: Pick<WrapOptions, "tools" | "prefix">,
 ): { tools: ListedTool[]; left: { name: string; reason: string }[] } {
   const left: { name: string; reason: string }[] = [];
+  const names = new Set(TAKEN);
   const kept = tools.flatMap((tool) => {
-    const wanted = options.tools?.some((pattern) => fits(pattern, tool.name)) ?? true;
-    const reason = wanted ? whyNot(tool, options.prefix) : undefined;
-    if (reason !== undefined) left.push({ name: tool.name.slice(0, 128), reason });
-    return wanted && reason === undefined ? [bounded(tool)] : [];
+    if (options.tools?.some((pattern) => fits(pattern, tool.name)) === false) return [];
+    const reason = whyNot(tool, options.prefix, names);
+    const { name } = tool;
+    if (reason === undefined) {
+      names.add(nameHere(name, options.prefix));
+      return [bounded(tool)];
+    }
+    left.push({ name: name.length > MAX_TOLD ? `${name.slice(0, MAX_TOLD)}…` : name, reason });
+    return [];
   });
   for (const { name } of kept.splice(MAX_TOOLS)) left.push({ name, reason: `it is beyond the first ${MAX_TOOLS}` });
   return { tools: kept, left };
 }
 
-function whyNot(tool: ListedTool, prefix: string | undefined): string | undefined {
-  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(nameHere(tool.name, prefix))) {
+function whyNot(tool: ListedTool, prefix: string | undefined, names: ReadonlySet<string>): string | undefined {
+  const name = nameHere(tool.name, prefix);
+  if (TAKEN.has(name)) return "a tool that every server here has is called so: give its names a prefix";
+  if (names.has(name)) return "another one of its tools is called so";
+  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
     return `its name is not of up to 128 letters, digits, "_", "-" and "."`;
   }
   if (tool.inputSchema?.type !== "object") return "what it takes is no object";

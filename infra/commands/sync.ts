@@ -9,7 +9,7 @@ import { readProject, typed } from "../launcher/project.ts";
 import { OPTIONS, wrapArguments } from "../wrap/arguments.ts";
 import { quietLog } from "../wrap/log.ts";
 import { wrappedBy } from "../wrap/registry.ts";
-import { changes, leftOut, policyTable } from "../wrap/table.ts";
+import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { readArguments } from "./arguments.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "sync")}
@@ -53,6 +53,8 @@ async function add(args: string[]): Promise<void> {
   const server = new WrappedServer(options, { ...process.env, ...secrets });
   const snapshot = await server.look(quietLog);
   await server.close();
+  for (const line of leftOut(snapshot, options)) console.log(line);
+  checkChosen(snapshot, options);
   const code = name.replace(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());
   await mkdir(folder, { recursive: true });
   await writeFile(

@@ -8,7 +8,7 @@ import { start } from "../launcher/start.ts";
 import { OPTIONS, wrapArguments } from "../wrap/arguments.ts";
 import { quietLog } from "../wrap/log.ts";
 import { writeProject } from "../wrap/project.ts";
-import { leftOut, policyTable } from "../wrap/table.ts";
+import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { readArguments } from "./arguments.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
@@ -36,6 +36,7 @@ export async function run(args: string[]): Promise<void> {
   console.log(`${name} ${version}, revision ${snapshot.revision}, ${snapshot.tools.length} tools\n`);
   for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
   for (const line of leftOut(snapshot, options)) console.log(line);
+  checkChosen(snapshot, options);
   console.log("");
   const root = resolve(".build", `wrap-${options.name}`);
   mkdirSync(root, { recursive: true });

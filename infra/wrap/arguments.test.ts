@@ -43,6 +43,8 @@ test.each([
   ["https://a.example/mcp -- python server.py", /the URL of a server, or a command/],
   ["--header nothing https://a.example/mcp", /--header takes "NAME: VALUE", not "nothing"/],
   ["--env NONE -- python server.py", /--env NONE: this shell has no variable of that name/],
+  ["--env A=1 https://a.example/mcp", /--env is for a command/],
+  ["--header A:1 -- python server.py", /--header is for a URL/],
   ["--after 301 https://a.example/mcp", /--after takes seconds, up to 300/],
 ])("%s is refused in words", (line, words) => {
   expect(() => of(line)).toThrow(words);

@@ -52,6 +52,8 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
     throw new Error(`${url} is no http or https URL. A command goes behind --.`);
   }
+  if (url !== undefined && values.env) throw new Error("--env is for a command: a URL takes --header.");
+  if (url === undefined && values.header) throw new Error("--header is for a URL: a command takes --env.");
   const secrets: Record<string, string> = {};
   const hidden = (value: string): string => {
     const name = `WRAP_SECRET_${Object.keys(secrets).length + 1}`;

@@ -1,6 +1,6 @@
 /** What is made of the tools of a wrapped server, as a table for people. */
 
-import type { WrapOptions } from "../../wrap/options.ts";
+import { fits, type WrapOptions } from "../../wrap/options.ts";
 import { policyOf } from "../../wrap/policy.ts";
 import { chosen, nameHere, type Snapshot } from "../../wrap/snapshot.ts";
 
@@ -27,9 +27,25 @@ export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] 
   );
 }
 
-/** Why tools are not passed on, one line each. */
+/** Why tools are not passed on, one line each, and what was asked for that is not there. */
 export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
-  return chosen(snapshot, options).left.map(({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`);
+  const { tools: patterns = [], policies = {} } = options;
+  const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => fits(pattern, name));
+  return [
+    ...chosen(snapshot, options).left.map(({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`),
+    ...[...new Set([...patterns, ...Object.keys(policies)])]
+      .filter(isNowhere)
+      .map((pattern) => `It has no tool ${JSON.stringify(pattern)}.`),
+  ];
+}
+
+/** @throws {Error} when none of its tools is passed on */
+export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
+  if (chosen(snapshot, options).tools.length > 0) return;
+  const has = snapshot.tools.map(({ name }) => name.slice(0, 60));
+  const more = has.length > 20 ? ` and ${has.length - 20} more` : "";
+  const what = has.length === 0 ? "It has no tools." : `Its tools are ${has.slice(0, 20).join(", ")}${more}.`;
+  throw new Error(`Of ${options.name} no tool is passed on. ${what}`);
 }
 
 /** What has changed from one snapshot to the next, in words; empty where nothing has. */

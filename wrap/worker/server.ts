@@ -234,11 +234,21 @@ async function readCredentials(text: string | undefined, variable: string) {
   return new Map(await Promise.all(entries));
 }
 
+/** What codes of the system mean here. */
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there",
+  ENOTFOUND: "there is no host of that name",
+  EAI_AGAIN: "the name of its host could not be looked up",
+  ENOENT: "there is no such program, or no folder to run it in",
+  EACCES: "the program may not be run",
+};
+
 /** The last cause says why. */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause, message, code } = error as Error & { code?: unknown };
   if (cause instanceof Error && !message.includes("it wrote:")) return reason(cause);
   const isOfSystem = "syscall" in error || message === "" || /^UND_ERR/.test(String(code));
-  return typeof code === "string" && isOfSystem ? code : message;
+  if (typeof code !== "string" || !isOfSystem) return message;
+  return WORDS[code] === undefined ? code : `${WORDS[code]} (${code})`;
 }
