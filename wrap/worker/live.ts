@@ -34,6 +34,8 @@ export interface CallAbout {
   place: Session;
   /** Whether it picks up a stream: how that is done is known. */
   isResumed: boolean;
+  /** Whether another process may have sent it: then it may go nowhere but to the keeper that knows it. */
+  isAgain: boolean;
   /** The keeper that has it, where nobody knows that yet. */
   keeper: string | undefined;
   /** What it has asked before, by the ids of the questions: the numbers of those events. */
@@ -47,6 +49,8 @@ export class LiveCall {
   readonly place: Session;
   /** Whether it picks up a stream. */
   readonly isResumed: boolean;
+  /** Whether another process may have sent it. */
+  readonly isAgain: boolean;
   readonly #events: PromiseWithResolvers<CallEvent>[] = [];
   readonly #asked: (Asked | undefined)[] = [];
   readonly #answers: ReadonlyMap<number, Json>;
@@ -69,12 +73,13 @@ export class LiveCall {
    */
   constructor(
     connection: Connection,
-    { base, request, answers, place, isResumed, keeper, questions }: CallAbout,
+    { base, request, answers, place, isResumed, isAgain, keeper, questions }: CallAbout,
     send: (exchange: Exchange) => Under,
   ) {
     this.base = base;
     this.place = place;
     this.isResumed = isResumed;
+    this.isAgain = isAgain;
     this.#next = base;
     this.#answers = answers;
     const { sessionId: session, protocolVersion: revision = connection.revision } = place;

@@ -94,7 +94,7 @@ export class Requests {
       live.leave();
       if (request.kind !== "call") throw this.#lost(error, request);
       const isOver = isSessionOver(error);
-      if ((isOver || error instanceof NotSent) && sentAt !== undefined) calls.permit(jobName);
+      if ((isOver || error instanceof NotSent) && sentAt !== undefined && !live.isAgain) calls.permit(jobName);
       if (isOver) throw new Error(`${NOT_DONE}: ${options.name} has forgotten the session`);
       throw explained(failure(error, options, sentAt));
     } finally {
@@ -185,6 +185,7 @@ export class Requests {
       answers: this.#job.answers,
       place,
       isResumed: stream !== undefined,
+      isAgain: keeper !== undefined,
       keeper: isKept && !kept ? connection.keeper : undefined,
       questions: this.#tellsNews(segment) ? this.#job.questions : new Map(),
     };

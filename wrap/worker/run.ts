@@ -136,6 +136,8 @@ class Call {
     try {
       // It may have ended meanwhile.
       const { keeper } = await connected();
+      // Whoever runs the job now permits it himself.
+      signal.throwIfAborted();
       this.#server.calls.permit(jobName, giveBack, signal);
       const kept = keeper === undefined ? {} : { kept: { keeper, request: requestId() } };
       return { at: new Date().toISOString(), ...kept };
