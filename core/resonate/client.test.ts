@@ -95,6 +95,11 @@ describe("a request", () => {
     await expect(client.send("promise.get", { id: "tea" }, { patience: 200 })).rejects.toThrow(ResonateUnavailable);
     expect(await client.send("promise.get", { id: "tea" }, { patience: 20_000 })).toMatchObject({ status: 200 });
   });
+
+  test("that searches for longer than there is time says what is quicker", async () => {
+    const client = await clientOf(() => {}, { timeout: 50 });
+    await expect(client.search({ tags: {} })).rejects.toThrow("one is found quicker by its name");
+  });
 });
 
 describe("a connection", () => {

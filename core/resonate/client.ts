@@ -217,7 +217,7 @@ export class ResonateClient {
   }
 
   /**
-   * The promises that match.
+   * The promises that match. Where few do, the server looks at all that it has.
    *
    * @throws {SearchRefused}
    * @throws {ResonateUnavailable}
@@ -228,7 +228,11 @@ export class ResonateClient {
       if (answer.status === 200) return answer.data;
       throw refusal(answer.status);
     } catch (error) {
-      throw error instanceof ResonateRefused && error.status === 403 ? new SearchRefused() : error;
+      if (error instanceof ResonateRefused && error.status === 403) throw new SearchRefused();
+      if (!(error instanceof Error) || !isTimeout(error.cause)) throw error;
+      throw new ResonateUnavailable("it did not search all its jobs in time; one is found quicker by its name", {
+        cause: error.cause,
+      });
     }
   }
 

@@ -45,6 +45,17 @@ export interface Found {
   cursor?: string;
 }
 
+/** Promises that the server makes by itself: this product has none. */
+export interface Schedule {
+  id: string;
+  cron: string;
+  promiseId: string;
+  promiseTags: Record<string, string>;
+  createdAt: number;
+  nextRunAt: number;
+  lastRunAt?: number | null;
+}
+
 /** A task with its promise and the promises of its branch that have settled. */
 export interface Acquired {
   task: TaskRecord;
@@ -121,6 +132,8 @@ interface Operations {
     data: { state?: TaskRecord["state"]; limit?: number; cursor?: string };
     answer: { tasks: TaskRecord[]; cursor?: string };
   };
+  "schedule.get": { data: { id: string }; answer: { schedule: Schedule } };
+  "schedule.search": { data: { limit?: number; cursor?: string }; answer: { schedules: Schedule[]; cursor?: string } };
 }
 
 export type OperationKind = keyof Operations;

@@ -70,6 +70,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "let jobs of a paused kind go on",
     run: async (args) => (await import("./pause.ts")).run("resume", args),
   },
+  observe: {
+    summary: "let Resonate's own pages look at the server",
+    run: async (args) => (await import("./observe.ts")).run(args),
+  },
   retention: {
     summary: "remove old jobs from a real Resonate server's database",
     run: async (args) => (await import("./retention.ts")).run(args),

@@ -59,7 +59,8 @@ export async function withServer<T>(server: Server, work: (server: Server) => Pr
   }
 }
 
-function inWords(error: Error, { url, tokenOf, namespace }: Server): string {
+/** Why a server does not do what a command asks, and what helps. */
+export function inWords(error: Error, { url, tokenOf, namespace }: Server): string {
   if (error instanceof SearchRefused) {
     const helps = `${typed(readProject(), "keys", "--operator")} makes one that may, or --url takes a deployment's operator's`;
     return `The Resonate server at ${url} does not let the token in ${tokenOf} search: ${helps}.`;
