@@ -17,8 +17,12 @@ const COMMANDS = ["start", "dev", "worker", "resonate", "proxy", "doctor", "keys
   "retry",
   "pause",
   "resume",
+  "observe",
   "retention",
   "forget",
+  "backup",
+  "restore",
+  "move",
 ]);
 
 async function durable(args: string[], { cwd = ".", env = {} } = {}) {

@@ -1,0 +1,26 @@
+/**
+ * Ten ordinary callers at two edges, for so many seconds alone and then beside one who asks for all that he may.
+ *
+ *   npm run load -- --hostile [--seconds 60]
+ *
+ * All is well when nothing of the ordinary ones' failed.
+ */
+import { parseArgs } from "node:util";
+import { runHostile } from "../hostile.ts";
+import { number, summary } from "./tables.ts";
+
+export async function run(): Promise<number> {
+  const { values } = parseArgs({ options: { hostile: { type: "boolean" }, seconds: number(60) } });
+  const { alone, beside, failed, hostile } = await runHostile({ seconds: Number(values.seconds), say: console.log });
+  const rows = Object.keys(alone).map((what) => {
+    const [one, other] = [summary(alone[what]), summary(beside[what])];
+    const both = { samples: `${one.samples ?? 0}, ${other.samples ?? 0}` };
+    return [what, { ...both, alone: `${one.p50}, ${one.p99}`, beside: `${other.p50}, ${other.p99}` }];
+  });
+  console.log("Milliseconds: p50, p99");
+  console.table(Object.fromEntries(rows));
+  console.log("What the hostile one was answered");
+  console.table(hostile);
+  for (const what of failed.slice(0, 10)) console.log(`Failed: ${what}`);
+  return failed.length === 0 ? 0 : 1;
+}
