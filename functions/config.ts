@@ -54,7 +54,7 @@ const Env = z.object({
   RATE_LIMIT: z.coerce.number().int().min(0).exactOptional(),
   /** Cloudflare's rate-limiting binding. */
   RATE_LIMITER: z.custom<RateLimiterBinding>((value) => typeof value === "object").optional(),
-  /** The Durable Objects that tell of settlements; without them waits look with pauses. */
+  /** The Durable Objects that tell of settlements and take callers' places; without them waits look with pauses, and each isolate takes places. */
   LISTENER: z.custom<ListenerNamespace>((value) => typeof value === "object").optional(),
   /** Jobs of each length (up to an hour, a day, 30 days, a year) a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),

@@ -14,6 +14,7 @@ import { Counts, createRateLimit, type RateLimit } from "./http/rate-limit.ts";
 import { SharedValue } from "./http/shared-value.ts";
 import { Streams } from "./http/streams.ts";
 import { createFeed } from "./listener/feed.ts";
+import { createKeeper } from "./listener/places.ts";
 import { createMcp, type Mcp } from "./mcp/handler.ts";
 import type { Identity } from "./mcp/identity.ts";
 import { Pages } from "./pages/pages.ts";
@@ -57,7 +58,8 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
   const identity = withIcon(said, config);
   const log = new EdgeLog(config.LOG_LEVEL);
   const feed = config.LISTENER && createFeed(config.LISTENER);
-  const place = { ...placeOf(config), feed };
+  const keeper = config.LISTENER && createKeeper(config.LISTENER);
+  const place = { ...placeOf(config), feed, keeper };
   const client = new ResonateClient({ ...place, timeout: PATIENCE });
   const store = new RemoteStore(place, jobs, { quota: config.MAX_JOBS }, client);
   const { TASK_KEY, RESONATE } = config;

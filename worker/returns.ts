@@ -1,6 +1,6 @@
 import { PLACE } from "../core/resonate/codec.ts";
 import type { PromiseRecord } from "../core/resonate/protocol.ts";
-import { placesIn } from "../core/resonate/quota.ts";
+import { type Places, placesIn } from "../core/resonate/quota.ts";
 import type { RemoteStore } from "../core/resonate/remote-store.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 
@@ -21,7 +21,8 @@ export class Returns {
   async give({ tags }: PromiseRecord): Promise<void> {
     const tag = tags[PLACE];
     if (tag === undefined) return;
-    const { base, count } = placesIn(tag);
+    const places = placesIn(tag);
+    const { base, count } = places;
     const next = this.#next.get(base);
     if (next) {
       next.count += count;
@@ -29,14 +30,15 @@ export class Returns {
     }
     const mine = { count, done: Promise.resolve() };
     this.#next.set(base, mine);
-    mine.done = this.#give(base, mine);
+    mine.done = this.#give(places, mine);
     return mine.done;
   }
 
-  async #give(base: string, mine: { count: number }): Promise<void> {
+  async #give(places: Places, mine: { count: number }): Promise<void> {
+    const { base } = places;
     await this.#running.get(base);
     this.#next.delete(base);
-    const running = this.#store.giveBack({ base, count: mine.count }).catch((error) => {
+    const running = this.#store.giveBack({ ...places, count: mine.count }).catch((error) => {
       this.#log.debug({ reason: reasonOf(error) }, "places not given back");
     });
     this.#running.set(base, running);

@@ -8,12 +8,13 @@ import { type Channel, ResonateClient, ResonateUnavailable } from "./client.ts";
 import { childOf, type DurablePromise, EARLIER, encodeValue, KEEP, lineage, PLACE, STARTER } from "./codec.ts";
 import { createFanOut, type FanOut, takingTurns } from "./fan-out.ts";
 import { Journals, Read } from "./journals.ts";
+import { Ledgers } from "./ledger.ts";
 import { Listing, ListMemory } from "./listing.ts";
 import { Names, rootOf } from "./names.ts";
 import { type Cursor, Own, ownTags } from "./own.ts";
 import { fetchFrom, type ResonateNamespace } from "./place.ts";
 import type { PromiseRecord } from "./protocol.ts";
-import { isOver, placesIn, Quota, QuotaExceeded, type Taken } from "./quota.ts";
+import { exceeded, isOver, type Places, placesIn, Seen, type Wanted, wantedFor } from "./quota.ts";
 
 export { type Channel, ResonateRefused, ResonateUnavailable, SearchRefused } from "./client.ts";
 export type { DurablePromise } from "./codec.ts";
@@ -56,6 +57,17 @@ export interface Feed {
   }): Promise<Channel>;
 }
 
+/**
+ * Takes and gives back the places of all callers for all edges of a deployment: see `ledger.ts`. What is undefined has not
+ * been done, and whoever asked does it himself.
+ */
+export interface PlaceKeeper {
+  /** The tag of the job that has the places, `null` where there is no room. @throws {ResonateUnavailable} */
+  take(caller: string, wanted: Wanted): Promise<string | null | undefined>;
+  /** `isUnneeded`: whoever gives them back does not wait for it. Whether it is done or will be. @throws {ResonateUnavailable} */
+  giveBack(caller: string, places: Places, isUnneeded: boolean): Promise<true | undefined>;
+}
+
 /** Where a deployment's promises are, and who executes them. */
 export interface StorePlace {
   /** The Resonate server's base URL. */
@@ -71,6 +83,8 @@ export interface StorePlace {
   namespace: string;
   /** Who tells of settlements; without it promises are read with pauses. */
   feed?: Feed | undefined;
+  /** Who takes callers' places; without it each isolate and process does. */
+  keeper?: PlaceKeeper | undefined;
 }
 
 /** The place that a configuration's variables name. */
@@ -94,7 +108,8 @@ export function placeOf(config: {
 
 /** What the requests of an isolate, or a worker's jobs, know in common: values alone. */
 interface Shared {
-  places: Quota;
+  ledgers: Ledgers;
+  seen: Seen;
   read: Read;
 }
 
@@ -137,7 +152,7 @@ export class RemoteStore {
     jobs: readonly Job[],
     { key = "", claimant = "", quota = 0, request = "", onBehalf = false }: Partial<Scope> = {},
     client = new ResonateClient(place),
-    shared: Shared = { places: new Quota(), read: new Read() },
+    shared: Shared = { ledgers: new Ledgers(), seen: new Seen(), read: new Read() },
   ) {
     this.#place = place;
     this.#scope = { key, claimant, quota, request, onBehalf };
@@ -188,10 +203,8 @@ export class RemoteStore {
     const taken = await this.#admit(job, name, args, now);
     // When this fails, it is not known whether the job is there, with the places: they stay its.
     const promise = await this.#createOrFind(job, name, args, timeoutAt, earlier, taken);
-    if (taken && promise.place !== String(taken)) {
-      await this.#shared.places.keep(this.#client, taken, this.#scope.quota).catch(() => {});
-    }
-    if (this.#scope.quota > 0) this.#shared.places.saw(promise.id);
+    if (taken !== undefined && promise.place !== taken) await this.giveBack(placesIn(taken), true).catch(() => {});
+    if (this.#scope.quota > 0) this.#shared.seen.add(promise.id);
     return this.join(promise);
   }
 
@@ -201,12 +214,12 @@ export class RemoteStore {
     args: Args,
     timeoutAt: number,
     earlier: DurablePromise | undefined,
-    taken: Taken | undefined,
+    taken: string | undefined,
   ): Promise<DurablePromise> {
     const own = ownTags(this.#names, job);
     const failed = earlier?.state === "rejected" || earlier?.state === "rejected_timedout";
     const again = failed && earlier.version === job.version && { [EARLIER]: this.#names.id(job, earlier.name) };
-    const place = taken && { [PLACE]: String(taken) };
+    const place = taken !== undefined && { [PLACE]: taken };
     if (!this.#claims(job)) {
       const promise = await this.#create(job, name, args, timeoutAt, { ...own, ...again, ...place });
       await this.#list(name, promise.createdAt, promise.request);
@@ -396,22 +409,24 @@ export class RemoteStore {
    *
    * @throws {QuotaExceeded} for a job that is not there, when the caller has too many
    */
-  async #admit<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<Taken | undefined> {
-    const { quota } = this.#scope;
-    if (quota === 0 || this.#shared.places.knows(this.#names.id(job, name))) return undefined;
+  async #admit<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<string | undefined> {
+    const { quota, key } = this.#scope;
+    if (quota === 0 || this.#shared.seen.has(this.#names.id(job, name))) return undefined;
     const duration = (job.expectedAt?.(args) ?? job.deadline(args, now)) - now;
-    const idOf = (place: string) => this.#names.quotaId(place);
-    try {
-      return await this.#shared.places.take(this.#client, idOf, quota, { duration, now, count: job.counts(args) });
-    } catch (error) {
-      if (!(error instanceof QuotaExceeded) || !(await this.get(name))) throw error;
-      return undefined;
-    }
+    const start = { duration, now, count: job.counts(args) };
+    const wanted = wantedFor((place) => this.#names.quotaId(place), quota, start);
+    let taken = await this.#place.keeper?.take(key, wanted);
+    if (taken === undefined) taken = await this.#shared.ledgers.take(this.#client, wanted);
+    if (typeof taken === "string") return taken;
+    if (!(await this.get(name))) throw exceeded(quota, start);
+    return undefined;
   }
 
-  /** Jobs that had these places have ended: gives them back, as far as they are of use. */
-  async giveBack({ base, count }: ReturnType<typeof placesIn>): Promise<void> {
-    if (count > 0 && !isOver(base, Date.now())) await this.#shared.places.giveBack(this.#client, base, count);
+  /** Jobs that had these places have ended, or did not need them: gives them back, as far as they are of use. */
+  async giveBack(places: Places, isUnneeded = false): Promise<void> {
+    if (places.count === 0 || isOver(places.base, Date.now())) return;
+    const isDone = await this.#place.keeper?.giveBack(this.#scope.key, places, isUnneeded);
+    if (!isDone) await this.#shared.ledgers.giveBack(this.#client, places);
   }
 
   async #create<Args>(

@@ -1,5 +1,4 @@
 /** Arguments of tools: checked, and explained to the model that sent them. */
-import { distance } from "fastest-levenshtein";
 import * as z from "zod";
 import type { JsonSchema } from "../jobs/job.ts";
 import { lenient } from "./lenient.ts";
@@ -96,6 +95,18 @@ function closest(name: string, known: readonly string[]): string | undefined {
   if (start !== undefined) return start;
   const near = known.map((each) => ({ each, apart: distance(name, each) })).sort((a, b) => a.apart - b.apart)[0];
   return near && near.apart <= Math.min(3, name.length / 2) ? near.each : undefined;
+}
+
+/** How many letters have to be put in, left out or changed to make one text of the other: Levenshtein's distance. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1];
+    for (let j = 0; j < to.length; j++)
+      next.push(Math.min((row[j] ?? 0) + Number(letter !== to[j]), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    row = next;
+  }
+  return row[to.length] ?? 0;
 }
 
 /** Whether a name is a part of another, or is left of it when letters are taken out, as `lng` and `tz` are. */

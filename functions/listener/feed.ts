@@ -3,6 +3,7 @@ import { type Channel, ResonateUnavailable } from "../../core/resonate/client.ts
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
 import type { Feed } from "../../core/resonate/remote-store.ts";
 import type { Joined, Tell, Wait } from "./listener.ts";
+import type { AskedPlaces, PlacesAnswer } from "./places.ts";
 
 /**
  * How many listeners a deployment has, and so connections to its Resonate server: a constant. A caller is always at the
@@ -13,7 +14,10 @@ const LISTENERS = 4;
 /** What there is of a Durable Object namespace here. */
 export interface ListenerNamespace {
   idFromName(name: string): object;
-  get(id: object): { listen(wait: Wait, tell: Tell): Promise<Answer> };
+  get(id: object): {
+    listen(wait: Wait, tell: Tell): Promise<Answer>;
+    places(asked: AskedPlaces): Promise<PlacesAnswer>;
+  };
 }
 
 /** As it arrives: disposed of, it ends the wait. */
@@ -22,7 +26,7 @@ type Answer = Joined & Disposable;
 export function createFeed(namespace: ListenerNamespace): Feed {
   return {
     async open({ ids, caller, onNews, signal }): Promise<Channel> {
-      const listener = namespace.get(namespace.idFromName(`listener ${shardOf(caller)}`));
+      const listener = listenerOf(namespace, caller);
       const closed = Promise.withResolvers<undefined>();
       const end = () => closed.resolve(undefined);
       const tell = (said: string) => {
@@ -50,8 +54,9 @@ export function createFeed(namespace: ListenerNamespace): Feed {
   };
 }
 
-function shardOf(caller: string): number {
+/** The listener of a caller: the same one for all that it asks, of whatever edge. */
+export function listenerOf(namespace: ListenerNamespace, caller: string) {
   let sum = 0;
   for (let i = 0; i < caller.length; i++) sum += caller.charCodeAt(i);
-  return sum % LISTENERS;
+  return namespace.get(namespace.idFromName(`listener ${sum % LISTENERS}`));
 }

@@ -5,6 +5,7 @@ import { rootOf } from "../../core/resonate/names.ts";
 import type { Message } from "../../core/resonate/protocol.ts";
 import { placeOf } from "../../core/resonate/remote-store.ts";
 import { readConfig } from "../config.ts";
+import { type AskedPlaces, KeptPlaces, type ListenerStorage, type PlacesAnswer } from "./places.ts";
 
 /** How many wait at once, of one caller and of all; past that they look with pauses. */
 const MAX_OF_ONE = 500;
@@ -82,14 +83,15 @@ class Held extends RpcTarget implements Disposable {
  * depend on how many callers wait, and workers have room for theirs. A Worker's entry exports it beside its default export,
  * and `wrangler.toml` binds it as `LISTENER`.
  *
- * It keeps nothing: when it ends, its waits do, and whoever waits looks at his promises and comes back. It is asked by
- * the edge alone, which knows whose promises are whose.
+ * It keeps nothing of that: when it ends, its waits do, and whoever waits looks at his promises and comes back. It also
+ * takes callers' places for their jobs (`places.ts`). It is asked by the edge alone, which knows whose promises are whose.
  *
  * @example
  * const entry = { Listener, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
 export class Listener extends Base {
   readonly #client: ResonateClient;
+  readonly #places: KeptPlaces;
   readonly #waiters = new Set<Waiter>();
   /** Who waits for a promise, by its id. */
   readonly #byId = new Map<string, Set<Waiter>>();
@@ -98,9 +100,20 @@ export class Listener extends Base {
   #calling: ReturnType<typeof setInterval> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(state: unknown, env: object) {
+  constructor(state: { storage: ListenerStorage }, env: object) {
     super(state, env);
-    this.#client = new ResonateClient(placeOf(readConfig(env)));
+    const place = placeOf(readConfig(env));
+    this.#client = new ResonateClient(place);
+    this.#places = new KeptPlaces(state.storage, place);
+  }
+
+  /** Takes places for a caller's jobs, or takes them back. */
+  places(asked: AskedPlaces): Promise<PlacesAnswer> {
+    return this.#places.answer(asked);
+  }
+
+  async alarm(): Promise<void> {
+    await this.#places.sweep();
   }
 
   /**

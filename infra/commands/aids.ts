@@ -11,8 +11,8 @@ const PARTS = {
     chain: "substring(id from '^(.*(?:limit:[^:]*:|list:)[0-9]+[.])[0-9]+$')",
     link: "CAST(substring(id from '^.*(?:limit:[^:]*:|list:)[0-9]+[.]([0-9]+)$') AS BIGINT)",
     isPlaceOver: (now: number) =>
-      `(CAST(substring(id from 'quota:[0-9]+[.]([0-9]+)[.][pb][0-9]+$') AS BIGINT) + 1)
-          * CAST(substring(id from 'quota:([0-9]+)[.][0-9]+[.][pb][0-9]+$') AS BIGINT) * 3600000 <= ${now}`,
+      `(CAST(substring(id from 'quota:[0-9]+[.]([0-9]+)[.][tgspb][0-9]+(?:[.][0-9]+)?$') AS BIGINT) + 1)
+          * CAST(substring(id from 'quota:([0-9]+)[.][0-9]+[.][tgspb][0-9]+(?:[.][0-9]+)?$') AS BIGINT) * 3600000 <= ${now}`,
   },
 };
 

@@ -6,7 +6,7 @@ const HOUR = 3_600_000;
 test("a place is over when its period is", () => {
   const now = 1_000 * 24 * HOUR;
   expect(isPlaceOver("prod/c0123456789abcdef.quota:24.999.p7", now)).toBe(true);
-  for (const id of ["t12", "g1", "s0", "b12"]) expect(isPlaceOver(`quota:24.999.${id}`, now)).toBe(true);
+  for (const id of ["t12", "g1", "g40.3", "s0", "b12"]) expect(isPlaceOver(`quota:24.999.${id}`, now)).toBe(true);
   expect(isPlaceOver("quota:24.1000.p7", now)).toBe(false);
   for (const id of ["timer_quota:e0", "quota:24.999", "timer_tea", "list:0.7"])
     expect(isPlaceOver(id, now)).toBe(false);

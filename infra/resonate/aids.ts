@@ -1,6 +1,6 @@
 /**
  * Promises that are no job's, but count or limit something, and are of no use after a while: the places of callers
- * (`core/resonate/quota.ts`) when their period is over; the links by which workers share the places of an upstream
+ * (`core/resonate/ledger.ts`) when their period is over; the links by which workers share the places of an upstream
  * (`worker/limits.ts`); and the entries of callers' lists (`core/resonate/listing.ts`) whose job is gone. Links and entries
  * are chains, of which the last is found by way of a few.
  */
@@ -9,9 +9,9 @@ import { isOver } from "../../core/resonate/quota.ts";
 /** How long they are kept at least, in milliseconds: clocks differ, and who uses a chain remembers for an hour how far it is. */
 export const AIDS_KEPT = 24 * 3_600_000;
 
-/** Whether this tells of places of a period that is over; versions before numbered them (`p`, `b`). */
+/** Whether this tells of places of a period that is over; versions before numbered them (`p`, `b`) or set some aside (`s`). */
 export function isPlaceOver(id: string, now: number): boolean {
-  const base = /^(.*quota:\d+\.\d+)\.[tgspb]\d+$/s.exec(id)?.[1];
+  const base = /^(.*quota:\d+\.\d+)\.[tgspb]\d+(?:\.\d+)?$/s.exec(id)?.[1];
   return base !== undefined && isOver(base, now);
 }
 

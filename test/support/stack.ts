@@ -43,6 +43,8 @@ export interface StackOptions {
   env?: Record<string, string>;
   /** Added to the edge's bindings. */
   bindings?: Record<string, string>;
+  /** A folder in which the edge's Durable Objects keep what they store; what an account's do is kept anyway. */
+  objects?: string;
   /** Port for the inspector of the edge's isolate. */
   inspectorPort?: number;
   /** An edge and a worker that offer more than the product's, as paths from the repository root. */
@@ -70,7 +72,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const inside = () => (account ? { RESONATE_GROUP: group, ...account.bindings, ...(isRunner && upstream()) } : place);
   const serve = (port: number) =>
     startEdge({
-      ...{ port, data: account?.data, entry: programs?.edge, inspectorPort },
+      ...{ port, data: account?.data ?? options.objects, entry: programs?.edge, inspectorPort },
       bindings: { ...inside(), ...key, ...bindings },
     });
 

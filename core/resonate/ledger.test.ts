@@ -3,8 +3,9 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Simulation } from "../../infra/testing/simulation.ts";
 import type { Call } from "./client.ts";
+import { Ledgers } from "./ledger.ts";
 import type { PromiseRecord } from "./protocol.ts";
-import { placesIn, Quota, QuotaExceeded, type Taken } from "./quota.ts";
+import { exceeded, type Places, placesIn, type Wanted, wantedFor } from "./quota.ts";
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 100);
 const SEED = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
@@ -64,7 +65,8 @@ class Network {
   }
 }
 
-const idOf = (place: string) => `c.quota:${place}`;
+const wanted = (most: number, count: number, now = HOUR_BEGAN): Wanted =>
+  wantedFor((place) => `c.quota:${place}`, most, { duration: 10 * MINUTE, now, count });
 
 type Step =
   | { do: "start"; at: number; count: number; times: number; meanwhile: number }
@@ -73,8 +75,10 @@ type Step =
   | { do: "lose"; at: number; when: "before" | "after" }
   | { do: "pass"; minutes: number };
 
-const ISOLATES = 3;
-const at = fc.nat(ISOLATES - 1);
+/** How many take places, each for itself, and how many give them back: workers. */
+const TAKERS = [1, 3, 50] as const;
+const WORKERS = 2;
+const at = fc.nat(49);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
@@ -92,8 +96,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       meanwhile: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.nat(3)),
     }),
   },
-  // At one place more: a worker, which only gives back.
-  { weight: 5, arbitrary: fc.record({ do: fc.constant("end" as const), which: fc.nat(), at: fc.nat(ISOLATES) }) },
+  // At a worker, or where it was cancelled.
+  { weight: 5, arbitrary: fc.record({ do: fc.constant("end" as const), which: fc.nat(), at: fc.nat(50 + WORKERS) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("crash" as const), at, arrives: fc.boolean() }) },
   {
     weight: 1,
@@ -107,20 +111,25 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 interface Isolate {
-  quota: Quota;
+  ledgers: Ledgers;
   client: ReturnType<Network["client"]>;
   lost: "before" | "after" | undefined;
   /** For how many places it has asked without hearing of them. */
   unheard: number;
 }
 
-async function play(steps: readonly Step[], most: number, order: readonly number[]) {
+async function play(steps: readonly Step[], most: number, takers: number, order: readonly number[]) {
   const network = new Network();
   const turns = [...order];
   const next = (of: number) => (turns.shift() ?? 0) % of;
   let now = HOUR_BEGAN;
   const isolate = (): Isolate => {
-    const one: Isolate = { quota: new Quota(), client: { call: async () => undefined }, lost: undefined, unheard: 0 };
+    const one: Isolate = {
+      ledgers: new Ledgers(),
+      client: { call: async () => undefined },
+      lost: undefined,
+      unheard: 0,
+    };
     one.client = network.client(one, () => {
       const { lost } = one;
       one.lost = undefined;
@@ -128,8 +137,8 @@ async function play(steps: readonly Step[], most: number, order: readonly number
     });
     return one;
   };
-  const isolates = Array.from({ length: ISOLATES + 1 }, isolate);
-  const jobs: Taken[] = [];
+  const isolates = Array.from({ length: takers + WORKERS }, isolate);
+  const jobs: Places[] = [];
   let used = 0;
   /** What crashes have cost, at most, and what may be held without being used. */
   let lost = 0;
@@ -154,26 +163,24 @@ async function play(steps: readonly Step[], most: number, order: readonly number
     watches.add(watch);
     note();
     try {
-      const taken = await one.quota.take(one.client, idOf, most, { duration: 10 * MINUTE, now, count });
+      const taken = await one.ledgers.take(one.client, wanted(most, count, now));
       if (!isolates.includes(one)) return;
-      jobs.push(taken);
       one.unheard -= count;
+      if (taken === undefined) {
+        seen.refused += 1;
+        // It would have been more than 95 per cent of what the message names.
+        expect(watch.highest).toBeGreaterThan(0.95 * most);
+        return;
+      }
+      jobs.push(placesIn(taken));
       used += count;
       seen.started += 1;
       seen.mostUsed = Math.max(seen.mostUsed, used);
-      expect(placesIn(String(taken)).count).toBe(count);
+      expect(placesIn(taken).count).toBe(count);
       expect(used).toBeLessThanOrEqual(most);
     } catch (error) {
-      if (!(error instanceof QuotaExceeded)) {
-        // Whether it has them nobody knows; a later start finds out, unless its isolate dies before.
-        if (!/lost/.test(String(error))) throw error;
-        return;
-      }
-      if (!isolates.includes(one)) return;
-      seen.refused += 1;
-      one.unheard -= count;
-      // It would have been more than 95 per cent of what the message names.
-      expect(watch.highest).toBeGreaterThan(0.95 * most);
+      // Whether it has them nobody knows; a later start finds out, unless its isolate dies before.
+      if (!/lost/.test(String(error))) throw error;
     } finally {
       watches.delete(watch);
     }
@@ -181,26 +188,26 @@ async function play(steps: readonly Step[], most: number, order: readonly number
 
   for (const step of steps) {
     if (step.do === "pass") now = Math.min(now + step.minutes * MINUTE, HOUR_BEGAN + 59 * MINUTE);
-    else if (step.do === "lose") (isolates[step.at] as Isolate).lost = step.when;
+    else if (step.do === "lose") (isolates[step.at % takers] as Isolate).lost = step.when;
     else if (step.do === "crash") {
-      const one = isolates[step.at] as Isolate;
+      const one = isolates[step.at % takers] as Isolate;
       lost += one.unheard;
-      isolates[step.at] = isolate();
+      isolates[step.at % takers] = isolate();
       await network.drop(one, step.arrives);
     } else if (step.do === "end") {
       const [job] = jobs.length > 0 ? jobs.splice(step.which % jobs.length, 1) : [];
-      const one = isolates[step.at] as Isolate;
+      const one = isolates[step.at % isolates.length] as Isolate;
       if (!job) continue;
-      const { base, count } = placesIn(String(job));
+      const { count } = job;
       // What is being given back is as good as free, and when that fails it is lost.
       used -= count;
       lost += count;
-      const given = one.quota.giveBack(one.client, base, count).then(() => {
+      const given = one.ledgers.giveBack(one.client, job).then(() => {
         lost -= count;
       });
       track(given.catch(() => {}));
     } else {
-      const one = isolates[step.at] as Isolate;
+      const one = isolates[step.at % takers] as Isolate;
       for (let n = 0; n < step.times; n++) track(start(one, step.count));
       await network.settle(next, () => running.size === 0, step.meanwhile);
     }
@@ -219,13 +226,14 @@ test("in any history never more places are in use than there are, and none is re
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { minLength: 20, maxLength: 120, size: "max" }),
-      fc.constantFrom(3, 20, 40, 60, 200),
+      fc.constantFrom(3, 20, 40, 60, 200, 1_000),
+      fc.constantFrom(...TAKERS),
       fc.array(fc.nat(1_000), { maxLength: 400, size: "max" }),
       // What faults may have cost is not known exactly, so half of the histories have none.
       fc.boolean(),
-      async (all, most, order, hasFaults) => {
+      async (all, most, takers, order, hasFaults) => {
         const steps = hasFaults ? all : all.filter((step) => step.do !== "crash" && step.do !== "lose");
-        const { started, refused, mostUsed } = await play(steps, most, order);
+        const { started, refused, mostUsed } = await play(steps, most, takers, order);
         sum.started += started;
         sum.refused += refused;
         if (mostUsed >= 0.95 * most) sum.full += 1;
@@ -239,18 +247,31 @@ test("in any history never more places are in use than there are, and none is re
   expect(sum.full).toBeGreaterThan(0.2 * RUNS);
 });
 
-test("what a version before took by numbers is given back to nobody", () => {
-  expect(placesIn("c.quota:1.480000 3 1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed")).toEqual({ base: "", count: 0 });
+test("what the tag of a job says of its places, in this version and those before", () => {
+  const base = "c.quota:1.480000";
+  const by = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed";
+  expect(placesIn(`${base}.g 3 40/7/19/${by}`)).toEqual({ base, count: 3, unit: 40, given: { link: 7, sum: 19 } });
+  expect(placesIn(`${base}.g 3 ${by}`)).toEqual({ base, count: 3, unit: 0, given: { link: 0, sum: 0 } });
+  // By numbers: they are given back to nobody.
+  expect(placesIn(`${base} 3 ${by}`)).toMatchObject({ base: "", count: 0 });
+});
+
+test("a refusal names the number, how long such jobs take, and when there is room again", () => {
+  const start = { duration: 10 * MINUTE, now: HOUR_BEGAN + 20 * MINUTE, count: 1 };
+  const words = "a caller may start 30 jobs that take up to an hour in an hour. Try again in 40 minutes";
+  expect(exceeded(30, start).message).toBe(words);
+  expect(exceeded(30, { ...start, count: 7 }).message).toBe(`this counts as 7 jobs, and ${words}`);
 });
 
 describe("requests", () => {
   const most = 1_000;
   const setUp = () => {
     const network = new Network();
-    const jobs: Taken[] = [];
-    const settled = async <T>(work: Promise<T>) => {
+    const jobs: Places[] = [];
+    const spent = async (work: () => Promise<unknown>) => {
+      const before = network.requests;
       let isOver = false;
-      const watched = work.finally(() => {
+      const watched = work().finally(() => {
         isOver = true;
       });
       watched.catch(() => {});
@@ -258,48 +279,35 @@ describe("requests", () => {
         () => 0,
         () => isOver,
       );
-      return watched;
-    };
-    const spent = async (work: () => Promise<unknown>) => {
-      const before = network.requests;
-      await settled(work());
+      await watched;
       return network.requests - before;
     };
     const isolate = () => {
-      const one = { quota: new Quota() };
-      const client = network.client(one);
+      const ledgers = new Ledgers();
+      const client = network.client(ledgers);
+      const take = async (count: number) => {
+        const tag = await ledgers.take(client, wanted(most, count));
+        if (tag !== undefined) jobs.push(placesIn(tag));
+      };
       return {
-        take: (count = 1, now = HOUR_BEGAN) =>
-          spent(async () => jobs.push(await one.quota.take(client, idOf, most, { duration: MINUTE, now, count }))),
-        takeAll: (times: number) =>
-          spent(() =>
-            Promise.all(
-              Array.from({ length: times }, () =>
-                one.quota.take(client, idOf, most, { duration: MINUTE, now: HOUR_BEGAN, count: 1 }),
-              ),
-            ),
-          ),
-        giveBack: () =>
-          spent(async () => {
-            const { base, count } = placesIn(String(jobs.shift()));
-            await one.quota.giveBack(client, base, count);
-          }),
+        take: (count = 1) => spent(() => take(count)),
+        takeAll: (times: number) => spent(() => Promise.all(Array.from({ length: times }, () => take(1)))),
+        giveBack: () => spent(() => ledgers.giveBack(client, jobs.shift() as Places)),
       };
     };
     return { isolate, jobs };
   };
 
-  test("a start, and a range of 240 months, is one; in a slice of the period the first is one more", async () => {
+  test("a start, and a range of 240 months, is one; what it gives back is one, and one for each 4 per cent", async () => {
     const { take, giveBack } = setUp().isolate();
-    expect(await take(240)).toBe(2);
+    expect(await take(240)).toBe(1);
     expect(await take(36)).toBe(1);
     for (let n = 0; n < 100; n++) expect(await take()).toBe(1);
+    expect(await giveBack()).toBe(1 + 240 / 40);
     expect(await giveBack()).toBe(1);
-    expect(await giveBack()).toBe(1);
-    // The next slice has places of its own, and then it is the ledger again.
     const costs: number[] = [];
-    for (let n = 0; n < 7; n++) costs.push(await take(1, HOUR_BEGAN + 11 * MINUTE));
-    expect(costs).toEqual([1, 0, 0, 0, 0, 1, 1]);
+    for (let n = 0; n < 40; n++) costs.push(await giveBack());
+    expect(costs.filter((cost) => cost > 1)).toEqual([2]);
   });
 
   test("of two isolates that start by turns each takes three at most, of which one gives back too", async () => {
@@ -307,51 +315,45 @@ describe("requests", () => {
     const both = [isolate(), isolate()] as const;
     for (let n = 0; n < 200; n++) {
       expect(await both[n % 2 === 0 ? 0 : 1].take(n % 5 === 0 ? 12 : 1)).toBeLessThanOrEqual(3);
-      if (n > 20) expect(await both[0].giveBack()).toBe(1);
+      if (n > 20) expect(await both[0].giveBack()).toBeLessThanOrEqual(2);
     }
   });
 
-  test("when all places have been in use, a start that has to look for one given back takes three at most", async () => {
-    const { isolate, jobs } = setUp();
-    const [edge, worker] = [isolate(), isolate()];
-    for (let n = 0; n < 27; n++) await edge.take(36);
-    for (let n = 0; n < 200; n++) {
-      await worker.giveBack();
-      expect(await edge.take(36)).toBeLessThanOrEqual(3);
+  test("when all places have been in use, a start of any size takes three at most, a refused one two", async () => {
+    for (const [count, given] of [
+      [1, 1],
+      [36, 36],
+      [240, 240],
+      [240, 960],
+    ] as const) {
+      const { isolate, jobs } = setUp();
+      const [edge, worker] = [isolate(), isolate()];
+      for (let n = 0; n < most; n++) await edge.take();
+      expect(await edge.take(count)).toBe(2);
+      expect(jobs.length).toBe(most);
+      for (let n = 0; n < given; n++) await worker.giveBack();
+      // 4 per cent are less than the next mark.
+      for (let n = 0; n < 40 && count > 1; n++) await worker.giveBack();
+      expect(await edge.take(count)).toBeLessThanOrEqual(3);
+      expect(jobs.at(-1)?.count).toBe(count);
     }
-    expect(jobs.length).toBe(27);
   });
 
-  test("an isolate that knows nothing looks for the end of the chain, and spares the next one that", async () => {
-    const costs: Record<number, number[]> = {};
+  test("an isolate that knows nothing looks for the end of the chain; a worker that knows the job does not", async () => {
     for (const links of [0, 1, 2, 4, 8, 16, 64, 256, 1_024]) {
-      const { isolate } = setUp();
-      // The slice's own places are gone, and who took them knew nothing.
-      expect(await isolate().take()).toBe(1);
+      const { isolate, jobs } = setUp();
       const writer = isolate();
       for (let n = 1; n <= links; n++) {
         await writer.take();
         await writer.giveBack();
       }
-      costs[links] = [await isolate().take(2), await isolate().take(2), await isolate().take(2)];
-      const [first = 0, ...others] = costs[links];
-      expect(first).toBeLessThanOrEqual(6 + 2 * Math.log2(links + 1));
-      if (links > 2) expect(Math.max(...others)).toBeLessThanOrEqual(4);
-      // Who comes first in a slice looks for nothing.
-      expect(await isolate().take(2, HOUR_BEGAN + 11 * MINUTE)).toBe(1);
-    }
-  });
-
-  test("after more jobs than there are places have come and gone, an isolate that knows nothing starts one", async () => {
-    const { isolate } = setUp();
-    const writer = isolate();
-    for (let n = 0; n < 1_500; n++) {
+      const fresh = isolate();
+      expect(await fresh.take(2)).toBeLessThanOrEqual(6 + 2 * Math.log2(links + 1));
+      expect(await fresh.take(2)).toBeLessThanOrEqual(3);
       await writer.take();
-      await writer.giveBack();
+      while (jobs.length > 1) jobs.shift();
+      expect(await isolate().giveBack()).toBeLessThanOrEqual(2);
     }
-    expect(await isolate().take(240)).toBeLessThanOrEqual(40);
-    // There is no room for all of them but in what was given back, which is looked at.
-    expect(await isolate().take(720)).toBeLessThanOrEqual(4);
   });
 
   test("however many come at once at an isolate, their places are a link or two", async () => {
