@@ -16,7 +16,7 @@ import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../core/jobs/job
 import { startJob } from "../core/jobs/start.ts";
 import type { ResonateClient } from "../core/resonate/client.ts";
 import { decodeValue, EARLIER, ownerOf, STARTER } from "../core/resonate/codec.ts";
-import type { Acquired, OperationKind, PromiseRecord } from "../core/resonate/protocol.ts";
+import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../core/resonate/protocol.ts";
 import type { RemoteStore } from "../core/resonate/remote-store.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { Histories, type Remembered } from "./histories.ts";
@@ -60,8 +60,8 @@ const ENDED = new DOMException("the job is no longer run here", "AbortError");
 /** The longest a Node timer can wait, in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** A task that was acquired, with its promise. */
-type Task = Omit<Acquired, "preload">;
+/** A task that was acquired, with its promise and what came with it. */
+type Task = Pick<Acquired, "task" | "promise"> & Partial<Acquired>;
 
 /** What runs a job: a version of its function, with the job's arguments, or what is done after a cancelled one. */
 export type FoundCode =
@@ -86,6 +86,11 @@ export class Executor {
     this.#environments = environmentsOf(options);
     this.#limits = new Limits(options.client, options.news, options.namespace, options.lease);
     this.#returns = new Returns(options.store, options.log);
+  }
+
+  /** What a task is to be acquired with: see {@link Histories.wanted}. */
+  recordsWanted(dispatch: LeaseRef): number | undefined {
+    return this.#histories.wanted(dispatch);
   }
 
   /** What runs a job here; undefined for one of a kind, or of a version of it, that this worker does not know. */
@@ -333,7 +338,7 @@ export class Executor {
     const { history } = remembered;
     if (task.version > 1 && history.version !== task.version - 1) {
       remembered.journal = undefined;
-      await history.load(promise.id, (id) => lease.get(id));
+      await history.load(promise.id, (id, n) => lease.record(id, n));
     }
     const earlier = promise.tags[EARLIER];
     if (earlier !== undefined) remembered.memo ??= await memoOf(earlier, lease);

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { History, type Recorded } from "../core/durable/events.ts";
+import type { LeaseRef } from "../core/resonate/protocol.ts";
 import type { Newest } from "./reporter.ts";
 
 /** How much of what jobs have done is kept in memory for the next time that they run here, in bytes, where nothing else is said. */
@@ -26,6 +27,16 @@ export class Histories {
     const remembered = this.#jobs.get(id) ?? { history: new History(), journal: undefined };
     this.#jobs.delete(id);
     return remembered;
+  }
+
+  /**
+   * From which number on the records of a job are to come with its task, which was dispatched with this version; 0 where all
+   * are known, undefined where there are none.
+   */
+  wanted({ id, version }: LeaseRef): number | undefined {
+    if (version === 0) return undefined;
+    const history = this.#jobs.peek(id)?.history;
+    return history?.version === version ? 0 : (history?.last ?? 0) + 1;
   }
 
   put(id: string, remembered: Remembered): void {

@@ -6,9 +6,10 @@ import { splitKey } from "../core/jobs/caller.ts";
 import { splitGeneration } from "../core/jobs/job.ts";
 import { ResonateClient, ResonateRefused } from "../core/resonate/client.ts";
 import { ownerOf } from "../core/resonate/codec.ts";
-import type { LeaseRef as Dispatch, PromiseRecord, TaskRecord } from "../core/resonate/protocol.ts";
+import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../core/resonate/protocol.ts";
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import { checkSupport } from "../core/resonate/support.ts";
+import { batched } from "./batches.ts";
 import type { WorkerConfig } from "./config.ts";
 import { createExchange } from "./exchange.ts";
 import { Executor, type FoundCode } from "./executor.ts";
@@ -31,9 +32,7 @@ const HAND_BACK_TIME = 3_000;
 const AHEAD_PER_JOB = 100;
 
 /** A task that this worker has the lease on. */
-interface Held {
-  task: TaskRecord;
-  promise: PromiseRecord;
+interface Held extends Acquired {
   runnable: FoundCode;
   /** The kind of job. */
   job: string;
@@ -96,7 +95,7 @@ export class Worker {
       url,
       token,
       encryptionKeys: config.ENCRYPTION_KEYS,
-      exchange: createExchange(env),
+      exchange: batched(createExchange(env)),
       timeout: Math.min(10_000, this.#lease),
       onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
     });
@@ -223,7 +222,8 @@ export class Worker {
   /** Takes the lease on a dispatched task; nothing when another worker has it or the job has ended meanwhile. */
   async #claim({ id, version }: Dispatch, job: string): Promise<Held | undefined> {
     try {
-      const data = { id, version, pid: this.#pid, ttl: this.#lease };
+      const records = this.#executor.recordsWanted({ id, version });
+      const data = { id, version, pid: this.#pid, ttl: this.#lease, records };
       const answer = await this.#client.send("task.acquire", data, { origin: id, patience: this.#lease });
       if (answer.status !== 200) return undefined;
       const { task, promise } = answer.data;
@@ -232,7 +232,7 @@ export class Worker {
         await this.#letGo(task, job);
         return undefined;
       }
-      const held = { task, promise, runnable, job, since: performance.now() };
+      const held = { ...answer.data, runnable, job, since: performance.now() };
       this.#held.add(held);
       this.#heartbeat.start(task);
       if (this.#stopping) await this.#release([held]);
@@ -254,12 +254,11 @@ export class Worker {
   }
 
   async #run(held: Held): Promise<void> {
-    const { task, promise, runnable, job } = held;
+    const { task, runnable, job } = held;
     this.#isRunning.add(held);
     this.#running += 1;
     running.inc({ job });
-    if ((await this.#isOurs(held)) && !(await this.#isPaused(held)))
-      await this.#executor.execute({ task, promise }, runnable, job);
+    if ((await this.#isOurs(held)) && !(await this.#isPaused(held))) await this.#executor.execute(held, runnable, job);
     this.#heartbeat.stop(task);
     this.#held.delete(held);
     this.#running -= 1;

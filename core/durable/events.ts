@@ -126,12 +126,12 @@ export class History {
   }
 
   /** Reads what there is beyond what is known, several at a time. */
-  async load(job: string, get: (id: string) => Promise<PromiseRecord | undefined>): Promise<void> {
+  async load(job: string, get: (id: string, n: number) => Promise<PromiseRecord | undefined>): Promise<void> {
     let n = this.last + 1;
     let missing = 0;
     // At first what tells that a job which has slept once has no more than that.
     for (let batch = 3; batch > 0; batch = missing === 0 ? 32 : maxUnderWay(this.events.length) - missing) {
-      const records = await Promise.all(Array.from({ length: batch }, (_, i) => get(eventId(job, n + i))));
+      const records = await Promise.all(Array.from({ length: batch }, (_, i) => get(eventId(job, n + i), n + i)));
       for (const [i, record] of records.entries()) {
         if (record) this.add(record, n + i);
         missing = record ? 0 : missing + 1;

@@ -1,14 +1,14 @@
 /** The lease on a job's task, as the server's protocol has it. */
 import { encodeValue, lineage } from "../resonate/codec.ts";
-import type { PromiseRecord, TaskRecord } from "../resonate/protocol.ts";
+import type { Acquired, PromiseRecord, TaskRecord } from "../resonate/protocol.ts";
 import { machineClock } from "./clock.ts";
 import { type Lease, LeaseLost, type When } from "./surroundings.ts";
 
 /** Sends one request; a server that is away for a moment is asked again, for as long as the lease may last. */
 export type Send = (kind: string, data: object, origin: string) => Promise<{ status: number; data: unknown }>;
 
-/** A task this worker has a lease on, with its promise. */
-export interface HeldTask {
+/** A task this worker has a lease on, with its promise, and what a server that gives more has given of its records. */
+export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">> {
   task: Pick<TaskRecord, "id" | "version">;
   promise: PromiseRecord;
 }
@@ -41,12 +41,16 @@ export class TaskLease implements Lease {
   readonly #send: Send;
   readonly #watch: Watch;
   readonly #now: () => number;
+  /** What came with the task, as it was then. */
+  readonly #given: ReadonlyMap<string, PromiseRecord>;
+  /** From which number on all records came with it. */
+  readonly #givenFrom: number;
   readonly #watched = new Set<string>();
   #unheard: Promise<boolean> | undefined;
   onNews: (promise?: PromiseRecord) => void = () => {};
 
   /** `watch` gives a promise, and calls back when there is news of it; where no news can come it just reads. */
-  constructor({ task, promise }: HeldTask, send: Send, watch?: Watch, { now } = machineClock) {
+  constructor({ task, promise, preload = [], records }: HeldTask, send: Send, watch?: Watch, { now } = machineClock) {
     this.id = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
@@ -54,6 +58,8 @@ export class TaskLease implements Lease {
     this.#send = send;
     this.#watch = watch ?? ((id) => this.get(id));
     this.#now = now;
+    this.#given = new Map(preload.map((each) => [each.id, each]));
+    this.#givenFrom = records || Number.POSITIVE_INFINITY;
   }
 
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
@@ -66,7 +72,14 @@ export class TaskLease implements Lease {
     return answer.action.data.promise;
   }
 
+  /** The job's record of this number, as it was when the task was taken. */
+  async record(id: string, n: number): Promise<PromiseRecord | undefined> {
+    return n < this.#givenFrom ? this.get(id) : this.#given.get(id);
+  }
+
   async get(id: string): Promise<PromiseRecord | undefined> {
+    const given = this.#given.get(id);
+    if (given && given.state !== "pending") return given;
     const { status, data } = await this.#send("promise.get", { id }, this.id);
     if (status === 404) return undefined;
     if (status !== 200) throw new LeaseLost(`the server answered ${status} to promise.get`);

@@ -61,6 +61,8 @@ export interface Acquired {
   task: TaskRecord;
   promise: PromiseRecord;
   preload: PromiseRecord[];
+  /** Of an embedded server that was asked for them: from which number on all records of the job are in `preload`. */
+  records?: number;
 }
 
 interface Create {
@@ -111,7 +113,11 @@ interface Operations {
     /** Without a task where the promise was there already. */
     answer: { task?: TaskRecord; promise: PromiseRecord; preload: PromiseRecord[] };
   };
-  "task.acquire": { data: LeaseRef & { pid: string; ttl: number }; answer: Acquired };
+  /**
+   * An embedded server is asked by `records` for the job's records from that number on, and for what of them has woken it; 0
+   * for the latter alone. Any other leaves that out.
+   */
+  "task.acquire": { data: LeaseRef & { pid: string; ttl: number; records?: number | undefined }; answer: Acquired };
   "task.release": { data: LeaseRef; answer: Nothing };
   "task.suspend": {
     data: LeaseRef & { actions: Action<"promise.register_callback", Await>[] };

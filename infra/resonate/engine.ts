@@ -1,6 +1,7 @@
 /** The state machine over the store: requests, time-outs and searches. Runs in the transaction of its caller. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
 import { parsePollAddress } from "./address.ts";
+import { acquire } from "./records.ts";
 import { Slice } from "./slice.ts";
 import { type Change, createStateMachine, type Transition } from "./state-machine.ts";
 import type { DueTask, Store } from "./store.ts";
@@ -35,7 +36,8 @@ export class Engine {
     }
     const slice = new Slice(this.#store, this.#machine);
     this.#read(request);
-    const outcome = this.#machine.apply(now, request);
+    const outcome =
+      request.kind === "task.acquire" ? acquire(this.#machine, now, request) : this.#machine.apply(now, request);
     slice.write(outcome.changes);
     return outcome;
   }

@@ -66,7 +66,7 @@ const operations: Record<Exclude<Request["kind"], `debug.${string}`>, z.ZodType>
     ttl,
     action: action(create).refine(({ data }) => TARGET in data.tags, `Action must have a ${TARGET} tag`),
   }),
-  "task.acquire": task.extend({ version, pid: required("Process ID"), ttl }),
+  "task.acquire": task.extend({ version, pid: required("Process ID"), ttl, records: optional(z.int().min(0)) }),
   "task.release": task.extend({ version }),
   "task.suspend": task.extend({ version, actions: z.array(action(await_)).min(1) }),
   "task.fulfill": task.extend({ version, action: action(settle) }),

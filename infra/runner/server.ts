@@ -123,12 +123,11 @@ export class RunnerServer {
     const { id, version } = offered;
     const runnable = await this.#codeFor(stored);
     if (!runnable) return Response.json({ isKnown: false });
-    const data = { id, version, pid: this.#pid, ttl: LEASE };
+    const data = { id, version, pid: this.#pid, ttl: LEASE, records: this.#executor.recordsWanted(offered) };
     const answer = await this.#client.send("task.acquire", data, { origin: id });
     if (answer.status === 200) {
-      const { task, promise } = answer.data;
-      if (!(await this.#isPaused(task, runnable)))
-        await this.#executor.execute({ task, promise }, runnable, this.#kindOf(id));
+      if (!(await this.#isPaused(answer.data.task, runnable)))
+        await this.#executor.execute(answer.data, runnable, this.#kindOf(id));
     }
     return Response.json({ isKnown: true });
   }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { LINES } from "../../core/resonate/lines.ts";
 
 /** A proxy before a Resonate server with which a test can part a process from it, wholly or call by call. */
 export interface Gate extends AsyncDisposable {
@@ -63,6 +64,8 @@ export async function startGate(target: string): Promise<Gate> {
 
   async function pass(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const body = await text(req);
+    // It decides call by call: as a server that takes only one at a time.
+    if (req.headers["content-type"] === LINES) return void res.writeHead(400).end();
     const { kind = "", data } = body === "" ? {} : JSON.parse(body);
     const hold = held.get(kind);
     if (hold) {

@@ -54,6 +54,26 @@ test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (f
   expect(most("bytes", late)).toBeLessThanOrEqual(1.2 * most("bytes", early) + most("largest", early));
 });
 
+test("a timer that another worker takes over costs two requests on the embedded server, five on the real one", async () => {
+  await using gate = await startGate(resonate.url);
+  const { group, namespace, env } = ownGroup();
+  const launch = () => startWorker({ ...resonate.env, ...env, RESONATE_URL: gate.url });
+  const id = `${namespace}timer_over`;
+  {
+    await using _first = await launch();
+    const fires_at = new Date(Date.now() + 4_000).toISOString();
+    await resonate.start({ id, func: "timer", args: { timer_name: "over", fires_at }, group });
+    await until("the timer to sleep", () => gate.calls.some((call) => call.kind === "task.suspend" && call.id === id));
+  }
+  const before = gate.calls.length;
+  await using _second = await launch();
+  await resonate.settled(id, 60_000);
+  await until("the answer", () => gate.calls.some((call) => call.kind === "task.fulfill" && call.id === id));
+  const asked = gate.calls.slice(before).filter((call) => call.id?.startsWith(id));
+  const reads = process.env.RESONATE_URL ? ["promise.get", "promise.get", "promise.get"] : [];
+  expect(asked.map(({ kind }) => kind)).toEqual(["task.acquire", ...reads, "task.fulfill"]);
+});
+
 test("a range asks once for each month that it waits for, and a pass costs no more for those that have ended", async () => {
   await using gate = await startGate(resonate.url);
   await using archive = await startSampleArchive();

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import { MAX_BODY, respond, TOO_LARGE } from "../answer.ts";
+import { MAX_BODY, respondTo, TOO_LARGE } from "../answer.ts";
 import type { Resonate } from "../resonate.ts";
 import { Store } from "../store.ts";
 import { openDatabase } from "./database.ts";
@@ -146,10 +146,10 @@ async function answer(req: IncomingMessage, res: ServerResponse, { resonate, tok
   const body = await read(req);
   // The rest of a body that is too large is not read, so nothing else can be sent on that connection.
   if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
-  const { status, text } = await respond(resonate, body, ({ head }) =>
+  const { status, text, type } = await respondTo(resonate, body, req.headers["content-type"], ({ head }) =>
     token === undefined || isToken(token, head.auth) ? undefined : 401,
   );
-  res.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
+  res.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(text) });
   res.end(text);
 }
 

@@ -1,6 +1,6 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
 import { placed, type Whereabouts } from "../../../core/resonate/place.ts";
-import { MAX_BODY, type Refuse, respond, TOO_LARGE } from "../answer.ts";
+import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { keptFor, type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
@@ -236,8 +236,9 @@ export class ObjectServer implements Operated {
     const body = await read(request);
     if (!body) return new Response(TOO_LARGE, { status: 413 });
     if (Date.now() < this.#restsUntil) return new Response(RESTS, { status: 503 });
-    const { status, text } = await respond(this.#resonate, body, refuse);
-    return new Response(text, { status, headers: { "content-type": "application/json" } });
+    const asked = request.headers.get("content-type");
+    const { status, text, type } = await respondTo(this.#resonate, body, asked, refuse);
+    return new Response(text, { status, headers: { "content-type": type } });
   }
 
   #push(request: Request, group: string, id: string): Response {

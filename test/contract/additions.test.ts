@@ -1,0 +1,94 @@
+// What the embedded servers take beyond the protocol, on either host; the real one, at RESONATE_URL, leaves it out or refuses it.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LINES, MOST_LINES } from "../../core/resonate/lines.ts";
+import { until } from "../../infra/testing/process.ts";
+import { action, head, promise, type Server, startServer, unique } from "./server.ts";
+
+const isEmbedded = !process.env.RESONATE_URL;
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+describe("task.acquire with records", () => {
+  const acquire = async (id: string, version: number, records?: number) =>
+    (await server.call("task.acquire", { id, version, pid: "p", ttl: 60_000, records })).data;
+  const record = (id: string, version: number, n: number, timeoutAt: number) =>
+    server.call("task.fence", {
+      id,
+      version,
+      action: action("promise.create", promise(`${id}:e${n}`, { timeoutAt, tags: { "resonate:timer": "true" } })),
+    });
+
+  /** A job with so many records, of which the last is a sleep that is over: its task is offered again. */
+  async function woken(records: number): Promise<string> {
+    const id = unique("job");
+    await server.call("promise.create", promise(id, { group: unique("g") }));
+    await acquire(id, 0);
+    for (let n = 1; n < records; n++) await record(id, 1, n, 1);
+    await record(id, 1, records, Date.now() + 200);
+    const actions = [action("promise.register_callback", { awaited: `${id}:e${records}`, awaiter: id })];
+    await server.call("task.suspend", { id, version: 1, actions });
+    await until("the sleep to end", async () => (await server.call("task.get", { id })).data.task.state === "pending");
+    return id;
+  }
+
+  test("answers with the job's records, and with what of them has woken it", async () => {
+    const id = await woken(3);
+    const { records, preload, task, promise: own } = await acquire(id, 1, 2);
+    expect([task.version, own.id]).toEqual([2, id]);
+    expect(records).toBe(isEmbedded ? 2 : undefined);
+    const given = preload.map((each: { id: string; state: string }) => [each.id, each.state]).sort();
+    const [second, third] = [2, 3].map((n) => [`${id}:e${n}`, "resolved"]);
+    expect(given).toEqual(isEmbedded ? [second, third] : []);
+  });
+
+  test("answers with 0 only with what has woken it, and without the word as the protocol says", async () => {
+    const [known, plain] = [await woken(2), await woken(2)];
+    const { preload } = await acquire(known, 1, 0);
+    expect(preload.map(({ id }: { id: string }) => id)).toEqual(isEmbedded ? [`${known}:e2`] : []);
+    expect(await acquire(plain, 1)).toMatchObject({ preload: [] });
+  });
+
+  test("gives none of them where there are very many", async () => {
+    const id = await woken(102);
+    const { records, preload, task } = await acquire(id, 1, 1);
+    expect([records, preload, task.version]).toEqual([undefined, [], 2]);
+  });
+});
+
+describe("requests on lines", () => {
+  const post = (bodies: string[]) =>
+    fetch(server.url, { method: "POST", headers: { "content-type": LINES }, body: bodies.join("\n") });
+  const create = (id: string, corrId: string) =>
+    JSON.stringify({ kind: "promise.create", head: { ...head(), corrId }, data: promise(id) });
+  const there = async (id: string) => (await server.call("promise.get", { id })).status === 200;
+
+  test("are answered each on its line, in order", async () => {
+    const [one, two] = [unique("one"), unique("two")];
+    const response = await post([create(one, "1"), "{", create(two, "2")]);
+    if (!isEmbedded) {
+      expect(response.status).toBe(400);
+      expect([await there(one), await there(two)]).toEqual([false, false]);
+      return;
+    }
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, LINES]);
+    const answers = (await response.text()).split("\n").map((line) => JSON.parse(line));
+    expect(answers).toMatchObject([
+      { head: { corrId: "1", status: 200 }, data: { promise: { id: one } } },
+      { head: { status: 400 } },
+      { head: { corrId: "2", status: 200 }, data: { promise: { id: two } } },
+    ]);
+    expect([await there(one), await there(two)]).toEqual([true, true]);
+  });
+
+  test("are refused when they are too many, and none of them is done", async () => {
+    const ids = Array.from({ length: MOST_LINES + 1 }, (_, n) => unique(`n${n}`));
+    const response = await post(ids.map((id) => create(id, "1")));
+    expect(response.status).toBe(isEmbedded ? 413 : 400);
+    expect(await there(ids[0] as string)).toBe(false);
+  });
+});
