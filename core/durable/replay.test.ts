@@ -591,6 +591,21 @@ test("a step hears that its race is lost, that its job's lease is, and that its 
   expect(aborted).toEqual(["race", "lease", "deadline"]);
 });
 
+test("a step that has ended, or has failed, is told nothing when its job sleeps or ends", async () => {
+  const signals: AbortSignal[] = [];
+  const passes = new Passes(async (ctx: Context) => {
+    await ctx.step("well", ({ signal }) => signals.push(signal));
+    const ill = ({ signal }: { signal: AbortSignal }) => {
+      signals.push(signal);
+      throw new Error("ill");
+    };
+    await ctx.step("ill", ill, { retry: false }).catch(() => {});
+    await ctx.sleep("a while", HOUR);
+  });
+  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
+});
+
 test("a branch that was given up goes no further", async () => {
   const done: string[] = [];
   const passes: Passes = new Passes(async (ctx: Context) => {

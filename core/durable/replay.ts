@@ -47,7 +47,7 @@ export class Pass {
   readonly lease: Lease;
   readonly around: Surroundings;
   readonly clock: Clock;
-  /** The attempts that were made: their signals are aborted with that of the pass. */
+  /** The attempts that are under way: their signals are aborted with that of the pass. */
   readonly attempts = new Set<AbortController>();
   /** The function's own: what it says or counts again while it is replayed is not heard. */
   readonly log: Log;

@@ -100,6 +100,8 @@ async function attempt<T>(pass: Pass, op: Op, fn: Fn<T>, timeout: number | undef
   noteLease(step, pass.lease);
   const run = async () => fn(step);
   const running = pass.around.trace ? pass.around.trace(op.path, number, run) : run();
+  const ended = () => void pass.attempts.delete(abort);
+  running.then(ended, ended);
   if (timeout === undefined) return running;
   const over = Promise.withResolvers<never>();
   const callOff = pass.clock.after(timeout, () => {
