@@ -7,6 +7,7 @@ import { CARD_TOOLS } from "./tools/card.ts";
 import { builtIn } from "./tools/index.ts";
 
 export { Listener } from "./listener/listener.ts";
+export { resonateObject, runnerObject } from "./objects.ts";
 
 /**
  * What a server says of itself, and its tools.

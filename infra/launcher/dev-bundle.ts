@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
-import { BUILD, buildModules, copyModules } from "../modules/build.ts";
+import { buildModules, copyModules, isBuild } from "../modules/build.ts";
 import { buildPages } from "../pages/build.ts";
 import {
   type Bundle,
@@ -130,12 +130,16 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
 /** Whether the configuration asks for what only wrangler does to a bundle. */
 function isForWrangler({ compatibility_flags, build, rules }: Configuration): boolean {
   const isNode = compatibility_flags.some((flag) => flag.startsWith("nodejs_"));
-  const isOwn = build?.command === BUILD && rules?.every(({ type }) => type === "ESModule");
+  const isOwn = isBuild(build?.command) && rules?.every(({ type }) => type === "ESModule");
   return isNode || (!isOwn && (build?.command !== undefined || (rules ?? []).length > 0));
 }
 
 /** As wrangler bundles, but not minified. */
-function edgeOptions({ main, alias = {}, define = {} }: Configuration, root: string, outdir: string): BuildOptions {
+function edgeOptions(
+  { main, alias = {}, define = {}, build }: Configuration,
+  root: string,
+  outdir: string,
+): BuildOptions {
   if (main === undefined) throw new CompileError("The wrangler configuration has no `main`, the edge's entry.");
   return {
     entryPoints: [main],
@@ -146,7 +150,7 @@ function edgeOptions({ main, alias = {}, define = {} }: Configuration, root: str
     target: "es2024",
     supported: { "import-source": true, using: true },
     conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*", "./modules/*.js"],
+    external: ["cloudflare:*", "node:*", ...(build === undefined ? [] : ["./modules/*.js"])],
     alias: Object.fromEntries(
       Object.entries(alias).map(([name, path]) => [name, path.startsWith(".") ? resolve(root, path) : path]),
     ),

@@ -4,19 +4,21 @@
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { builtinModules, createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isCheckout, resolveModule, thisPackage } from "../launcher/package.ts";
 
-/** Where they lie, and how wrangler.toml and the edge name them. */
-export const MODULES = "functions/modules";
+/** Where they lie in a checkout, and in a project; wrangler.toml and the edge name them. */
+const OWN = "functions/modules";
+const PROJECT = "edge/modules";
 
-/** The command by which wrangler has them built. */
-export const BUILD = "node infra/modules/main.ts";
+/** The command by which wrangler has them built: of a checkout, and of a project. */
+export const isBuild = (command: string | undefined): boolean =>
+  /^node \S*infra\/modules\/main\.[jt]s$/.test(command ?? "");
 
-/** What each is made of. */
+/** What each is made of in a checkout. In a project it is what lies beside it, in TypeScript. */
 const ENTRIES: Readonly<Record<string, string>> = {
   "resonate.js": 'export { ObjectServer } from "./infra/resonate/object/server.ts";',
   "runner.js": `import { runs } from "./tools/runs.ts";
@@ -27,17 +29,38 @@ export const createRunner = (env) => new RunnerServer(env, runs);`,
 /** In `.build`: what the modules were last built from, and the sum of it. Every process that starts an edge asks for them. */
 const STAMP = "modules.json";
 
+interface Modules {
+  /** The folder, from the root. */
+  readonly folder: string;
+  /** What each is made of, by its file's name. */
+  readonly entries: Readonly<Record<string, string>>;
+}
+
+async function modulesOf(root: string): Promise<Modules> {
+  if (isCheckout && root === thisPackage().root) return { folder: OWN, entries: ENTRIES };
+  const files = await readdir(join(root, PROJECT)).catch(() => []);
+  const names = files
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"))
+    .map((name) => name.slice(0, -3));
+  const entries = names.map((name) => [`${name}.js`, `export * from "./${PROJECT}/${name}.ts";`] as const);
+  return { folder: PROJECT, entries: Object.fromEntries(entries) };
+}
+
 /**
- * Builds the modules of the checkout at `root`, unless they are built from what is there; does nothing for another
- * project. Returns their sources, absolute.
+ * Builds the modules of the project at `root`, unless they are built from what is there; many a project has none. Returns
+ * their sources, absolute.
+ *
+ * @throws {Error} with what esbuild says, when they do not compile
  */
 export async function buildModules(root: string): Promise<string[]> {
-  if (!isCheckout || root !== thisPackage().root) return [];
+  const modules = await modulesOf(root);
+  const names = Object.keys(modules.entries);
+  if (names.length === 0) return [];
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
-  const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(root, MODULES, name)));
+  const isThere = names.every((name) => existsSync(join(root, modules.folder, name)));
   if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return known.sources;
   const started = Date.now();
-  const sources = await build(root);
+  const sources = await build(root, modules);
   const sum = await sumOf(root, sources);
   // What was written meanwhile may not be in what was built.
   const times = await Promise.all(sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
@@ -55,12 +78,12 @@ async function sumOf(root: string, sources: readonly string[]): Promise<string> 
   return sum.digest("hex");
 }
 
-async function build(root: string): Promise<string[]> {
+async function build(root: string, { folder, entries }: Modules): Promise<string[]> {
   // Of wrangler's, as for the edge.
   const path = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
   const esbuild: typeof import("esbuild") = (await import(pathToFileURL(path).href)).default;
   const sources = new Set<string>();
-  for (const [name, contents] of Object.entries(ENTRIES)) {
+  for (const [name, contents] of Object.entries(entries)) {
     const { outputFiles, metafile } = await esbuild.build({
       absWorkingDir: root,
       stdin: { contents, resolveDir: root, sourcefile: name },
@@ -71,11 +94,12 @@ async function build(root: string): Promise<string[]> {
       format: "esm",
       target: "es2024",
       conditions: ["workerd", "worker", "browser"],
-      external: ["cloudflare:*", "node:*"],
+      // What imports them is built, so that all else can be served, and says what it lacks when it is loaded.
+      external: ["cloudflare:*", "node:*", ...builtinModules],
       legalComments: "none",
       logLevel: "silent",
     });
-    await put(join(root, MODULES), name, outputFiles[0]?.text ?? "");
+    await put(join(root, folder), name, outputFiles[0]?.text ?? "");
     // Neither the entry, which is no file, nor what stands for modules of Node.
     const isSource = (path: string) => path !== name && !/node_modules\/|^\(disabled\)/.test(path);
     const inputs = Object.keys(metafile.inputs).filter(isSource);
@@ -86,9 +110,9 @@ async function build(root: string): Promise<string[]> {
 
 /** Copies the modules to where a bundle in `dir` finds them. Returns their paths from there. */
 export async function copyModules(root: string, dir: string): Promise<string[]> {
-  if (!isCheckout || root !== thisPackage().root) return [];
-  const names = Object.keys(ENTRIES);
-  for (const name of names) await put(join(dir, "modules"), name, await readFile(join(root, MODULES, name), "utf8"));
+  const { folder, entries } = await modulesOf(root);
+  const names = Object.keys(entries);
+  for (const name of names) await put(join(dir, "modules"), name, await readFile(join(root, folder, name), "utf8"));
   return names.map((name) => `modules/${name}`);
 }
 

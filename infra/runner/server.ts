@@ -53,6 +53,13 @@ const instruments: Instruments = {
   inSpan: (_name, _about, work) => work(),
 };
 
+/**
+ * Runs the jobs of an account inside its Workers: what `runnerObject` of `durable-mcp-edge/edge` loads, made of the durable
+ * functions. A project exports it from a module of its own, which is built beside the edge's.
+ *
+ * @example
+ * const createRunner = (env: object) => new RunnerServer(env, [waitForSiteRun]);
+ */
 export class RunnerServer {
   readonly #client: ResonateClient;
   readonly #executor: Executor;

@@ -72,8 +72,16 @@ describe("the package", () => {
 describe("the project", () => {
   test("is small: a tool of thirty lines, and little around it", async () => {
     expect(await files()).toEqual([
-      ...[".dockerignore", ".gitignore", ".npmrc", "Dockerfile", "README.md", "edge.ts", "package-lock.json"],
-      ...["package.json", "tools/index.ts", "tools/runs.ts", "tools/wait-for-site/wait-for-site.run.ts"],
+      ...[".dockerignore", ".gitignore", ".npmrc", "Dockerfile", "README.md", "edge/index.ts"],
+      ...[
+        "edge/modules/resonate.ts",
+        "edge/modules/runner.ts",
+        "package-lock.json",
+        "package.json",
+        "tools/index.ts",
+        "tools/runs.ts",
+        "tools/wait-for-site/wait-for-site.run.ts",
+      ],
       ...["tools/wait-for-site/wait-for-site.test.ts", "tools/wait-for-site/wait-for-site.ts", "tsconfig.build.json"],
       ...["tsconfig.json", "worker.ts", "wrangler.toml"],
     ]);
@@ -84,7 +92,7 @@ describe("the project", () => {
     expect(await count(own.filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts")))).toBeLessThanOrEqual(
       60,
     );
-    expect(await count(own)).toBeLessThanOrEqual(230);
+    expect(await count(own)).toBeLessThanOrEqual(260);
   });
 
   test("has a Dockerfile without lint, and names no other Node than it installs", async () => {
@@ -129,8 +137,15 @@ export const a = implement(waitForSite, async (ctx, { url }) => ({ url, status: 
     expect(await project.run("npm", "test")).toMatch(/Tests .*2 passed/);
   }, 120_000);
 
-  test("bundles for Cloudflare, and compiles its worker", async () => {
-    expect(await project.run("npm", "run", "deploy", "--", "--dry-run")).toContain("Total Upload");
+  test("bundles for Cloudflare, whole, and compiles its worker", async () => {
+    const said = await project.run("npm", "run", "deploy", "--", "--dry-run");
+    expect(said).toContain("Jobs run in the account's own Workers");
+    for (const name of ["LISTENER (Listener)", "RESONATE (ResonateObject)", "RUNNER (RunnerObject)"]) {
+      expect(said).toContain(`env.${name}`);
+    }
+    expect(said).toMatch(/modules\/resonate\.js[\s\S]*modules\/runner\.js/);
+    // What is evaluated at the start does not have them in it.
+    expect(Number(/gzip: ([\d.]+) KiB/.exec(said)?.[1])).toBeLessThan(700);
     await project.run("npm", "run", "build");
     expect((await files("dist")).filter((name) => name.includes("test"))).toEqual([]);
   }, 60_000);
@@ -218,6 +233,45 @@ describe("the server", () => {
     process.kill(-program.pid, "SIGINT"); // as Ctrl-C does: to the whole group
     await program.exited;
   }, 120_000);
+});
+
+describe("in one account", () => {
+  /** `wrangler dev`, by the project's own configuration and nothing else, once it serves; disposing of it is `kill -9`. */
+  async function serve(port: number): Promise<AsyncDisposable> {
+    const args = ["wrangler", "dev", "--port", `${port}`, "--inspector-port", `${await freePort()}`];
+    const options = { env: project.env, grace: 5_000, cwd: project.root };
+    const program = watch(startChild("npx", [...args, "--var", "AUTH_MODE:none"], options));
+    await until("wrangler to serve", () => program.output().includes("Ready on"), 60_000).catch((error) => {
+      throw new Error(`${error.message}:\n${program.output()}`);
+    });
+    return {
+      async [Symbol.asyncDispose]() {
+        const family = await descendants(program.pid);
+        expect(family.filter(({ command }) => /worker\.[jt]s|infra\/resonate/.test(command))).toEqual([]);
+        for (const { pid } of family) kill(pid);
+        await gone(family);
+      },
+    };
+  }
+
+  test("wrangler dev alone runs a job of its own, which goes on after all of it was killed", async () => {
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}/mcp`;
+    await using site = await startUpstream();
+    site.answers({ status: 503 });
+    {
+      await using _ = await serve(port);
+      await using client = await currentClient.connect(url);
+      void client.callTool("wait_for_site", { url: site.url }).catch(() => {});
+      await site.asked(1);
+    }
+    site.answers({ status: 204 });
+    await using _ = await serve(port);
+    await using client = await currentClient.connect(url);
+    const [{ job_name }] = (await client.callTool("list_jobs", {})).content.jobs;
+    const { content } = await client.callTool("await_result", { job_names: [job_name], timeout_seconds: 60 });
+    expect(content).toEqual({ results: { [job_name]: { url: site.url, status: 204 } }, errors: {}, running: [] });
+  }, 180_000);
 });
 
 test("the tutorial tells its reader to type nothing that was not typed here", async () => {

@@ -33,7 +33,13 @@ interface ObjectEnv extends PublicEnv, OperatorEnv, Whereabouts {
   RETENTION_DAYS?: string;
 }
 
-/** The server of one object. */
+/**
+ * The Resonate server of an account: what `resonateObject` of `durable-mcp-edge/edge` loads. A project exports it from a module
+ * of its own, which is built beside the edge's.
+ *
+ * @example
+ * const ResonateObject = resonateObject(async () => ({ ObjectServer }));
+ */
 export class ObjectServer implements Operated {
   readonly #storage: ObjectStorage;
   readonly #sql: ObjectSql;

@@ -1,4 +1,4 @@
-/** The durable function of every tool; only the worker imports them. */
+/** The durable function of every tool; only what runs jobs imports them. */
 import type { Implementation } from "durable-mcp-edge";
 import { waitForSiteRun } from "./wait-for-site/wait-for-site.run.ts";
 

@@ -1,0 +1,1 @@
+export { ObjectServer } from "durable-mcp-edge/resonate";

@@ -1,0 +1,39 @@
+// The modules that a project's Worker loads when it needs them.
+
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { buildModules } from "../../infra/modules/build.ts";
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), "modules-"));
+  await mkdir(join(root, "edge/modules"), { recursive: true });
+  await symlink(resolve("node_modules"), join(root, "node_modules"));
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+const write = (path: string, text: string) => writeFile(join(root, path), text);
+const built = (name: string) => join(root, "edge/modules", name);
+
+test("each is built beside its source, with what it imports, and again when that has changed", async () => {
+  await write("words.ts", 'export const word: string = "first";\n');
+  await write("edge/modules/greeting.ts", 'export { word } from "../../words.ts";\n');
+  expect(await buildModules(root)).toEqual(["edge/modules/greeting.ts", "words.ts"].map((path) => join(root, path)));
+  expect((await import(built("greeting.js"))).word).toBe("first");
+  const { mtimeMs } = await stat(built("greeting.js"));
+  await buildModules(root);
+  expect((await stat(built("greeting.js"))).mtimeMs).toBe(mtimeMs);
+  await write("words.ts", 'export const word: string = "second";\n');
+  await buildModules(root);
+  expect(await readFile(built("greeting.js"), "utf8")).toContain("second");
+});
+
+test("one that needs Node is built all the same; one that does not compile is named", async () => {
+  await write("edge/modules/files.ts", 'import { readFileSync } from "fs";\nexport const read = readFileSync;\n');
+  await buildModules(root);
+  expect(await readFile(built("files.js"), "utf8")).toMatch(/from ?"fs"/);
+  await write("edge/modules/files.ts", 'export { gone } from "./gone.ts";\n');
+  await expect(buildModules(root)).rejects.toThrow('Could not resolve "./gone.ts"');
+});
