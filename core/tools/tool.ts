@@ -256,9 +256,6 @@ function fromZod(tool: string, io: "input" | "output", schema: z.ZodType): JsonS
   try {
     return z.toJSONSchema(schema, { io: "input" }) as JsonSchema;
   } catch (error) {
-    const schemas = "It is z.object({ … }) of what JSON has, or jsonSchema({ … })";
-    throw new Error(`${tool}: its ${io} cannot be said in JSON Schema: ${(error as Error).message}. ${schemas}.`, {
-      cause: error,
-    });
+    throw new Error(`${tool}: its ${io} cannot be said in JSON Schema: ${(error as Error).message}`, { cause: error });
   }
 }

@@ -205,7 +205,7 @@ export class Calls {
     if (error instanceof ToolError) return error.message;
     if (error instanceof NotStarted) return `Nothing was done: ${error.message}.`;
     if (error instanceof SearchRefused) {
-      return "Nothing was done: jobs cannot be listed. The token that this deployment has for its Resonate server is limited to a namespace, and may not search. Look at jobs by their names, with probe_status.";
+      return "Nothing was done: jobs cannot be listed, as this deployment's token for its Resonate server may not search. Look at jobs by their names, with probe_status.";
     }
     if (error instanceof ResonateRefused) {
       this.#log.error("resonate refused", { reason: error.message });
