@@ -116,6 +116,45 @@ test("where its data is, is said the first time and stays; wanted elsewhere, not
   expect(platform.uploads.length).toBe(before);
 }, 120_000);
 
+/** Runs the command at a terminal and types `answer` when `question` is there. */
+async function deployAtTerminal(question: string, answer: string, ...args: string[]) {
+  const line = [process.execPath, "infra/commands/main.ts", "deploy", ...args].map((word) => `'${word}'`).join(" ");
+  const running = execa("script", ["-qefc", line, "/dev/null"], { env: platform.env, all: true, reject: false });
+  let shown = "";
+  let isAsked = false;
+  running.all.on("data", (data: Buffer) => {
+    shown += data;
+    if (isAsked || !shown.includes(question)) return;
+    isAsked = true;
+    running.stdin.write(`${answer}\r`);
+  });
+  const { exitCode } = await running;
+  return { exitCode, output: shown, isAsked };
+}
+
+test("at a terminal it makes a caller, asks about workers elsewhere, and asks before it removes", async () => {
+  const name = ["--name", "asked"];
+  const asks = "take jobs, too (a private network, a GPU)? [y/N] ";
+  const { exitCode, output, isAsked } = await deployAtTerminal(asks, "y", ...name, "--no-wait");
+  expect([exitCode, isAsked]).toEqual([0, true]);
+  const tokens = [...new Set(output.match(/dme_[\w-]+/g))].map((token) =>
+    createHash("sha256").update(token).digest("hex"),
+  );
+  const there = platform.workers.get("asked");
+  const [caller] = JSON.parse(bound("BEARER_TOKENS", there)?.text ?? "[]");
+  const [machine] = JSON.parse(bound("RESONATE_TOKENS", there)?.text ?? "[]");
+  expect(tokens).toEqual([caller.sha256, machine.sha256]);
+  expect([machine.name, bound("RESONATE_PUBLIC", there)?.text]).toEqual(["machine", "1"]);
+  // Whoever is there has been asked, and has a caller.
+  expect((await deployAtTerminal(asks, "y", ...name, "--no-wait")).isAsked).toBe(false);
+
+  const goes = "Type its name to go on: ";
+  const refused = await deployAtTerminal(goes, "asket", ...name, "--remove");
+  expect([refused.exitCode, platform.workers.has("asked")]).toEqual([1, true]);
+  const removed = await deployAtTerminal(goes, "asked", ...name, "--remove", "--force");
+  expect([removed.exitCode, platform.workers.has("asked")]).toEqual([0, false]);
+}, 120_000);
+
 test("--remove asks for the name, and removes nothing for another one", async () => {
   const { exitCode, output } = await deploy("--remove");
   expect([exitCode, output]).toEqual([1, expect.stringContaining("Nothing was removed")]);
