@@ -1,4 +1,4 @@
-import { ownerOf } from "../../../core/resonate/codec.ts";
+import { decodeValue, ownerOf } from "../../../core/resonate/codec.ts";
 import { rootOf } from "../../../core/resonate/names.ts";
 import type { LeaseRef, PromiseRecord } from "../../../core/resonate/protocol.ts";
 import { Places } from "../../../worker/places.ts";
@@ -6,8 +6,11 @@ import type { PollConnection } from "../connections.ts";
 import type { Resonate } from "../resonate.ts";
 import { Runner } from "./runner.ts";
 
-/** How many tasks run at once; the others wait, those of each caller in turn. */
+/** How many tasks of each kind run at once, so that one kind that waits holds up no other. The rest waits, each caller's in turn. */
 const MOST = 50;
+
+/** How many kinds are told apart: their names are what anybody wrote who has a token. */
+const KINDS = 100;
 
 /** How many runners there are: what one of them has read serves all its jobs, and each is charged for while it is awake. */
 const COUNT = 8;
@@ -30,7 +33,9 @@ export class Runners {
   readonly #durable: () => Promise<void>;
   readonly #runners: readonly Runner[];
   readonly #connections = new Map<string, PollConnection>();
-  readonly #places = new Places(MOST);
+  readonly #places = new Map<string, Places>();
+  /** What waits for a place: it is dispatched again meanwhile. */
+  readonly #waiting = new Set<string>();
   readonly #prefix: string;
 
   /** `prefix`: what the ids of the deployment's promises begin with. */
@@ -79,10 +84,13 @@ export class Runners {
 
   /** Has a task run when it is its caller's turn. */
   async #wait(task: LeaseRef, connection: PollConnection): Promise<void> {
+    if (this.#waiting.has(task.id)) return;
+    this.#waiting.add(task.id);
     const promise = await this.#promiseOf(task);
     const name = task.id.startsWith(this.#prefix) ? task.id.slice(this.#prefix.length) : task.id;
     const owner = promise ? ownerOf(name, promise) : "";
-    this.#places.add(owner, async () => {
+    this.#placesOf(promise).add(owner, async () => {
+      this.#waiting.delete(task.id);
       if (!connection.closed) await this.#run(task, connection);
     });
   }
@@ -99,6 +107,16 @@ export class Runners {
       // The task is offered again: after a while, or when the lease that its runner had has lapsed.
       console.warn(JSON.stringify({ level: "warn", msg: "task not run", task: task.id, reason: String(error) }));
     }
+  }
+
+  #placesOf(promise: PromiseRecord | undefined): Places {
+    const { func } = (promise && (decodeValue(promise.param) as { func?: unknown } | undefined)) ?? {};
+    // What is encrypted counts as one kind.
+    const isTold = typeof func === "string" && (this.#places.has(func) || this.#places.size < KINDS);
+    const kind = isTold ? func : "";
+    const places = this.#places.get(kind) ?? new Places(MOST);
+    this.#places.set(kind, places);
+    return places;
   }
 
   async #promiseOf({ id }: LeaseRef): Promise<PromiseRecord | undefined> {
