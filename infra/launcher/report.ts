@@ -35,7 +35,10 @@ export function readable(
       const next = entry.retry_in_ms === undefined ? "" : `; next attempt in ${duration(Number(entry.retry_in_ms))}`;
       return `${mark("yellow", next ? "retrying" : "failing")} ${job}: attempt ${plain(entry.attempt)} failed: ${plain(entry.reason)}${next}`;
     }
+    case "wrapped server says":
+      return detail === "news" ? undefined : `${mark("yellow", "server")} ${plain(entry.says)}`;
     case "job goes on": {
+      if (entry.doing === undefined && detail !== "all") return undefined;
       if (entry.doing === undefined) break;
       const link = entry.asks === undefined ? undefined : linkTo(job);
       const answer = link === undefined ? "" : `; answer at ${link}`;

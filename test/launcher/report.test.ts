@@ -74,6 +74,13 @@ describe("what the author's code writes itself", () => {
   test("leaves out what the engine writes", () => {
     expect(author("edge", { level: "info", msg: "request", job: "order_1" })).toBeUndefined();
     expect(author("worker", { level: "debug", msg: "job continued", job: "order_1" })).toBeUndefined();
+    expect(author("worker", { level: "info", msg: "job goes on", job: "order_1" })).toBeUndefined();
+  });
+
+  test("tells what a wrapped server writes, which may be of any of its calls", () => {
+    const entry = { level: "info", msg: "wrapped server says", job: "acme.a.1", says: "out of paper" };
+    expect(author("worker", entry)).toBe("server   out of paper");
+    expect(line(entry)).toBeUndefined();
   });
 });
 

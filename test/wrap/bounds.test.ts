@@ -91,4 +91,7 @@ test("a message that is too long ends the connection; the call that it answers i
   const said = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
   for (const line of ["a by the protocol", "a beside it"])
     await until(line, () => said().some(({ says }) => says === line), PATIENCE);
+  // What it has written that is no message has done no harm.
+  expect(await server.call("write", { id: "b" })).toMatchObject({ content: [{ text: "write b is done" }] });
+  expect(await server.lines()).toEqual(["write a", "write b"]);
 });

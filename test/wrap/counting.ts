@@ -61,6 +61,8 @@ function counting(): McpServer {
   server.registerTool("large", { inputSchema: { size: z.number() } }, ({ size }) => text("x".repeat(size)));
   server.registerTool("logs", { inputSchema }, async ({ id }) => {
     console.error(`${id} beside it`);
+    // Over stdio it stands among the messages, and is none.
+    if (PORT === undefined) for (const junk of ["junk", "null", '"text"', "[]", "{}"]) console.log(junk);
     await server.sendLoggingMessage({ level: "warning", data: `${id} by the protocol` });
     return text("logged");
   });

@@ -207,7 +207,8 @@ function forget(id: Id): void {
 function fromProgram(line: string): void {
   let told: Message;
   try {
-    told = JSON.parse(line);
+    // A program may write anything, null as well.
+    told = Object(JSON.parse(line));
   } catch {
     say(user, "m", line);
     return;
