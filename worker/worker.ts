@@ -28,6 +28,9 @@ const HAND_BACK = 32;
 /** The longest that handing back what has run may take, in milliseconds. */
 const HAND_BACK_TIME = 3_000;
 
+/** After how long a task is claimed again when it could not be asked for, in milliseconds. */
+const CLAIM_AGAIN = 1_000;
+
 /** How many tasks are claimed ahead where each costs heartbeats of its own. */
 const AHEAD_PER_JOB = 100;
 
@@ -238,9 +241,10 @@ export class Worker {
       if (this.#stopping) await this.#release([held]);
       return held;
     } catch (error) {
-      // The server dispatches the task again: after a while, or when the lease it gave unheard has lapsed.
-      const level = error instanceof ResonateRefused ? "warn" : "debug";
-      this.#log[level]({ job: this.#nameOf(id), reason: reasonOf(error) }, "task not taken");
+      const isRefused = error instanceof ResonateRefused;
+      this.#log[isRefused ? "warn" : "debug"]({ job: this.#nameOf(id), reason: reasonOf(error) }, "task not taken");
+      // The server dispatches it again, but ever less often: it takes it that a worker which is connected has heard it.
+      if (!isRefused) setTimeout(() => this.#laneOf(id).add({ id, version }), CLAIM_AGAIN).unref();
       return undefined;
     }
   }

@@ -87,6 +87,17 @@ describe.concurrent("an answer that is lost on its way", () => {
   );
 });
 
+test("a task that could not be claimed is claimed as soon as it can be, and not when it is dispatched again", async () => {
+  await using the = await scene({ LEASE_SECONDS: "1", LOG_LEVEL: "debug" });
+  const held = the.gate.hold("task.acquire");
+  await the.gather();
+  await held;
+  await the.worker.said(JOB, "task not taken");
+  the.gate.release("task.acquire");
+  // The embedded server dispatches it again after half a minute.
+  expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });
+});
+
 describe.concurrent("a connection that dies without a word", () => {
   /** By when the worker has to have noticed, in milliseconds. */
   const NOTICED = 20_000;
