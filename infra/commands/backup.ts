@@ -3,9 +3,9 @@ import { parseArgs } from "node:util";
 import { writeBackup } from "../backup/file.ts";
 import { OperatorClient } from "../backup/operator.ts";
 import { openServer } from "../backup/servers.ts";
-import { DATA } from "../launcher/options.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import { readArguments } from "./arguments.ts";
+import { KEEPER_OPTIONS, keeperUsage } from "./keeper.ts";
 
 const usage =
   () => `Usage: ${typed(readProject(), "backup", "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]")}
@@ -15,23 +15,14 @@ results, and the key that seals task ids. While it is read, the server rests: ca
 
   --out FILE   a file that only you may read
   --to-bucket  the deployment's bucket (R2, bound as BACKUPS), under a name that is printed
-  --url URL    the deployment; its operator's token in OPERATOR_TOKEN (npm run deploy -- --operator NAME)
-  --data DIR   without --url: the state of the embedded server (default ${DATA}), which has to be stopped
+${keeperUsage(12)}
   --help       show this text
 `;
 
 export async function run(args: string[]): Promise<void> {
   const options = readArguments(() => {
-    const { values } = parseArgs({
-      args,
-      options: {
-        out: { type: "string" },
-        "to-bucket": { type: "boolean", default: false },
-        url: { type: "string" },
-        data: { type: "string", default: DATA },
-        help: { type: "boolean" },
-      },
-    });
+    const own = { out: { type: "string" }, "to-bucket": { type: "boolean", default: false } } as const;
+    const { values } = parseArgs({ args, options: { ...own, ...KEEPER_OPTIONS } });
     if (values.help) return undefined;
     if (values["to-bucket"] === (values.out !== undefined)) throw new Error("Give --out FILE or --to-bucket.");
     if (values["to-bucket"] && values.url === undefined) throw new Error("The bucket is the deployment's: give --url.");

@@ -9,9 +9,9 @@ import { checkSupport } from "../../core/resonate/support.ts";
 import { readBackup, readHead, writeBackup } from "../backup/file.ts";
 import { moveRows } from "../backup/move.ts";
 import { openServer } from "../backup/servers.ts";
-import { DATA } from "../launcher/options.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import { readArguments } from "./arguments.ts";
+import { KEEPER_OPTIONS, keeperUsage } from "./keeper.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "move", "--to URL [--url https://HOST | --data DIR | --from FILE]")}
 
@@ -25,26 +25,20 @@ workers use the new server, by the file that is printed. It can be repeated, and
             their job began: the same call gives a new one
   again     a step that was under way is done again, as after a crash
 
-  --url URL    from this deployment; its operator's token in OPERATOR_TOKEN. Its own server rests from then on
-  --data DIR   without --url: from the embedded server's state (default ${DATA}), which has to be stopped
-  --from FILE  from what \`backup --out\` wrote
-  --undo       with --url: the deployment's own server goes on, as if nothing had been moved
+${keeperUsage(12)}
+  --from FILE  in place of both: what \`backup --out\` wrote
+  --undo       with --url: the deployment's own server, which rests once all is moved, goes on as if nothing had been moved
   --help       show this text
 `;
 
 export async function run(args: string[]): Promise<void> {
   const options = readArguments(() => {
-    const { values } = parseArgs({
-      args,
-      options: {
-        to: { type: "string" },
-        from: { type: "string" },
-        url: { type: "string" },
-        data: { type: "string", default: DATA },
-        undo: { type: "boolean", default: false },
-        help: { type: "boolean" },
-      },
-    });
+    const own = {
+      to: { type: "string" },
+      from: { type: "string" },
+      undo: { type: "boolean", default: false },
+    } as const;
+    const { values } = parseArgs({ args, options: { ...own, ...KEEPER_OPTIONS } });
     if (values.help) return undefined;
     if (values.undo && values.url === undefined) throw new Error("--undo needs the deployment's --url.");
     if (!values.undo && !/^https?:\/\/./.test(values.to ?? "")) throw new Error("--to needs the new server's address.");

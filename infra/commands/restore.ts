@@ -3,10 +3,10 @@ import { parseArgs } from "node:util";
 import { readBackup, readHead } from "../backup/file.ts";
 import { OperatorClient } from "../backup/operator.ts";
 import { openServer } from "../backup/servers.ts";
-import { DATA } from "../launcher/options.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import type { BackupRow } from "../resonate/backup.ts";
 import { readArguments } from "./arguments.ts";
+import { KEEPER_OPTIONS, keeperUsage } from "./keeper.ts";
 
 const usage =
   () => `Usage: ${typed(readProject(), "restore", "(--from FILE | --from-bucket NAME | --time TIME | --bookmark B) [--url https://HOST | --data DIR]")}
@@ -18,25 +18,15 @@ Takes up a backup, on a server that keeps no jobs yet, or sets the account's own
   --time TIME         a time within the last 30 days, such as 2026-11-22T10:00:00Z: Cloudflare keeps the states of an object.
                       What happened since is undone; the answer has the bookmark that brings it back
   --bookmark B        such a bookmark
-  --url URL           the deployment; its operator's token in OPERATOR_TOKEN (npm run deploy -- --operator NAME)
-  --data DIR          without --url: the state of the embedded server (default ${DATA}), which has to be stopped
+${keeperUsage(19)}
   --help              show this text
 `;
 
 export async function run(args: string[]): Promise<void> {
   const options = readArguments(() => {
-    const { values } = parseArgs({
-      args,
-      options: {
-        from: { type: "string" },
-        "from-bucket": { type: "string" },
-        time: { type: "string" },
-        bookmark: { type: "string" },
-        url: { type: "string" },
-        data: { type: "string", default: DATA },
-        help: { type: "boolean" },
-      },
-    });
+    const backups = { from: { type: "string" }, "from-bucket": { type: "string" } } as const;
+    const earlier = { time: { type: "string" }, bookmark: { type: "string" } } as const;
+    const { values } = parseArgs({ args, options: { ...backups, ...earlier, ...KEEPER_OPTIONS } });
     if (values.help) return undefined;
     const given = [values.from, values["from-bucket"], values.time, values.bookmark].filter(Boolean);
     if (given.length !== 1) throw new Error("Give --from, --from-bucket, --time or --bookmark.");

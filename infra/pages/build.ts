@@ -14,7 +14,10 @@ import { cardOf } from "./card.ts";
 const OUT = ".build/pages";
 
 /** What is copied as it is. */
-const COPIED = [".html", ".svg", ".png"];
+const COPIED = [".svg", ".png"];
+
+/** The pages, each a script of its own in the frame that is `page.html`, and what they are called until that runs. */
+const PAGES = { index: "Durable MCP tools", jobs: "Jobs", job: "Jobs" };
 
 /** Where the pages of this package lie, absolute; of a checkout once {@link buildPages} has built them. */
 export const pagesFolder = (): string => join(thisPackage().root, isCheckout ? OUT : "dist/pages");
@@ -61,7 +64,12 @@ export async function writePages(root: string, out: string): Promise<void> {
   for (const name of names.filter((name) => COPIED.includes(extname(name)))) {
     await cp(join(root, "pages", name), join(out, name));
   }
-  await esbuild.build({ ...options(root), entryPoints: entriesOf(names), splitting: true, outdir: out });
+  const frame = await readFile(join(root, "pages/page.html"), "utf8");
+  for (const [script, title] of Object.entries(PAGES)) {
+    await writeFile(join(out, `${script}.html`), frame.replace("{{title}}", title).replace("{{script}}", script));
+  }
+  const entryPoints = [...Object.keys(PAGES).map((script) => `pages/${script}.tsx`), "pages/style.css"];
+  await esbuild.build({ ...options(root), entryPoints, splitting: true, outdir: out });
   await writeFile(join(out, "card.html"), await cardOf(esbuild, options(root)));
 }
 
@@ -78,12 +86,6 @@ export const options = (root: string): BuildOptions => ({
   legalComments: "none",
   logLevel: "silent",
 });
-
-/** A script for each page, of the same name, and the style of all. */
-function entriesOf(names: readonly string[]): string[] {
-  const pages = names.filter((name) => name.endsWith(".html")).map((name) => name.replace(/html$/, "tsx"));
-  return [...pages, "style.css"].filter((name) => names.includes(name)).map((name) => `pages/${name}`);
-}
 
 async function sourcesOf(root: string): Promise<string[]> {
   const entries = await readdir(join(root, "pages"), { recursive: true, withFileTypes: true });

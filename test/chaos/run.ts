@@ -52,6 +52,9 @@ const READERS = 2;
 /** How long reading everything again may take, in milliseconds. Each page of a list costs a search over all jobs. */
 const REREADING = 120_000;
 
+/** The pause between two looks at whether all jobs have ended, in milliseconds. */
+const LOOK_AGAIN = 1_000;
+
 export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome> {
   const { workers, lease, quiet, worker, env, sleepers: count = 0, say = () => {} } = options;
   const data = await mkdtemp(join(tmpdir(), "chaos-"));
@@ -139,7 +142,10 @@ async function allEnded(stack: Stack, journal: Journal, done: Promise<unknown>, 
   if (!answered) return journal.violation("lost", `a client waited in vain for ${ms / 1_000} s after the last fault`);
   const none = async () => {
     const running = [...(await storedJobs(stack, "pending")).values()];
-    return running.every((job) => asksInVain(job, journal.wanted.get(splitGeneration(job.name).base)));
+    if (running.every((job) => asksInVain(job, journal.wanted.get(splitGeneration(job.name).base)))) return true;
+    // A look goes through all that the server has, which keeps it from what else it has to do.
+    await delay(LOOK_AGAIN);
+    return false;
   };
   // A job that is still running then is found in the reckoning.
   await until("every job to end", none, Math.max(0, deadline - Date.now())).catch(() => {});
