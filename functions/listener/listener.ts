@@ -1,4 +1,3 @@
-import { DurableObject, RpcTarget } from "cloudflare:workers";
 import type { Channel } from "../../core/resonate/client.ts";
 import { ResonateClient, ResonateUnavailable } from "../../core/resonate/client.ts";
 import { rootOf } from "../../core/resonate/names.ts";
@@ -60,8 +59,16 @@ interface Connection {
   end: AbortController;
 }
 
-/** Named by what it is, so that the package's types do not need the runtime's. */
-const Base: new (state: unknown, env: object) => object = DurableObject;
+interface Runtime {
+  DurableObject: new (state: unknown, env: object) => object;
+  RpcTarget: new () => object;
+}
+
+/** What is called from elsewhere extends a class of the runtime's. Node, which has none, can still read what is exported here. */
+const { DurableObject, RpcTarget }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
+  DurableObject: Object,
+  RpcTarget: Object,
+}));
 
 /** Ends a wait when whoever has it disposes of it, or is no more. */
 class Held extends RpcTarget implements Disposable {
@@ -89,7 +96,7 @@ class Held extends RpcTarget implements Disposable {
  * @example
  * const entry = { Listener, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
-export class Listener extends Base {
+export class Listener extends DurableObject {
   readonly #client: ResonateClient;
   readonly #places: KeptPlaces;
   readonly #waiters = new Set<Waiter>();
