@@ -36,6 +36,12 @@ describe("a gathering's name", () => {
       }),
     );
   });
+
+  test("from before is still one: by a zone's older name, or with more decimals", () => {
+    for (const end of ["Asia/Calcutta", "Europe/Kiev", "US/Pacific"])
+      expect(month.owns(`weather_data_53.5_-113.5_2013_5_${end}`)).toBe(true);
+    expect(month.owns("weather_data_53.500041_-113.4900007_2013_5")).toBe(true);
+  });
 });
 
 test.each([
