@@ -1,0 +1,19 @@
+/** The short form of `npm run week`. */
+import { expect, test } from "vitest";
+import { type DayEnd, simulateDays } from "./days.ts";
+
+test("with jobs every day, what the server keeps levels off", { timeout: 120_000 }, async () => {
+  const ends: DayEnd[] = [];
+  const [days, jobs] = [4, 48];
+  const options = { days, jobs, parts: 3, callers: 2, retentionDays: 1, restarts: false };
+  for await (const end of simulateDays(options)) ends.push(end);
+  const [first, last] = [ends[0], ends.at(-1)] as [DayEnd, DayEnd];
+  expect(last.started).toBe(days * jobs);
+  // What has ended within a day is there, and timers that run: some of a day's jobs at least, and not those of all days.
+  for (const { rows } of ends) {
+    expect(rows.tasks).toBeGreaterThanOrEqual(jobs / 3);
+    expect(rows.tasks).toBeLessThanOrEqual(1.5 * jobs);
+  }
+  // What counts, limits and lists jobs is kept a day longer, and some of each chain for longer.
+  expect(last.rows.promises).toBeLessThanOrEqual((days / 2) * first.rows.promises);
+});
