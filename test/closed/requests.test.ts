@@ -317,6 +317,27 @@ describe("a request that means to trip the server", () => {
   });
 
   test.each([
+    ["resources/read", '{"uri":{"toString":1}}', "uri"],
+    ["resources/read", "{}", "uri"],
+    ["resources/list", '{"cursor":[]}', "cursor"],
+    [
+      "initialize",
+      '{"protocolVersion":1,"capabilities":{},"clientInfo":{"name":"a","version":"1"}}',
+      "protocolVersion",
+    ],
+  ])("by the parameters of %s (%s) is told what is wrong with them", async (method, params, field) => {
+    const { messages } = await send(stack.url, { body: legacy(method, params) });
+    expect(messages[0]).toMatchObject({ id: 7, error: { code: -32602, message: expect.stringContaining(field) } });
+    if (method === "initialize") return;
+    const headers = { "mcp-protocol-version": REVISION, "mcp-method": method, "mcp-name": "job://x" };
+    const current = await send(stack.url, {
+      headers,
+      body: modern(method, `${params.slice(1, -1)},`.replace(/^,/, "")),
+    });
+    expect([current.status < 500, current.messages[0]?.error.code]).toEqual([true, expect.toBeOneOf([-32602, -32020])]);
+  });
+
+  test.each([
     ["name", `{"name":${deep(200_000)}}`],
     ["arguments", `{"name":"probe_status","arguments":{"job_names":${deep(200_000)}}}`],
     ["_meta", `{"name":"probe_status","_meta":{"progressToken":${deep(200_000)}}}`],

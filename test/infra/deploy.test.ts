@@ -1,6 +1,7 @@
 // The deploy command, by the project's own wrangler, against a fake of the platform's API: what would be there is looked at.
 
 import { createHash } from "node:crypto";
+import { readdir } from "node:fs/promises";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Platform, startPlatform } from "./platform.ts";
@@ -55,6 +56,14 @@ test("--dry-run sends nothing and says what it would", async () => {
   const { exitCode, output } = await deploy("--dry-run");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("env.RESONATE (ResonateObject)")]);
   expect(platform.uploads.length).toBe(before);
+});
+
+test("--paid bounds what a request may take, where the account has no Containers to tell the plan by", async () => {
+  const { exitCode, output } = await deploy("--name", "paid", "--paid", "--no-wait");
+  expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
+  expect(platform.workers.get("paid")?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
+  // What it was deployed with beside the project's configuration is gone.
+  expect((await readdir(".")).filter((file) => file.startsWith(".wrangler-"))).toEqual([]);
 });
 
 test("jobs run in the account's Workers where it has no Containers, or there is no image; it says so", async () => {
