@@ -71,5 +71,5 @@ function jobsOf(tools: readonly Tool[]): Job[] {
 
 function twice(names: readonly string[]): string[] {
   const repeated = new Set(names.filter((name, i) => names.indexOf(name) !== i));
-  return [...repeated].map((name) => `Two tools are called ${name}. A tool of the engine counts as well.`);
+  return [...repeated].map((name) => `Two tools are called ${name}, those of the engine counted. A wrapped server takes a prefix.`);
 }
