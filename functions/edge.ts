@@ -71,5 +71,7 @@ function jobsOf(tools: readonly Tool[]): Job[] {
 
 function twice(names: readonly string[]): string[] {
   const repeated = new Set(names.filter((name, i) => names.indexOf(name) !== i));
-  return [...repeated].map((name) => `Two tools are called ${name}, those of the engine counted. A wrapped server takes a prefix.`);
+  return [...repeated].map(
+    (name) => `Two tools are called ${name}, the engine's counted. A wrapped server takes a prefix.`,
+  );
 }

@@ -4,7 +4,7 @@ import { JOB, Passes } from "../../infra/testing/passes.ts";
 import { trial } from "../../infra/testing/trial.ts";
 import { hashed } from "../jobs/job.ts";
 import type { DurablePromise, RemoteStore } from "../resonate/remote-store.ts";
-import { PARTS, partsIn, pick, type Selection } from "../tools/results.ts";
+import { hold, PARTS, partsIn, pick, type Selection } from "../tools/results.ts";
 import { PART, type Parts, partId, viewOfStretch, wholeOf } from "../tools/stretch.ts";
 import type { Context } from "./context.ts";
 import { contentsOf, keepInParts } from "./parts.ts";
@@ -108,4 +108,9 @@ test("a value of ever so many fields has a small table of contents", () => {
   );
   expect(JSON.stringify(contentsOf(value)).length).toBeLessThan(20_000);
   expect(JSON.stringify(contentsOf({ [PARTS.repeat(5_000)]: 1 })).length).toBeLessThan(100_000);
+});
+
+test("what a function returns under the name of the table of contents is a result like any other", () => {
+  for (const result of [{ [PARTS]: 5 }, { [PARTS]: null }, { [PARTS]: { id: "a" } }, null, "text"])
+    expect(hold({ job_name: "a", status: "complete", result }, {}, 50_000).result?.value).toEqual(result);
 });

@@ -69,8 +69,11 @@ export const uriOf = (name: string): string => `job://${encodeURIComponent(name)
 /** Where a result that is kept in parts has its table of contents: see `stretch.ts`. */
 export const PARTS = "durable-mcp:parts";
 
-export const partsIn = (result: unknown): Parts | undefined =>
-  (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
+/** Whatever else a function may return under that name is a result like any other. */
+export const partsIn = (result: unknown): Parts | undefined => {
+  const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
+  return typeof parts?.text === "string" ? parts : undefined;
+};
 
 /** What to keep of a job for an answer of at most `limit` characters. */
 export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }: Selection, limit: number): Held {
