@@ -3,6 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PromiseRecord } from "../../core/resonate/protocol.ts";
 import { until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
@@ -65,6 +66,12 @@ test("a timer that another worker takes over costs two requests on the embedded 
     await resonate.start({ id, func: "timer", args: { timer_name: "over", fires_at }, group });
     await until("the timer to sleep", () => gate.calls.some((call) => call.kind === "task.suspend" && call.id === id));
   }
+  // The server has nobody to offer a sleep to: with an address it would do so again and again.
+  const { promise: sleep } = (await resonate.call("promise.get", { id: `${id}:e1` })).data as {
+    promise: PromiseRecord;
+  };
+  expect(Object.keys(sleep.tags)).toContain("resonate:timer");
+  expect(Object.keys(sleep.tags)).not.toContain("resonate:target");
   const before = gate.calls.length;
   await using _second = await launch();
   await resonate.settled(id, 60_000);

@@ -1,4 +1,7 @@
-/** A server that refuses to suspend a job on promises of other jobs, as those after 0.9.8 do: they are awaited all the same. */
+/**
+ * A server that refuses to suspend a job on promises of other jobs, and to renew the leases of several jobs in one request, as
+ * those after 0.9.8 do: they are awaited and renewed all the same.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
@@ -68,3 +71,25 @@ test.each([400, 422])(
     expect((await resonate.settled(other, 90_000)).state).toBe("resolved");
   },
 );
+
+test("a worker of which one request for several jobs' leases is refused renews each by itself, and does none of them twice", async () => {
+  await using archive = await startSampleArchive();
+  await using gate = await startGate(resonate.url);
+  gate.refuse("task.heartbeat", ({ tasks }) => ((tasks as object[]).length > 1 ? 400 : undefined));
+  const { group, namespace, env } = ownGroup();
+  const settings = { RESONATE_URL: gate.url, WEATHER_API_URL: archive.url, LEASE_SECONDS: "2" };
+  await using _worker = await startWorker({ ...resonate.env, ...env, ...settings });
+  // Each takes several leases.
+  archive.control.inject({ fault: { kind: "slow", ms: 5_000 }, times: 3 });
+  const ids = await Promise.all(
+    [1, 2, 3].map(async (month) => {
+      const id = `${namespace}weather_data_47.6_-122.3_2013_${month}`;
+      const args = { latitude: 47.6, longitude: -122.3, year: 2013, month };
+      await resonate.start({ id, func: "weather_data", args, group, timeoutAt: Date.now() + 90_000 });
+      return id;
+    }),
+  );
+  for (const id of ids) expect(await resonate.settled(id, 60_000)).toMatchObject({ state: "resolved" });
+  expect(archive.control.requests.total).toBe(3);
+  expect(gate.calls.filter(({ kind }) => kind === "task.heartbeat").length).toBeGreaterThan(3);
+});

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
@@ -96,6 +99,37 @@ test("a task that could not be claimed is claimed as soon as it can be, and not 
   the.gate.release("task.acquire");
   // The embedded server dispatches it again after half a minute.
   expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });
+});
+
+test("timers that fell due while the server was down are done soon after it is back, and so is a job that is sent at once", async () => {
+  const data = await mkdtemp(join(tmpdir(), "down-"));
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rm(data, { recursive: true, force: true }));
+  const first = cleanup.use(await startResonate({ own: true, args: ["--data", data] }));
+  const { group, namespace, env } = ownGroup();
+  cleanup.use(await startWorker({ ...first.env, ...env }));
+  const fires_at = new Date(Date.now() + 4_000).toISOString();
+  const timer = async (server: Resonate, n: number) => {
+    const id = `${namespace}timer_${n}`;
+    await server.start({ id, func: "timer", args: { timer_name: String(n), fires_at }, group });
+    return id;
+  };
+  const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => timer(first, n)));
+  const asleep = async (id: string) => {
+    const { data } = await first.call("task.get", { id });
+    return (data as { task: { state: string } }).task.state === "suspended";
+  };
+  await until("all to sleep", async () => (await Promise.all(ids.map(asleep))).every(Boolean));
+  first.program?.signal("SIGKILL");
+  await first.program?.exited;
+  await until("the timers to be due", () => Date.now() > Date.parse(fires_at));
+  const again = cleanup.use(
+    await startResonate({ own: true, port: Number(new URL(first.url).port), args: ["--data", data] }),
+  );
+  ids.push(await timer(again, 30));
+  // A dispatch that nobody has heard would be repeated after half a minute.
+  const ended = await Promise.all(ids.map((id) => again.settled(id, 20_000)));
+  expect(ended.map(({ state }) => state)).toEqual(ids.map(() => "resolved"));
 });
 
 describe.concurrent("a connection that dies without a word", () => {
