@@ -2,9 +2,9 @@
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { Account } from "../deploy/account.ts";
+import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
-import { withLimits } from "../deploy/limits.ts";
 import { type DeployOptions, readOptions } from "../deploy/options.ts";
 import { addToken, type Made, placeOf } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
@@ -94,15 +94,20 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   // The free plan has neither Containers nor limits that a deployment sets, and refuses one that does.
   const hasOwn = others.some((arg) => /^(--config|-c)\b/.test(arg));
   const isPaid = !hasOwn && (options.isPaid || (await account?.hasContainers()) === true);
-  await using limits = await withLimits(configurationOf(project), isPaid);
-  const deployEdge = () => runWrangler(["deploy", ...limits.args, ...others, "--keep-vars", ...given, ...secrets]);
+  const deployEdge = async (isBound: boolean) => {
+    const containers = isBound && !hasOwn && choice?.runsIn === "container" ? workerName(project.name) : undefined;
+    await using added = await withAdditions(configurationOf(project), { isPaid, containers });
+    return await runWrangler(["deploy", ...added.args, ...others, "--keep-vars", ...given, ...secrets]);
+  };
   const deployWorker = () => deployContainer(choice, project, options, place);
   // A worker that is there gets its new functions before anybody can start them; a first one needs the edge's objects.
   if (worker && !(await deployWorker())) return;
-  const { exitCode, targets } = await deployEdge();
+  const { exitCode, targets } = await deployEdge(worker !== undefined || isDry);
   process.exitCode = exitCode;
   if (exitCode !== 0) return;
   if (!worker && !(await deployWorker())) return;
+  // Each is bound to what the other has: the first time the edge is told of the containers when they are there.
+  if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
   if (worker && choice?.runsIn === "workers") await removeContainer(project, isDry ? ["--dry-run"] : []);
   if (isDry) {
     if (!hasCallers) console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
@@ -214,7 +219,8 @@ async function remove(args: readonly string[], project: Project, config: Configu
   }
   const account = isDry ? undefined : await Account.open(config.account_id);
   // It uses the edge's objects, which would be left without their Worker's code.
-  if (await account?.bindings(workerName(name))) await removeContainer(project, isDry ? ["--dry-run"] : []);
+  // And the edge uses its containers: asked once more whether that may be broken, nobody would be the wiser.
+  if (await account?.bindings(workerName(name))) await removeContainer(project, [isDry ? "--dry-run" : "--force"]);
   const { exitCode } = await runWrangler(["delete", ...others]);
   process.exitCode = exitCode;
 }

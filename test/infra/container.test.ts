@@ -35,15 +35,38 @@ async function startEngine(env: () => Record<string, string>) {
   });
 }
 
-test("a container sleeps until jobs wait for it, then runs them over the account's own binding, without a secret", async () => {
+/** Edge, object and containers' engine, in one account. */
+async function startAccount(more: Record<string, string> = {}) {
   const data = await mkdtemp(join(tmpdir(), "container-"));
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
   let url = "";
   const engine = cleanup.use(await startEngine(() => ({ RESONATE_URL: `${url}/container`, RESONATE_TOKEN: "" })));
   const bindings = { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", RUNS_IN: "container", ENGINE: engine.url };
-  const edge = cleanup.use(await startEdge({ port: 0, data, entry: "test/infra/container/host.ts", bindings }));
-  url = edge.url;
+  const options = { port: 0, data, entry: "test/infra/container/host.ts", bindings: { ...bindings, ...more } };
+  url = cleanup.use(await startEdge(options)).url;
+  const all = cleanup.move();
+  return { url, engine, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+test("a job that finds nobody wakes the container at once, and then runs in it", async () => {
+  await using account = await startAccount();
+  const { url, engine } = account;
+  await using client = await currentClient.connect(`${url}/mcp`);
+  expect(engine.visits).toBe(0);
+  const { content } = await client.callTool("timer", { timer_name: "woken", seconds: 1 });
+  expect(content).toMatchObject({ status: "complete" });
+  // Several that come while it starts wake it once.
+  expect(engine.visits).toBe(1);
+  await engine.sleep();
+  const jobs = ["a", "b", "c"].map((timer_name) => client.callTool("timer", { timer_name, seconds: 1 }));
+  for (const { content } of await Promise.all(jobs)) expect(content).toMatchObject({ status: "complete" });
+  expect(engine.visits).toBe(2);
+});
+
+test("without that binding the cron trigger does: it sleeps until jobs wait, then runs them over the account's own binding, without a secret", async () => {
+  await using account = await startAccount({ UNBOUND: "1" });
+  const { url, engine } = account;
   const cron = async () => expect((await fetch(`${url}/cron`)).status).toBe(200);
   expect((await fetch(`${url}/container/key`)).status).toBe(404);
 

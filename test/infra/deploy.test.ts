@@ -82,7 +82,9 @@ test("with an image they run in a container", async () => {
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
   // The plan that has Containers has limits, too.
   expect(edge()?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
-  expect(platform.uploads.slice(-2)).toEqual([NAME, `${NAME}-worker`]);
+  // Each is bound to what the other has.
+  expect(platform.uploads.slice(-3)).toEqual([NAME, `${NAME}-worker`, NAME]);
+  expect(bound("WORKER")).toMatchObject({ class_name: "WorkerContainer", script_name: `${NAME}-worker` });
   expect(platform.applications).toMatchObject([{ configuration: { image: "docker.io/example/worker:1" } }]);
   expect(bound("RESONATE", platform.workers.get(`${NAME}-worker`))).toMatchObject({ script_name: NAME });
   expect(bound("RUNS_IN")?.text).toBe("container");
@@ -103,6 +105,7 @@ test("a worker elsewhere, and an operator, get a token each, beside those that a
 
   await deploy("--workers-elsewhere", "office", "--no-container", "--no-wait");
   expect([bound("RUNS_IN")?.text, platform.workers.has(`${NAME}-worker`)]).toEqual(["workers", false]);
+  expect(bound("WORKER")).toBeUndefined();
   expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toMatchObject([{ name: "gpu", sha256 }, { name: "office" }]);
   expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
 });

@@ -4,6 +4,7 @@ import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { keptFor, type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
+import { ContainerWorker } from "./container.ts";
 import { OPERATE, type Operated, Operator, type OperatorEnv } from "./operate.ts";
 import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
 import { type RunnerNamespace, Runners } from "./runners.ts";
@@ -27,6 +28,8 @@ const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 
 interface ObjectEnv extends PublicEnv, OperatorEnv, Whereabouts {
   RUNNER?: RunnerNamespace;
+  /** The worker's containers, where the deployment has any. */
+  WORKER?: RunnerNamespace;
   RESONATE_GROUP?: string;
   /** Where the deployment's jobs run: `container`, or else in Workers, which the runner does. */
   RUNS_IN?: string;
@@ -48,6 +51,7 @@ export class ObjectServer implements Operated {
   readonly #resonate: Resonate;
   readonly #streams: PollStreams;
   readonly #runners: Runners | undefined;
+  readonly #container: ContainerWorker | undefined;
   /** When the alarm is set to; undefined when it is not. */
   #alarm: number | undefined;
   /** The time of the alarm that came last: one that is set to the same while that one is handled, the platform forgets. */
@@ -88,12 +92,16 @@ export class ObjectServer implements Operated {
       onCommit: () => this.#arm(),
       // A group of its own is for those who have what it needs.
       onUnheard: (group) => {
-        if (group === (env.RESONATE_GROUP || "workers")) this.#runners?.take(group);
+        if (group !== (env.RESONATE_GROUP || "workers")) return;
+        this.#runners?.take(group);
+        this.#container?.wake();
       },
     });
     this.#streams = new PollStreams(this.#resonate, new Serving(this.#notes), () => storage.sync());
     // Where a container runs the jobs, they wait for it to wake up.
-    if (env.RUNNER && env.RUNS_IN !== "container") {
+    if (env.WORKER && env.RUNS_IN === "container") {
+      this.#container = new ContainerWorker(env.WORKER, () => storage.sync());
+    } else if (env.RUNNER && env.RUNS_IN !== "container") {
       this.#runners = new Runners(this.#resonate, placed(env.RUNNER, env), env.RESONATE_NAMESPACE ?? "", () =>
         storage.sync(),
       );

@@ -4,12 +4,26 @@
  * `/container`.
  */
 import edge from "../../../functions/index.ts";
+import { ResonateObject as OwnObject } from "../../../functions/resonate-object.ts";
 import { resonate } from "../../../infra/container/outbound.ts";
 import { type WakeEnv, wake } from "../../../infra/container/wake.ts";
 
-export * from "../../../functions/index.ts";
+export { Listener, RunnerObject } from "../../../functions/index.ts";
 
 type Env = WakeEnv & { ENGINE: string };
+
+/** The containers as the platform gives them to the object. */
+const containers = ({ ENGINE }: Env) => ({
+  idFromName: (name: string) => ({ name }),
+  get: (id: object) => ({ fetch: () => fetch(`${ENGINE}/${(id as { name: string }).name}`) }),
+});
+
+/** With the containers bound, where `ENGINE` says that there are any and `UNBOUND` not that the object has only the cron trigger. */
+export class ResonateObject extends OwnObject {
+  constructor(state: object, env: Env & { UNBOUND?: string }) {
+    super(state, env.UNBOUND ? env : { ...env, WORKER: containers(env) });
+  }
+}
 
 export default {
   async fetch(request: Request, env: Env, context: never): Promise<Response> {
