@@ -106,7 +106,10 @@ export function createApp(deployment: Deployment): App {
     const address = addressOf(c.req.raw);
     const guessed = address === undefined ? undefined : tooManyRefused(edge, address);
     if (guessed) return guessed;
-    const url = `http://resonate/public${c.req.path.slice("/resonate".length)}${new URL(c.req.url).search}`;
+    // The path with its dots resolved: as it was written, `/resonate/../key` would lead past what is open to them.
+    const { pathname, search } = new URL(c.req.url);
+    if (!pathname.startsWith("/resonate")) return c.notFound();
+    const url = `http://resonate/public${pathname.slice("/resonate".length)}${search}`;
     const response = await fetchFrom(RESONATE)(new Request(url, c.req.raw));
     if (address !== undefined && response.status === 401) edge.refused.add(address, 1);
     return new Response(response.body, response); // its headers can be added to

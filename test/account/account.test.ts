@@ -1,6 +1,7 @@
 // One account: edge, Resonate object and runner in one workerd, as wrangler.toml configures them, and nothing else.
 
 import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -111,6 +112,35 @@ test("where jobs run in a container, they wait for it, and no runner takes them"
   await using worker = await startWorker({ ...place, RESONATE_TOKEN: token });
   await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 60 });
   expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
+});
+
+test("no path leads past what workers elsewhere may ask", async () => {
+  const open = {
+    RESONATE_PUBLIC: "1",
+    RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256: newToken().sha256 }]),
+  };
+  await using _edge = await start(open);
+  const search = { kind: "promise.search", head: { corrId: "1", version: "2025-01-15" }, data: { id: "*", limit: 1 } };
+  const asked = (path: string, method = "GET") =>
+    new Promise<string>((resolve, reject) => {
+      // As it is written: `fetch` would resolve it first.
+      const req = request({ host: "127.0.0.1", port, path, method }, (res) => {
+        res.setEncoding("utf8").once("data", (text: string) => {
+          resolve(`${path} ${res.statusCode} ${text}`);
+          req.destroy();
+        });
+        res.on("end", () => resolve(`${path} ${res.statusCode}`));
+      });
+      req.on("error", reject).end(method === "POST" ? JSON.stringify(search) : undefined);
+    });
+  for (const up of ["..", "%2e%2e", "%2E.", ".%2e", "%252e%252e", "..;"]) {
+    for (const slash of ["/", "//", "\\", "%2f", "%5c"]) {
+      for (const path of ["key", "usage", "poll/edge/1", "public/usage"]) {
+        expect(await asked(`/resonate/${up}${slash}${path}`)).toMatch(/ (400|401|404)\b/);
+      }
+      expect(await asked(`/resonate/${up}${slash}`, "POST")).toMatch(/ (400|401|404|405)\b/);
+    }
+  }
 });
 
 test("a worker elsewhere takes the jobs, over the edge and with a token of its own", async () => {
