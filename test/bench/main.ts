@@ -2,6 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { measureAwait } from "./awaiting.ts";
+import { measureAwake } from "./awake.ts";
 import { type Bench, startBench } from "./bench.ts";
 import { measureCeiling } from "./ceiling.ts";
 import { measureEdits } from "./dev.ts";
@@ -34,6 +35,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   jobs: (bench) => measureJobs(bench, 4),
   recovery: measureRecovery,
   hosts: () => measureHosts(),
+  awake: measureAwake,
   dev: () => measureEdits(5),
   await: (bench) => measureAwait(bench, 7),
   peer: (bench) => measurePeer(bench, 5),

@@ -12,6 +12,7 @@ export const SECTIONS = [
   "jobs",
   "recovery",
   "hosts",
+  "awake",
   "dev",
   "await",
   "growth",
@@ -20,8 +21,8 @@ export const SECTIONS = [
 ] as const;
 export type Section = (typeof SECTIONS)[number];
 
-/** What needs more than this repository brings along is measured only when it is asked for. */
-const DEFAULT_SECTIONS = SECTIONS.filter((section) => section !== "peer");
+/** What needs more than this repository brings along, and what mostly waits, is measured only when it is asked for. */
+const DEFAULT_SECTIONS = SECTIONS.filter((section) => section !== "peer" && section !== "awake");
 
 export const USAGE = `\
 npm run bench [-- options]     measures the edge and the worker beside their floors, in about four minutes

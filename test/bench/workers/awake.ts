@@ -1,0 +1,71 @@
+/** The product, whose objects say when they begin and end each thing that keeps them awake: a request, its answer's body, an alarm. */
+import { Listener as OwnListener } from "../../../functions/edge.ts";
+import { ResonateObject as OwnResonate } from "../../../functions/resonate-object.ts";
+import { RunnerObject as OwnRunner } from "../../../functions/runner-object.ts";
+
+export { default } from "../../../functions/index.ts";
+
+/** One more thing, or one less, that keeps an object awake. */
+function say(object: string, by: 1 | -1): void {
+  console.log(JSON.stringify({ awake: object, by, at: Date.now() }));
+}
+
+/** Runs `work`, which an object is awake for until its answer is read. */
+async function awakeFor(object: string, work: () => Promise<Response>): Promise<Response> {
+  say(object, 1);
+  let isOver = false;
+  const end = () => {
+    if (!isOver) say(object, -1);
+    isOver = true;
+  };
+  try {
+    const response = await work();
+    const reader = response.body?.getReader();
+    if (!reader) {
+      end();
+      return response;
+    }
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        end();
+        controller.close();
+      },
+      async cancel(reason) {
+        end();
+        await reader.cancel(reason);
+      },
+    });
+    return new Response(body, response);
+  } catch (error) {
+    end();
+    throw error;
+  }
+}
+
+export class ResonateObject extends OwnResonate {
+  override fetch(request: Request): Promise<Response> {
+    return awakeFor("resonate", () => super.fetch(request));
+  }
+
+  override async alarm(): Promise<void> {
+    say("resonate", 1);
+    await super.alarm();
+    say("resonate", -1);
+  }
+}
+
+export class RunnerObject extends OwnRunner {
+  readonly #name = `runner ${crypto.randomUUID()}`;
+
+  override fetch(request: Request): Promise<Response> {
+    return awakeFor(this.#name, () => super.fetch(request));
+  }
+}
+
+export class Listener extends OwnListener {
+  override fetch(request: Request): Promise<Response> {
+    return awakeFor("listener", async () => super.fetch(request));
+  }
+}
