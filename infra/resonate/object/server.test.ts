@@ -237,6 +237,53 @@ test("a job that the runner has no code for is looked at ever less often, and go
   }
 });
 
+test("a runner is told what it listens for while it runs a task and a while longer, and then comes by another address", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    const woken: { news: string; end(): void }[] = [];
+    const told: string[] = [];
+    const runner = {
+      fetch: async (url: string, { body }: { body: string }) => {
+        if (url.endsWith("/news")) {
+          told.push(
+            ...JSON.parse(body).map((message: { data: { promise: { id: string } } }) => message.data.promise.id),
+          );
+          return new Response();
+        }
+        const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+        woken.push({ news: JSON.parse(body).news, end });
+        await ended;
+        return Response.json({ isKnown: true });
+      },
+    };
+    object = new ObjectServer(state, { RUNNER: { idFromName: () => runner, get: () => runner } });
+    const settles = async (id: string, address: string) => {
+      await call("promise.create", promise(id, { group: "elsewhere" }));
+      await call("promise.register_listener", { awaited: id, address });
+      await call("promise.settle", { id, state: "resolved", value: {} });
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setTimeout(resolve));
+    };
+    await call("promise.create", promise("job", { group: "workers" }));
+    await until("the runner", () => woken.length === 1);
+    const [first] = woken;
+    if (!first) expect.fail("nobody was woken");
+    await settles("meanwhile", first.news);
+    expect(told).toEqual(["meanwhile"]);
+    first.end();
+    await settles("shortly after", first.news);
+    expect(told).toEqual(["meanwhile", "shortly after"]);
+    vi.setSystemTime(Date.now() + 11_000);
+    await settles("when it may be gone", first.news);
+    expect(told.length).toBe(2);
+    await call("promise.create", promise("job:next", { group: "workers" }));
+    await until("the runner", () => woken.length === 2);
+    expect(woken[1]?.news).not.toBe(first.news);
+    woken[1]?.end();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test("an alarm that the platform has dropped is set again by whatever wakes the object", async () => {
   const timeoutAt = Date.now() + 60_000;
   await call("promise.create", promise("due", { timeoutAt }));
