@@ -54,3 +54,16 @@ test.each([false, true])("the pauses before a program is started again (kept by 
   expect(await server.connection("", SILENT)).toMatchObject({ isOpen: true });
   await server.close();
 });
+
+test("however many calls wait for a program that has ended, it is started once", async () => {
+  const env = { CALLS: join(await mkdtemp(join(tmpdir(), "pauses-")), "calls") };
+  const server = new WrappedServer({ name: "one", command: process.execPath, args: [COUNTING], env }, process.env);
+  const first = await server.connection("", SILENT);
+  await first.close();
+  vi.useFakeTimers({ toFake: ["Date"] });
+  vi.setSystemTime(Date.now() + 60_000);
+  const all = await Promise.all(Array.from({ length: 5 }, () => server.connection("", SILENT)));
+  expect(new Set(all).size).toBe(1);
+  expect(all[0]).not.toBe(first);
+  await server.close();
+});

@@ -39,12 +39,13 @@ class Link {
   }
 
   async get(): Promise<Connection> {
-    const current = await this.#connection?.catch(() => undefined);
+    const known = this.#connection;
+    const current = await known?.catch(() => undefined);
     if (current?.isOpen) return current;
+    // Others may have begun meanwhile. Of a program there must not be two: a call that one has had would be sent to the other.
+    if (this.#connection !== known) return this.get();
     const wait = this.#notBefore - Date.now();
     if (wait > 0) throw new RetryLater(`it is tried again in ${Math.ceil(wait / 1_000)} s`, wait);
-    // Others may have begun meanwhile.
-    if (current !== (await this.#connection?.catch(() => undefined))) return this.get();
     const opening = this.#open();
     this.#connection = opening;
     const began = Date.now();
