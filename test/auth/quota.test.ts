@@ -185,7 +185,7 @@ test("a range takes the places of its months in one request, and gives them back
     const before = gate.calls.length;
     const { taskId } = await ada.tasks.call("weather_range", { latitude, longitude: -122.3, from, to, confirm: true });
     expect(costSince(gate, before)).toBe(1);
-    await ada.tasks.reaches(taskId, "completed");
+    await ada.tasks.reaches(taskId, "completed", 60_000);
     // One that gives them back, and one for each 4 per cent of all places, which are 24.
     const all = 1 + 1 + Math.floor(months / 24);
     await until("its places to be given back", () => (costSince(gate, before) >= all ? true : undefined));
