@@ -64,8 +64,31 @@ export class RunnerObject extends OwnRunner {
   }
 }
 
+type Told = Parameters<OwnListener["listen"]>[1];
+
+/** Awake for a wait from when it keeps what it tells it by until it lets go of that. */
 export class Listener extends OwnListener {
-  override fetch(request: Request): Promise<Response> {
-    return awakeFor("listener", async () => super.fetch(request));
+  override listen(wait: Parameters<OwnListener["listen"]>[0], tell: Told): ReturnType<OwnListener["listen"]> {
+    const kept = (told: Told): Told =>
+      Object.assign((said: string) => told(said), {
+        dup: () => {
+          say("listener", 1);
+          return kept(told.dup());
+        },
+        [Symbol.dispose]: () => {
+          told[Symbol.dispose]();
+          if (told !== tell) say("listener", -1);
+        },
+      });
+    return super.listen(wait, kept(tell));
+  }
+
+  override async places(asked: Parameters<OwnListener["places"]>[0]): ReturnType<OwnListener["places"]> {
+    say("listener", 1);
+    try {
+      return await super.places(asked);
+    } finally {
+      say("listener", -1);
+    }
   }
 }
