@@ -41,13 +41,18 @@ describe("a job's name", () => {
     const longest = "x".repeat(MAX_JOB_NAME - "note_".length);
     expect(note.owns(await note.name({ text: longest }))).toBe(true);
     await expect(note.name({ text: `${longest}x` })).rejects.toThrow(
-      "these arguments make a name of 501 characters, up to 500 are possible. Shorten them; or define note with hashed()",
+      "these arguments make a name of 501 characters, up to 500 are possible: shorten them",
     );
   });
 
   test.each([undefined, "", { a: 1 }, Number.NaN, null])("is not made of %j", async (id) => {
     const bad = defineJob({ kind: "bad", args: z.object({}), id: () => id as never });
-    await expect(bad.name({})).rejects.toThrow(/^bad is not defined well: its id is .*, no text and no number$/);
+    await expect(bad.name({})).rejects.toThrow(/^bad: its id is .*, no text and no number$/);
+  });
+
+  test("is not made by a definition without one", async () => {
+    const bad = defineJob({ kind: "bad", args: z.object({}) } as never);
+    await expect(bad.name({})).rejects.toThrow("bad: its id is undefined, no text and no number");
   });
 
   test("may stand for arguments however large, by their hash", async () => {
@@ -75,16 +80,15 @@ describe("a definition", () => {
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", group: "default" }),
       "group",
     ],
-    ["no id", () => defineJob({ kind: "a", args: z.object({}) } as never), "its id is a function"],
     [
       "a time in words",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", deadline: "1 h" as never }),
-      "a number of milliseconds, not 1 h",
+      "a: 1 h is no number of milliseconds",
     ],
     [
       "no time",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", freshFor: Number.NaN }),
-      "a number of milliseconds, not NaN",
+      "a: NaN is no number of milliseconds",
     ],
   ])("with %s is refused", (_what, make, word) => {
     expect(make).toThrow(word);

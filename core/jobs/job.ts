@@ -174,10 +174,9 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   if (group !== undefined && !/^(?!default$)[\w.-]+$/.test(group)) {
     throw new Error(`${kind}: a group is letters, digits, "_", "-" and ".", not ${JSON.stringify(group)}.`);
   }
-  if (typeof options.id !== "function") throw new Error(`${kind}: its id is a function of the arguments.`);
   for (const span of [deadline, freshFor ?? 0]) {
     if (typeof span !== "function" && !Number.isFinite(span)) {
-      throw new Error(`${kind}: a span of time is a number of milliseconds, not ${span}.`);
+      throw new Error(`${kind}: ${span} is no number of milliseconds.`);
     }
   }
   return {
@@ -191,14 +190,14 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     group,
     keepFor: options.keepFor,
     async name(args) {
-      const id = await options.id(args);
+      const id = await options.id?.(args); // None is refused as one that is none.
       if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
-        throw new NotStarted(`${kind} is not defined well: its id is ${JSON.stringify(id)}, no text and no number`);
+        throw new NotStarted(`${kind}: its id is ${JSON.stringify(id)}, no text and no number`);
       }
       const name = prefix + escapeId(String(id));
       if (name.length > MAX_JOB_NAME) {
         throw new NotStarted(
-          `these arguments make a name of ${name.length} characters, up to ${MAX_JOB_NAME} are possible. Shorten them; or define ${kind} with hashed()`,
+          `these arguments make a name of ${name.length} characters, up to ${MAX_JOB_NAME} are possible: shorten them`,
         );
       }
       return name;

@@ -205,11 +205,11 @@ export class Calls {
     if (error instanceof ToolError) return error.message;
     if (error instanceof NotStarted) return `Nothing was done: ${error.message}.`;
     if (error instanceof SearchRefused) {
-      return "Nothing was done: jobs cannot be listed, as this deployment's token for its Resonate server may not search. Look at jobs by their names, with probe_status.";
+      return "Nothing was done: this deployment's token for its Resonate server may not search. Look at jobs by name, with probe_status.";
     }
     if (error instanceof ResonateRefused) {
       this.#log.error("resonate refused", { reason: error.message });
-      return `The Resonate server, which keeps the jobs, refuses this call: ${error.message}. No job is lost. Repeating the call does not help before whoever runs this server has looked into it.`;
+      return `The Resonate server, which keeps the jobs, refuses this: ${error.message}. No job is lost. Repeating it does not help before whoever runs this server has looked into it.`;
     }
     if (error instanceof ResonateUnavailable) {
       if (!signal.aborted) this.#log.warn("resonate unavailable", { reason: error.message });

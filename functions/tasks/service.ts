@@ -48,7 +48,7 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
   } catch (error) {
     if (error instanceof ResonateRefused) {
       log.error("resonate refused", { reason: error.message });
-      const message = `The Resonate server, which keeps the tasks, refuses this request: ${error.message}. No task is lost. Repeating the request does not help before whoever runs this server has looked into it.`;
+      const message = `The Resonate server, which keeps the tasks, refuses this: ${error.message}. No task is lost. Repeating it does not help before whoever runs this server has looked into it.`;
       throw new ProtocolError(ErrorCode.InternalError, message);
     }
     if (!(error instanceof ResonateUnavailable)) throw error;

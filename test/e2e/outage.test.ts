@@ -168,7 +168,7 @@ test("a server that refuses the deployment's token is not called away: repeating
     ] as const) {
       const { isError, text } = await client.callTool(tool, args);
       expect([tool, isError, text]).toEqual([tool, true, expect.stringMatching(/refused this deployment's token/)]);
-      expect(text).toMatch(/Repeating the call does not help/);
+      expect(text).toMatch(/Repeating it does not help/);
       expect(text).not.toMatch(/unavailable|safe/);
     }
   } finally {

@@ -103,9 +103,9 @@ describe("a server whose tools are named and typed unlike anything here", () => 
     [
       "has too long a name",
       { occasion: "x".repeat(600) },
-      /make a name of 608 characters, up to 500 are possible\. Shorten/,
+      /make a name of 608 characters, up to 500 are possible: shorten them/,
     ],
-    ["has no id", { occasion: "none" }, /tap_keg is not defined well: its id is undefined, no text and no number/],
+    ["has no id", { occasion: "none" }, /tap_keg: its id is undefined, no text and no number/],
   ])("a job that %s is not started, and says why", async (_what, given, words) => {
     const { isError, text } = await client.callTool("tap_keg", {
       occasion: "May",
