@@ -126,10 +126,16 @@ async function expectJournal(the: Scene): Promise<string[]> {
   return entries;
 }
 
-/** Three questions, each asked once: a replay made no record anew. */
+/** Three questions, each asked once: a replay made no record anew. Passes that were lost may leave signs between them. */
 async function expectRecords(the: Scene): Promise<void> {
-  expect(await the.record(3)).toBeDefined();
-  expect(await the.record(4)).toBeUndefined();
+  const asked: string[] = [];
+  for (let n = 1; ; n++) {
+    const data = (await the.record(n))?.param.data as { kind: string; op: string } | undefined;
+    if (!data) break;
+    expect(["ask", "heard"]).toContain(data.kind);
+    if (data.kind === "ask") asked.push(data.op);
+  }
+  expect(asked).toEqual(["q1", "q2", "q3"]);
 }
 
 describe.concurrent("an interview", () => {
@@ -177,7 +183,8 @@ describe.concurrent("an interview", () => {
     })();
     await interviewed(the);
     over = true;
-    expect(await killing).toBeGreaterThanOrEqual(3);
+    // One entry may be there before the next is held.
+    expect(await killing).toBeGreaterThanOrEqual(2);
     await expectJournal(the);
     await expectRecords(the);
   });
