@@ -209,6 +209,9 @@ async function remove(args: readonly string[], project: Project, config: Configu
   const { name } = project;
   const others = args.filter((arg) => arg !== "--remove" && arg !== "--yes");
   const isDry = others.includes("--dry-run");
+  const account = isDry ? undefined : await Account.open(config.account_id);
+  const users = (await account?.users(name))?.filter((user) => user !== workerName(name)) ?? [];
+  for (const user of users) console.log(`${user} uses it, and will break.`);
   if (!args.includes("--yes") && !isDry) {
     const asked = `This removes ${name} from Cloudflare, with every job and result that it keeps. Type its name to go on: `;
     if ((await ask(asked)) !== name) {
@@ -217,11 +220,11 @@ async function remove(args: readonly string[], project: Project, config: Configu
       return;
     }
   }
-  const account = isDry ? undefined : await Account.open(config.account_id);
-  // It uses the edge's objects, which would be left without their Worker's code.
-  // And the edge uses its containers: asked once more whether that may be broken, nobody would be the wiser.
-  if (await account?.bindings(workerName(name))) await removeContainer(project, [isDry ? "--dry-run" : "--force"]);
-  const { exitCode } = await runWrangler(["delete", ...others]);
+  // Whoever typed the name is not asked again by wrangler, nor about what uses it.
+  const way = isDry ? [] : ["--force"];
+  // First: it uses the edge's objects, which would be left without their Worker's code.
+  if (await account?.bindings(workerName(name))) await removeContainer(project, way);
+  const { exitCode } = await runWrangler(["delete", ...others, ...way]);
   process.exitCode = exitCode;
 }
 

@@ -7,6 +7,18 @@ const API = "https://api.cloudflare.com/client/v4";
 /** What a Worker of the account has bound: variables with their texts, secrets without. */
 export type Bindings = readonly { readonly name: string; readonly type: string; readonly text?: string }[];
 
+/** Who uses a Worker, each by either name. */
+interface References {
+  readonly services?: { readonly incoming: readonly User[]; readonly pages_function?: boolean };
+  readonly durable_objects?: readonly User[];
+  readonly dispatch_outbounds?: readonly User[];
+}
+
+interface User {
+  readonly service?: string;
+  readonly script?: string;
+}
+
 export class Account {
   readonly #url: string;
   readonly #headers: Record<string, string>;
@@ -45,6 +57,15 @@ export class Account {
     if (status === 404) return undefined;
     if (!ok) throw new Error(`Cloudflare does not say what is deployed: ${status} ${JSON.stringify(body.errors)}`);
     return body.result?.bindings ?? [];
+  }
+
+  /** The other Workers that use a Worker, as far as the platform tells: they break when it goes. */
+  async users(worker: string): Promise<string[]> {
+    const { body } = await this.#get(`/workers/scripts/${worker}/references`);
+    const { services, durable_objects = [], dispatch_outbounds = [] }: References = body.result ?? {};
+    const users = [...(services?.incoming ?? []), ...durable_objects, ...dispatch_outbounds];
+    const names = users.map(({ service, script }) => script ?? service ?? "").filter((name) => name !== worker);
+    return [...new Set([...names, ...(services?.pages_function ? ["a Pages project"] : [])])];
   }
 
   async #get(path: string) {

@@ -163,8 +163,13 @@ test("at a terminal it makes a caller, asks about workers elsewhere, and asks be
   const goes = "Type its name to go on: ";
   const refused = await deployAtTerminal(goes, "asket", ...name, "--remove");
   expect([refused.exitCode, platform.workers.has("asked")]).toEqual([1, true]);
-  const removed = await deployAtTerminal(goes, "asked", ...name, "--remove", "--force");
+  // A Worker of somebody else's that would break is named, and there is one question.
+  const binding = { name: "THEIRS", type: "durable_object_namespace", class_name: "Listener", script_name: "asked" };
+  platform.workers.set("another", { modules: {}, bindings: [binding], migrations: undefined, limits: undefined });
+  const removed = await deployAtTerminal(goes, "asked", ...name, "--remove");
   expect([removed.exitCode, platform.workers.has("asked")]).toEqual([0, false]);
+  expect(removed.output).toContain("another uses it, and will break");
+  expect(removed.output.match(/are you sure|\? /gi)).toBeNull();
 }, 120_000);
 
 test("--remove asks for the name, and removes nothing for another one", async () => {

@@ -9,7 +9,7 @@ export interface Platform extends AsyncDisposable {
   /** What makes wrangler speak to it; no Docker is found with it. */
   readonly env: Record<string, string>;
   /** The Workers that are deployed, by name. */
-  readonly workers: ReadonlyMap<string, DeployedWorker>;
+  readonly workers: Map<string, DeployedWorker>;
   /** The names of the Workers that were deployed, in this order. */
   readonly uploads: readonly string[];
   /** The containers' applications that were made. */
@@ -54,6 +54,8 @@ export async function startPlatform(): Promise<Platform> {
           : none();
       case "GET /services/NAME":
         return worker ? ok({ default_environment: { script: { last_deployed_from: "wrangler" } } }) : none();
+      case "GET /scripts/NAME/references":
+        return ok({ durable_objects: usersOf(name, workers) });
       case "GET /scripts/NAME/deployments":
         return ok({ deployments: [] });
       case "GET /subdomain":
@@ -116,6 +118,15 @@ export async function startPlatform(): Promise<Platform> {
       server.close();
     },
   });
+}
+
+/** Which Workers have objects of this one bound, as the platform says it: its own bindings are among them. */
+function usersOf(name: string, workers: Platform["workers"]) {
+  return [...workers].flatMap(([service, { bindings }]) =>
+    bindings
+      .filter(({ type, script_name = service }) => type === "durable_object_namespace" && script_name === name)
+      .map(({ class_name }) => ({ service, environment: "production", durable_object_namespace_name: class_name })),
+  );
 }
 
 /** Of every Worker that is deployed. */
