@@ -1,4 +1,8 @@
-/** What listens on this machine, and lies on its disk, is for its owner: not for web pages, and not for other users. */
+/**
+ * What listens on this machine, and lies on its disk, is for its owner: not for web pages, and not for other users. Of an
+ * account (`RESONATE_HOST=object`) the embedded server is what the edge lets through to the object. What is on the disk is
+ * the Node host's, whichever host the others are about.
+ */
 
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -8,8 +12,9 @@ import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run, until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { isAccount } from "../support/account.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { startStack } from "../support/stack.ts";
+import { type Stack, startStack } from "../support/stack.ts";
 import { call, names, send } from "./support.ts";
 
 let dir: string;
@@ -24,26 +29,41 @@ const envelope = (auth?: string) => ({
   data: { id: "none" },
 });
 
+const SECRET = "a-secret-of-this-machine";
 const STRANGERS = ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8001", "evil.example:80"];
 
+/** The embedded server with a secret, and edge and worker that were told it. */
+async function startWithSecret() {
+  await using started = new AsyncDisposableStack();
+  const server = isAccount ? undefined : started.use(await startResonate({ own: true, token: SECRET }));
+  const stack = started.use(await startStack(server && { resonate: server }));
+  const all = started.move();
+  return { stack, server: server ?? stack.resonate, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
 describe("a page whose name was made to lead to this machine", () => {
+  let server: Awaited<ReturnType<typeof startWithSecret>>;
   let resonate: Resonate;
+  let token: string | undefined;
   let worker: WorkerProcess;
   beforeAll(async () => {
-    resonate = await startResonate({ own: true });
+    server = await startWithSecret();
+    resonate = server.server;
+    token = resonate.env.RESONATE_TOKEN;
     worker = await startWorker({ ...resonate.env, ...ownGroup().env });
   });
   afterAll(async () => {
     await worker?.[Symbol.asyncDispose]();
-    await resonate?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   test.each(STRANGERS)("(%s) reaches no path of the embedded server", async (host) => {
+    const headers = { host, authorization: `Bearer ${token}` };
     for (const path of ["/poll/workers/1", "/poll/edge/1", "/health", "/ready", "/"]) {
-      const { status } = await send(resonate.url + path, { method: "GET", headers: { host } });
+      const { status } = await send(resonate.url + path, { method: "GET", headers });
       expect([path, status]).toEqual([path, 403]);
     }
-    expect((await send(resonate.url, { headers: { host }, body: envelope() })).status).toBe(403);
+    expect((await send(resonate.url, { headers, body: envelope(token) })).status).toBe(403);
   });
 
   test.each([...STRANGERS, "metrics.example.com"])("(%s) reads nothing of the worker's", async (host) => {
@@ -56,7 +76,7 @@ describe("a page whose name was made to lead to this machine", () => {
   test("is refused, while this machine's names are not", async () => {
     const { port } = new URL(resonate.url);
     for (const host of ["localhost", `127.0.0.1:${port}`, `[::1]:${port}`, "LOCALHOST"]) {
-      expect((await send(resonate.url, { headers: { host }, body: envelope() })).status).toBe(404);
+      expect((await send(resonate.url, { headers: { host }, body: envelope(token) })).status).toBe(404);
       expect((await send(worker.healthUrl, { method: "GET", headers: { host } })).status).toBe(200);
     }
     // As an orchestrator asks, and what collects metrics in its network.
@@ -74,34 +94,44 @@ describe("a page whose name was made to lead to this machine", () => {
 });
 
 describe("an embedded server with a secret", () => {
-  const SECRET = "a-secret-of-this-machine";
-  let server: Resonate;
+  let started: Awaited<ReturnType<typeof startWithSecret>>;
+  let stack: Stack;
   let url: string;
+  let secret: string;
   beforeAll(async () => {
-    server = await startResonate({ own: true, token: SECRET });
-    url = server.url;
+    started = await startWithSecret();
+    stack = started.stack;
+    url = started.server.url;
+    secret = started.server.env.RESONATE_TOKEN ?? "";
+    expect(secret).not.toBe("");
   });
-  afterAll(() => server?.[Symbol.asyncDispose]());
+  afterAll(() => started?.[Symbol.asyncDispose]());
 
-  test.each([undefined, "", "wrong", `${SECRET}x`, SECRET.slice(1)])("answers no call that shows %j", async (auth) => {
+  test.each<[string, () => string | undefined]>([
+    ["nothing", () => undefined],
+    ["an empty text", () => ""],
+    ["another one", () => "wrong"],
+    ["more than it", () => `${secret}x`],
+    ["less than it", () => secret.slice(1)],
+  ])("answers no call that shows %s", async (_what, shown) => {
+    const auth = shown();
     const { status, messages } = await send(url, { body: envelope(auth) });
     expect([status, messages[0]]).toEqual([
       401,
       { kind: "promise.get", head: { corrId: "1", status: 401, version: "2026-04-01" }, data: "Unauthorized" },
     ]);
-    expect((await send(url, { body: envelope(auth), headers: { authorization: `Bearer ${SECRET}` } })).status).toBe(
+    expect((await send(url, { body: envelope(auth), headers: { authorization: `Bearer ${secret}` } })).status).toBe(
       401,
     );
   });
 
   test("lets nobody connect without it", async () => {
-    for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: SECRET }]) {
+    for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: secret }]) {
       expect((await fetch(`${url}/poll/workers/1`, { headers })).status).toBe(401);
     }
   });
 
   test("serves the edge and the worker that were told it, as the real server serves those with its token", async () => {
-    await using stack = await startStack({ resonate: server });
     const start = call("start_gathering", { latitude: 47.6062, longitude: -122.3321, year: 2013, month: 5 });
     const { job_name } = (await send(stack.url, { body: start })).messages[0].result.structuredContent;
     const { messages } = await send(stack.url, { body: call("await_result", { job_names: [job_name] }) });
