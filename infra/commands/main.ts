@@ -70,6 +70,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "let jobs of a paused kind go on",
     run: async (args) => (await import("./pause.ts")).run("resume", args),
   },
+  quiet: {
+    summary: "halt sleeps of earlier versions, which are offered to nobody",
+    run: async (args) => (await import("./quiet.ts")).run(args),
+  },
   observe: {
     summary: "let Resonate's own pages look at the server",
     run: async (args) => (await import("./observe.ts")).run(args),
