@@ -10,7 +10,7 @@ const MOST = 400;
 
 /** Of a result that is kept in parts the job has this: how it begins, and how long it is. */
 interface Parts {
-  "durable-mcp:parts"?: { text: string; characters: number };
+  "durable-mcp:parts"?: { text?: unknown; characters?: unknown };
 }
 
 /** What the job produced: as its definition says it is shown, or else as a tree. */
@@ -18,8 +18,9 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   const { view, result } = job;
   const [isDrawn, setDrawn] = useState(true);
   if (view?.as === "countdown") return <Countdown job={job} until={view.until} />;
-  const parts = (result as Parts | null | undefined)?.["durable-mcp:parts"];
-  if (parts) return <Beginning {...parts} />;
+  const { text, characters } = (result as Parts | null | undefined)?.["durable-mcp:parts"] ?? {};
+  // A function may return something else under that name.
+  if (typeof text === "string" && typeof characters === "number") return <Beginning {...{ text, characters }} />;
   const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
   return (
     <section aria-labelledby="result">

@@ -46,14 +46,14 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
 /** The fields of a form, by themselves: where forms cannot be submitted, something else asks for what is filled in. */
 export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => (
   <>
-    {Object.entries(schema.properties ?? {}).map(([name, field]) => (
+    {fieldsOf(schema).map(([name, field]) => (
       <Field
         key={name}
         id={`${id}-${name}`}
         name={name}
         field={field}
         value={values[name] ?? field.default}
-        isRequired={schema.required?.includes(name) === true}
+        isRequired={listIn(schema.required).includes(name)}
       />
     ))}
   </>
@@ -62,7 +62,7 @@ export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, sc
 /** What is filled in; a field that may be left empty and is, is left out. */
 export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<string, unknown> {
   const data = new FormData(form);
-  const filled = Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+  const filled = fieldsOf(schema).flatMap(([name, field]) => {
     const value = filledIn(field, data.getAll(name).map(String));
     return value === undefined ? [] : [[name, value]];
   });
@@ -72,11 +72,27 @@ export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<stri
 /** A field's type; where others are taken as well, such as a number as text, the first. */
 const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);
 
+/**
+ * What a schema says in words. Whoever wrote it may be a server elsewhere: what is no text is left out, since an object that
+ * looks like an element would be one here.
+ */
+const words = (said: unknown): string | undefined => (typeof said === "string" ? said : undefined);
+
+const fieldsOf = ({ properties }: FormSchema) =>
+  Object.entries(properties ?? {}).filter(([, field]) => isSchema(field));
+const isSchema = (value: unknown): value is FormSchema => typeof value === "object" && value !== null;
+const listIn = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
 function choicesOf(field: FormSchema): { value: string; title: string }[] | undefined {
-  const named = (field.oneOf ?? field.anyOf)?.filter((choice) => "const" in choice);
-  if (named && named.length > 0)
-    return named.map((choice) => ({ value: String(choice.const), title: choice.title ?? String(choice.const) }));
-  return field.enum?.map((value) => ({ value: String(value), title: String(value) }));
+  const named = listIn(field.oneOf ?? field.anyOf).filter((choice) => isSchema(choice) && "const" in choice);
+  if (named.length > 0) {
+    return (named as { const: unknown; title?: unknown }[]).map((choice) => {
+      const value = String(choice.const);
+      return { value, title: words(choice.title) ?? value };
+    });
+  }
+  const values = listIn(field.enum).map(String);
+  return values.length > 0 ? values.map((value) => ({ value, title: value })) : undefined;
 }
 
 function filledIn(field: FormSchema, texts: string[]): unknown {
@@ -103,13 +119,14 @@ interface FieldProps {
 }
 
 const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
-  const label = field.title ?? name.replaceAll("_", " ");
-  const hint = field.description && (
+  const label = words(field.title) ?? name.replaceAll("_", " ");
+  const description = words(field.description);
+  const hint = description && (
     <small id={`${id}-hint`} class="hint">
-      {field.description}
+      {description}
     </small>
   );
-  const common = { id, name, required: isRequired, "aria-describedby": field.description ? `${id}-hint` : undefined };
+  const common = { id, name, required: isRequired, "aria-describedby": description ? `${id}-hint` : undefined };
   if (typeOf(field) === "boolean") {
     return (
       <div class="field check">
