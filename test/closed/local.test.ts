@@ -76,7 +76,10 @@ describe("a page whose name was made to lead to this machine", () => {
   test("is refused, while this machine's names are not", async () => {
     const { port } = new URL(resonate.url);
     for (const host of ["localhost", `127.0.0.1:${port}`, `[::1]:${port}`, "LOCALHOST"]) {
-      expect((await send(resonate.url, { headers: { host }, body: envelope(token) })).status).toBe(404);
+      // An edge goes by the names that ALLOWED_HOSTS says, and this one was told of two.
+      const served = isAccount && host.startsWith("[") ? 403 : 404;
+      const { status } = await send(resonate.url, { headers: { host }, body: envelope(token) });
+      expect([host, status]).toEqual([host, served]);
       expect((await send(worker.healthUrl, { method: "GET", headers: { host } })).status).toBe(200);
     }
     // As an orchestrator asks, and what collects metrics in its network.
