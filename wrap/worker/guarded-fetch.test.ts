@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { expect, test } from "vitest";
 import { guardedFetch } from "./guarded-fetch.ts";
+import { questionOf } from "./segment.ts";
 
 test("a redirect is handed back and not followed, wherever it leads", async () => {
   const asked: (string | undefined)[] = [];
@@ -24,13 +25,41 @@ test("a redirect is handed back and not followed, wherever it leads", async () =
   }
 });
 
-test.each(["http://127.0.0.1:6553/", "http://localhost:6553/", "http://[::1]:6553/", "http://[::ffff:10.0.0.1]:6553/"])(
-  "%s is refused before anything is sent, unless it is allowed",
-  async (url) => {
+/** However an address of this machine or of a private network is written, and a name that leads there. */
+const INSIDE = ["127.0.0.1", "127.1", "2130706433", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "0.0.0.0", "0"];
+const IN_SIX = [
+  "[::1]",
+  "[::]",
+  "[::ffff:10.0.0.1]",
+  "[::ffff:7f00:1]",
+  "[::127.0.0.1]",
+  "[64:ff9b::7f00:1]",
+  "[fe80::1]",
+];
+const NAMES = ["localhost", "LOCALHOST", "public.example@127.0.0.1", "169.254.169.254", "１２７.0.0.1"];
+
+test.each([...INSIDE, ...IN_SIX, ...NAMES])(
+  "http://%s is refused before anything is sent, unless it is allowed",
+  async (host) => {
     const why = (error: Error & { cause?: Error }) => (error.cause ?? error).name;
-    expect(await guardedFetch(false)(url).catch(why)).toBe("PrivateAddress");
+    expect(await guardedFetch(false)(`http://${host}:6553/`).catch(why)).toBe("PrivateAddress");
   },
 );
+
+test("a question of a server's brings the edge no pattern to run, wherever it stands in the form", () => {
+  const pattern = "^(a+)+$";
+  const fields = { pattern: { type: "string", pattern }, list: { type: "array", items: { type: "string", pattern } } };
+  const { message, requestedSchema } = questionOf({
+    message: "Which?",
+    requestedSchema: { type: "object", properties: fields, required: ["pattern"] },
+  });
+  expect(message).toBe("Which?");
+  expect(requestedSchema).toEqual({
+    type: "object",
+    properties: { pattern: { type: "string" }, list: { type: "array", items: { type: "string" } } },
+    required: ["pattern"],
+  });
+});
 
 test.each([
   ["one message that is too long", "x".repeat(1_000_000), /more than 16000000 bytes/],

@@ -23,7 +23,7 @@ for (const [network, bits] of [
   PRIVATE.addSubnet(network, bits, "ipv4");
 }
 for (const [network, bits] of [
-  ["::", 127],
+  ["::", 96],
   ["64:ff9b::", 96],
   ["64:ff9b:1::", 48],
   ["fc00::", 7],

@@ -87,10 +87,21 @@ export async function legOf(step: Step, event: CallEvent, { request }: Segment, 
 export const isSessionOver = (error: unknown): boolean =>
   error instanceof CallRefused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
 
-/** A question as the engine asks it. */
+/**
+ * A question as the engine asks it. The protocol's forms have no patterns, and one of a server's would be run by the edge, on
+ * what a caller writes: it can be made so that this takes as good as for ever.
+ */
 export function questionOf({ message, requestedSchema }: JsonObject): Question {
-  const schema = requestedSchema as Question["requestedSchema"] | undefined;
-  return { message: String(message ?? ""), requestedSchema: schema ?? { type: "object", properties: {} } };
+  const schema = (requestedSchema ?? { type: "object", properties: {} }) as Question["requestedSchema"];
+  return { message: String(message ?? ""), requestedSchema: withoutPatterns(schema) as Question["requestedSchema"] };
+}
+
+function withoutPatterns(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutPatterns);
+  if (typeof schema !== "object" || schema === null) return schema;
+  // A field may be called so: its schema is an object.
+  const entries = Object.entries(schema).filter(([key, value]) => key !== "pattern" || typeof value !== "string");
+  return Object.fromEntries(entries.map(([key, value]) => [key, withoutPatterns(value)]));
 }
 
 /** Resolves after a time, or when the signal is aborted. */
