@@ -21,7 +21,7 @@ test("of many requests at once none is done when one shows a wrong token, and th
     }),
   );
   const ask = (lines: string[]) =>
-    respondTo(resonate, Buffer.from(lines.join("\n")), LINES, ({ head }) => (head.auth === "right" ? undefined : 401));
+    respondTo(resonate, Buffer.from(lines.join("\n")), LINES, (auth) => (auth === "right" ? undefined : 401));
   const refused = await ask(body);
   expect(refused.status).toBe(401);
   expect(refused.text).not.toContain("\n");

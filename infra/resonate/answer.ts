@@ -10,8 +10,11 @@ export const MAX_BODY = 2 * 1024 * 1024;
 const NEWLINE = 10;
 export const TOO_LARGE = `A request may have ${MAX_BODY} bytes`;
 
-/** Says of a request what it is refused with; undefined when it may be made. */
-export type Refuse = (request: Request) => 401 | 403 | undefined;
+/**
+ * Says what a request with this token is refused with; undefined when it may be made. Of one that is none by its form it is asked
+ * as well, without it: strangers are told that they are, whatever they send.
+ */
+export type Refuse = (auth: string | undefined, request?: Request) => 401 | 403 | undefined;
 
 /** What a body is answered with. */
 interface Answer {
@@ -57,16 +60,20 @@ function read(body: Uint8Array, refuse: Refuse): Asked {
   try {
     const request = parseRequest(body);
     const { kind, head } = request;
-    const status = refuse(request);
-    if (status === undefined) return { corrId: head.corrId, request };
-    const data = status === 401 ? "Unauthorized" : "Forbidden";
-    return { corrId: head.corrId, response: { kind, head: { status }, data } };
+    const status = refuse(head.auth, request);
+    return status === undefined ? { corrId: head.corrId, request } : refused(kind, head.corrId, status);
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;
-    const { status, kind, corrId, message } = error;
+    const { status, kind, corrId, auth, message } = error;
+    if (refuse(auth) === 401) return refused(kind, corrId, 401);
     return { corrId, response: { kind, head: { status }, data: message } };
   }
 }
+
+const refused = (kind: string, corrId: string, status: 401 | 403): Asked => ({
+  corrId,
+  response: { kind, head: { status }, data: status === 401 ? "Unauthorized" : "Forbidden" },
+});
 
 async function answer(resonate: Resonate, asked: Asked): Promise<Answer> {
   const { kind, head, data } = "response" in asked ? asked.response : await resonate.submit(asked.request);

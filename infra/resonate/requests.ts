@@ -101,21 +101,26 @@ const Envelope = z.object({
   data: z.looseObject({}),
 });
 
+interface Head {
+  kind?: string;
+  corrId?: string;
+  auth?: string | undefined;
+}
+
 /** A request that is refused: a status and the reason, and as much of the request's head as could be read. */
 export class InvalidRequest extends Error {
   readonly status: 400 | 403;
   readonly kind: string;
   readonly corrId: string;
+  /** The token that it shows. */
+  readonly auth: string | undefined;
 
-  constructor(
-    status: 400 | 403,
-    reason: string,
-    { kind = "unknown", corrId = "0" }: { kind?: string; corrId?: string },
-  ) {
+  constructor(status: 400 | 403, reason: string, { kind = "unknown", corrId = "0", auth }: Head) {
     super(reason);
     this.status = status;
     this.kind = kind;
     this.corrId = corrId;
+    this.auth = auth;
   }
 }
 
@@ -127,7 +132,7 @@ export function parseRequest(body: Uint8Array): Request {
     throw new InvalidRequest(400, `Invalid request envelope: ${reasons(envelope.error)}`, hints(raw));
   const { kind, head, data } = envelope.data;
   const refuse = (reason: string, status: 400 | 403 = 400) =>
-    new InvalidRequest(status, reason, { kind, corrId: head.corrId });
+    new InvalidRequest(status, reason, { kind, corrId: head.corrId, auth: head.auth });
   if (head.version !== PROTOCOL_VERSION) {
     throw refuse(`Unsupported protocol version '${head.version}', supported versions: ["${PROTOCOL_VERSION}"]`);
   }
@@ -157,9 +162,14 @@ const Hints = z
   .object({ kind: z.string().optional().catch(undefined), head: z.looseObject({}).catch({}) })
   .catch({ head: {} });
 
-function hints(raw: unknown): { kind?: string; corrId?: string } {
+function hints(raw: unknown): Head {
   const { kind, head } = Hints.parse(raw);
-  return { ...(kind !== undefined && { kind }), ...(typeof head.corrId === "string" && { corrId: head.corrId }) };
+  const { corrId, auth } = head;
+  return {
+    ...(kind !== undefined && { kind }),
+    ...(typeof corrId === "string" && { corrId }),
+    ...(typeof auth === "string" && { auth }),
+  };
 }
 
 function reasons(error: z.ZodError): string {

@@ -158,6 +158,25 @@ if (binary) {
       expect([await get("prod/job", token), await get("test/job", token)], part).toEqual([404, 403]);
       expect(await get("prod/job", `${token.slice(0, -10)}AAAAAAAAAA`), part).toBe(401);
     }
+    // What SECURITY.md says that it does not hold off: the call within a call may be about another namespace.
+    const { RESONATE_TOKEN: mine = "" } = await env("k", "worker.env");
+    await keys("--namespace", "test/", "--key", join(dir, "k", "private.pem"), "--task-key", "--out", join(dir, "t"));
+    const { RESONATE_TOKEN: theirs = "" } = await env("t", "worker.env");
+    const call = async (kind: string, data: object, auth: string) => {
+      const body = JSON.stringify({ kind, head: { corrId: "1", version: "2026-04-01", auth }, data });
+      const answer = await fetch(url, { method: "POST", body });
+      return { status: answer.status, data: (await answer.json()).data };
+    };
+    const within = (kind: string, data: object) => ({ kind, head: { corrId: "1", version: "2026-04-01" }, data });
+    const promise = (id: string, tags = {}) => ({ id, timeoutAt: Date.now() + 60_000, param: {}, tags });
+    await call("promise.create", promise("test/job", { "resonate:branch": "test/job" }), theirs);
+    const task = promise("prod/job", { "resonate:target": "poll://any@x", "resonate:branch": "test/job" });
+    const made = await call("task.create", { pid: "1", ttl: 60_000, action: within("promise.create", task) }, mine);
+    expect(made.data.preload).toMatchObject([{ id: "test/job" }]);
+    const settle = within("promise.settle", { id: "test/job", state: "resolved", value: {} });
+    const fence = { id: "prod/job", version: made.data.task.version, action: settle };
+    expect((await call("task.fence", fence, mine)).status).toBe(200);
+    expect((await call("promise.get", { id: "test/job" }, theirs)).data.promise.state).toBe("resolved");
     await keys("--namespace", "prod/", "--out", join(dir, "other"));
     const stranger = await env("other", "edge.env");
     expect([await get("prod/job", stranger.RESONATE_TOKEN), await get("prod/job")]).toEqual([401, 401]);

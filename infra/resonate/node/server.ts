@@ -146,8 +146,8 @@ async function answer(req: IncomingMessage, res: ServerResponse, { resonate, tok
   const body = await read(req);
   // The rest of a body that is too large is not read, so nothing else can be sent on that connection.
   if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
-  const { status, text, type } = await respondTo(resonate, body, req.headers["content-type"], ({ head }) =>
-    token === undefined || isToken(token, head.auth) ? undefined : 401,
+  const { status, text, type } = await respondTo(resonate, body, req.headers["content-type"], (auth) =>
+    token === undefined || isToken(token, auth) ? undefined : 401,
   );
   res.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(text) });
   res.end(text);

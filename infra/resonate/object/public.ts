@@ -32,17 +32,22 @@ export function isWithin(request: Request, { RESONATE_NAMESPACE = "" }: PublicEn
 
 /** Where ids stand in the data of a request, and of those within it. */
 const IDS = ["id", "awaited", "awaiter", "promiseId"];
+/** In its tags as well: whoever takes a task is given the promises of its branch along. */
+const RELATED = ["resonate:branch", "resonate:origin", "resonate:parent"];
+
+const textsIn = (fields: object, names: readonly string[]): string[] =>
+  Object.entries(fields).flatMap(([name, value]) => (names.includes(name) && typeof value === "string" ? [value] : []));
 
 function idsIn(data: unknown): string[] {
   if (typeof data !== "object" || data === null) return [];
-  const own = Object.entries(data).flatMap(([name, value]) =>
-    IDS.includes(name) && typeof value === "string" ? [value] : [],
-  );
-  const { action, actions, tasks } = data as {
+  const { action, actions, tasks, tags, promiseTags } = data as {
     action?: { data?: unknown };
     actions?: { data?: unknown }[];
     tasks?: [];
+    tags?: object;
+    promiseTags?: object;
   };
+  const own = [...textsIn(data, IDS), ...textsIn({ ...tags, ...promiseTags }, RELATED)];
   const within = [action?.data, ...(actions ?? []).map(({ data }) => data), ...(tasks ?? [])];
   return [...own, ...within.flatMap(idsIn)];
 }

@@ -1,9 +1,10 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
 import { placed, type Whereabouts } from "../../../core/resonate/place.ts";
-import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../answer.ts";
+import { type Refuse, respondTo } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
 import { keptFor, type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
+import { readBody } from "./body.ts";
 import { ContainerWorker } from "./container.ts";
 import { OPERATE, type Operated, Operator, type OperatorEnv } from "./operate.ts";
 import { isLetIn, isWithin, PUBLIC, type PublicEnv } from "./public.ts";
@@ -133,10 +134,10 @@ export class ObjectServer implements Operated {
   /** What workers elsewhere ask, and nothing else: the key of task ids is none of it. */
   async #answerPublic(request: Request, pathname: string): Promise<Response> {
     if (request.method === "POST" && (pathname === "" || pathname === "/")) {
-      return this.#answer(request, (asked) => {
-        if (isLetIn(asked.head.auth, this.#env.OPERATOR_TOKENS)) return undefined;
-        if (!isLetIn(asked.head.auth, this.#env.RESONATE_TOKENS)) return 401;
-        return isWithin(asked, this.#env) ? undefined : 403;
+      return this.#answer(request, (auth, asked) => {
+        if (isLetIn(auth, this.#env.OPERATOR_TOKENS)) return undefined;
+        if (!isLetIn(auth, this.#env.RESONATE_TOKENS)) return 401;
+        return !asked || isWithin(asked, this.#env) ? undefined : 403;
       });
     }
     if (request.method === "GET" && pathname === "/ready") return new Response();
@@ -247,8 +248,8 @@ export class ObjectServer implements Operated {
   }
 
   async #answer(request: Request, refuse: Refuse = () => undefined): Promise<Response> {
-    const body = await read(request);
-    if (!body) return new Response(TOO_LARGE, { status: 413 });
+    const body = await readBody(request);
+    if (body instanceof Response) return body;
     if (Date.now() < this.#restsUntil) return new Response(RESTS, { status: 503 });
     const asked = request.headers.get("content-type");
     const { status, text, type } = await respondTo(this.#resonate, body, asked, refuse);
@@ -270,25 +271,6 @@ export class ObjectServer implements Operated {
 
 function sweepInterval(keep: number): number {
   return Math.min(Math.max(keep / 10, SHORTEST_SWEEP_INTERVAL), LONGEST_SWEEP_INTERVAL);
-}
-
-/** A request's body; undefined when it is too large. */
-async function read(request: Request): Promise<Uint8Array | undefined> {
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined;
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_BODY) return undefined;
-    chunks.push(chunk);
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }
 
 /** What cannot be decoded stands for itself. */
