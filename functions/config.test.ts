@@ -24,7 +24,9 @@ describe("bindings", () => {
   test("set limits where callers are authenticated, unless there are to be none", () => {
     const tokens = [{ name: "ada", sha256: "0".repeat(64) }];
     const env = { ...MINIMAL, AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens) };
-    expect(readConfig(env)).toMatchObject({ RATE_LIMIT: 600, MAX_JOBS: 1_000 });
+    for (const unset of [{}, { RATE_LIMIT: "", MAX_JOBS: "", MAX_STREAMS: "" }, { RATE_LIMIT: " ", MAX_JOBS: "\t" }]) {
+      expect(readConfig({ ...env, ...unset })).toMatchObject({ RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 });
+    }
     expect(readConfig({ ...env, RATE_LIMIT: "0", MAX_JOBS: "3" })).toMatchObject({ RATE_LIMIT: 0, MAX_JOBS: 3 });
   });
 

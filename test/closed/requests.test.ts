@@ -162,6 +162,24 @@ describe("the limit", () => {
     }));
 });
 
+test("nine ranges of 240 months, of a caller who may have ten jobs, are refused, and no month of them is there", async () => {
+  await using few = await serve({ MAX_JOBS: "10", ...bearerBindings({ ada: "ada" }) });
+  const headers = { authorization: "Bearer ada" };
+  const before = gate.calls.length;
+  const range = (latitude: number) =>
+    call("weather_range", { latitude, longitude: 1, from: "1990-01", to: "2009-12", confirm: true });
+  const ranges = Array.from({ length: 9 }, (_, n) => range(n + 1));
+  const answers = await Promise.all(ranges.map((body) => send(few.url, { headers, body })));
+  for (const { messages } of answers) {
+    expect(messages.at(-1)?.result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("this counts as 240 jobs, and a caller may start 10 jobs") }],
+    });
+  }
+  const created = gate.calls.slice(before).filter(({ kind }) => /create|fence/.test(kind));
+  expect(created.filter(({ id }) => id?.includes("weather"))).toEqual([]);
+});
+
 test("a call takes 100 names, and says so when there are more", async () => {
   expect((await send(stack.url, { body: probe(100) })).messages[0].result.isError).toBeUndefined();
   const { messages } = await send(stack.url, { body: probe(101) });
@@ -350,8 +368,12 @@ describe("a request that means to trip the server", () => {
 
   test("by a name of 600 KB that takes long to compose is told what is accepted, and others are served meanwhile", async () => {
     const timer_name = "e\u0323\u0301\u0302".repeat(86_000);
-    const calls = [call("set_timer", { timer_name, seconds: 5 }), call("get_timer_status", { timer_name })];
-    const answers = calls.map((body) => send(stack.url, { body }));
+    // So many that, composed before their lengths are looked at, they take longer than a test may.
+    const calls = Array.from({ length: 5 }, () => [
+      call("set_timer", { timer_name, seconds: 5 }),
+      call("get_timer_status", { timer_name }),
+    ]);
+    const answers = calls.flat().map((body) => send(stack.url, { body }));
     expect((await fetch(`${stack.origin}/health`)).status).toBe(200);
     for (const { messages } of await Promise.all(answers)) {
       expect(messages[0].result).toMatchObject({

@@ -182,6 +182,17 @@ describe("the workflows", () => {
     for (const [, job] of writing) expect(job.environment).toBeUndefined();
   });
 
+  test("sign of a release's image and of its edge what they were built from, and the packages in them", async () => {
+    const { steps } = (await workflow()).jobs.release as Job;
+    for (const action of ["attest-build-provenance", "attest-sbom"]) {
+      const signed = steps.filter(({ uses }) => uses?.startsWith(`actions/${action}@`)).map((step) => step.with ?? {});
+      expect(signed.map((of) => of["subject-digest"] ?? of["subject-path"])).toEqual([
+        expect.stringContaining("steps.image.outputs.digest"),
+        expect.stringContaining("/edge/*.js"),
+      ]);
+    }
+  });
+
   test("have newer versions of everything proposed by a bot", async () => {
     const { updates } = parse(await text(".github/dependabot.yml"));
     expect(updates.map((update: Record<string, string>) => update["package-ecosystem"])).toEqual([

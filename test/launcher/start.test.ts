@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -62,6 +62,22 @@ describe.sequential("npm start", () => {
     expect(poll.status).toBe(401);
     await poll.body?.cancel();
   });
+
+  test.runIf(process.platform === "linux")(
+    "has no secret in an argument list, which other users can read",
+    async () => {
+      const family = await launcher.family();
+      const { pid } = await launcher.member("worker/main.ts");
+      const variables = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0");
+      const secret = variables.find((each) => each.startsWith("RESONATE_TOKEN="))?.slice("RESONATE_TOKEN=".length);
+      expect(secret).toMatch(/^\S{16,}$/);
+      for (const { command } of family) expect(command).not.toContain(secret);
+      const [edge] = family.filter(({ command }) => command.includes("workerd serve"));
+      const key = /TASK_KEY=([^\0]+)/.exec(await readFile(`/proc/${edge?.pid}/environ`, "utf8"))?.[1];
+      expect(key).toMatch(/^\S{32,}$/);
+      for (const { command } of family) expect(command).not.toContain(key);
+    },
+  );
 
   test("shows why a job failed", async () => {
     const client = await connect(launcher.url);
