@@ -90,6 +90,13 @@ test("with an image they run in a container", async () => {
   expect(bound("RUNS_IN")?.text).toBe("container");
 });
 
+test("a container that is there gets its new functions before anybody can start them by the edge", async () => {
+  const before = platform.uploads.length;
+  const { exitCode, output } = await deploy("--image", "docker.io/example/worker:2", "--no-wait");
+  expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
+  expect(platform.uploads.slice(before)).toEqual([`${NAME}-worker`, NAME]);
+});
+
 test("a worker elsewhere, and an operator, get a token each, beside those that are there; the container stays until it is taken away", async () => {
   const { output } = await deploy("--workers-elsewhere", "gpu", "--operator=ada", "--no-wait");
   const [, token = ""] =

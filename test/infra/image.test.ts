@@ -69,6 +69,12 @@ test("its steps in a clean folder make a worker that runs jobs, says it is healt
     worker.signal("SIGTERM");
     expect(await worker.exited).toEqual({ exitCode: 0, signal: undefined });
     expect((await healthy()).exitCode).toBe(1);
+
+    // Whoever runs the image has to say where the server is: it is not in there.
+    const untold = { ...variables, RESONATE_URL: "" };
+    await using lost = watch(startChild(process.execPath, [join(app, script)], { env: untold, grace: 5_000 }));
+    expect(await lost.exited).toMatchObject({ exitCode: 1 });
+    expect(lost.output()).toContain("RESONATE_URL: must be set in a container");
   } finally {
     await rm(target, { recursive: true });
   }

@@ -23,6 +23,18 @@ describe.concurrent("a worker does not start", () => {
     expect(worker.output()).toMatch(/not a Resonate server of release 0\.9\.8.*must be prefixed/);
   });
 
+  test("in a container that nobody told where the server is", async () => {
+    await using worker = start({ ...ownGroup().env, CONTAINER: "1", RESONATE_URL: "" });
+    expect(await worker.exited).toMatchObject({ exitCode: 1 });
+    expect(worker.logs()).toMatchObject([
+      {
+        level: "fatal",
+        msg: "cannot start",
+        reason: expect.stringContaining("RESONATE_URL: must be set in a container"),
+      },
+    ]);
+  });
+
   test("with a token that is refused, or is for another namespace", async () => {
     await using guarded = await startProtectedResonate();
     const { group, env } = ownGroup();
