@@ -6,7 +6,7 @@ import { History, type Recorded } from "../core/durable/events.ts";
 import type { Implementation } from "../core/durable/implement.ts";
 import { type Send, TaskLease } from "../core/durable/lease.ts";
 import { LeaseLost, Pass, type PassEnd, type Surroundings } from "../core/durable/replay.ts";
-import { type Mark, markId, needsMark, restAfter } from "../core/durable/standstill.ts";
+import { type Mark, markedBefore, markId, needsMark, restAfter } from "../core/durable/standstill.ts";
 import { SETTLED } from "../core/durable/surroundings.ts";
 import { toStored } from "../core/durable/values.ts";
 import { AFTER } from "../core/jobs/after.ts";
@@ -312,7 +312,8 @@ export class Executor {
   async #rests(lease: TaskLease, { history }: Remembered, reporter: Reporter, log: LineLog): Promise<boolean> {
     const { id, version } = lease;
     if (!needsMark(history, version)) return false;
-    const before = await lease.get(markId(id, version - 1));
+    let before: PromiseRecord | undefined;
+    for (const each of markedBefore(history, version)) before ??= await lease.get(markId(id, each));
     const { begun, rests }: Mark = before ? (decodeValue(before.param) as Mark) : { begun: 0 };
     const rest = rests ? 0 : restAfter(begun);
     if (rest === 0 || (await this.#isBlocked(id))) {

@@ -15,6 +15,9 @@ const UNSEEN = 4;
 /** So many may be lost in a row at one point, of those that were marked, before the job is left alone for a while. */
 const LOST = 3;
 
+/** Among so many passes the newest mark is looked for: one may be lost before it is marked, by what runs beside it. */
+const LOOKED_BACK = 20;
+
 const FIRST_PAUSE = MINUTE;
 const LONGEST_PAUSE = 60 * MINUTE;
 
@@ -39,6 +42,12 @@ export function needsSign(history: History, version: number): boolean {
 /** Whether the pass that begins under this version is to be marked: others may have been lost. */
 export function needsMark(history: History, version: number): boolean {
   return unseen(history, version) > UNSEEN;
+}
+
+/** The versions whose marks are of what is at a stand now, the newest first. */
+export function markedBefore(history: History, version: number): number[] {
+  const passes = Math.min(unseen(history, version) - 1, LOOKED_BACK);
+  return Array.from({ length: passes }, (_, i) => version - 1 - i);
 }
 
 /**

@@ -136,6 +136,37 @@ test("a job that each worker was lost with is left alone for a while, and says s
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 
+test("several jobs that end their worker are left alone as well, though each may be lost before another has left its mark", async () => {
+  const { group, namespace, env } = ownGroup();
+  const ids = ["a", "b", "c"].map((name) => `${namespace}${name}`);
+  for (const id of ids) {
+    await resonate.start({ id, func: "ends_the_process", args: {}, group });
+    // Three passes were marked, and then one was lost before it was.
+    for (let version = 0; version < 9; version++) {
+      await resonate.call("task.acquire", { id, version, pid: "lost", ttl: 60_000 });
+      if (version >= 5 && version < 8) await mark(id, version + 1, version - 4);
+      await resonate.call("task.release", { id, version: version + 1 });
+    }
+  }
+  await using worker = await startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "1" }, { script });
+  for (const name of ["a", "b", "c"]) await worker.said(name, "job blocked");
+  await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
+  expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
+});
+
+/** What a worker leaves before a pass that may be lost. */
+async function mark(id: string, version: number, begun: number): Promise<void> {
+  const param = { headers: {}, data: Buffer.from(JSON.stringify({ begun })).toString("base64") };
+  const tags = {
+    "resonate:origin": id,
+    "resonate:branch": id,
+    "resonate:parent": id,
+    "resonate:scope": "global",
+    "resonate:timer": "true",
+  };
+  await resonate.call("promise.create", { id: `${id}:l${version}`, timeoutAt: Date.now() + 1, param, tags });
+}
+
 test("a worker whose thread is held ends, and says where", async () => {
   await using program = run("test/worker/held.ts");
   expect(await program.exited).toMatchObject({ signal: "SIGKILL" });
