@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { type Context, DAY, MINUTE, SECOND } from "../../core/durable/context.ts";
+import type { DurableFunction } from "../../core/durable/implement.ts";
 import { replayed } from "./replayed.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
@@ -114,4 +115,39 @@ test("a step that is begun at most once may be left unknown, and what the functi
   const thrown = (ctx: Context) => ctx.step("charge", () => "ok", { atMostOnce: true });
   expect((await replayed(thrown, {})).result).toBe("ok");
   await expect(replayed(code(true), {})).rejects.toThrow("the function returned");
+});
+
+test.each<[what: string, code: DurableFunction<object, unknown>]>([
+  [
+    "what a step changes outside of itself, and a sleep forgets",
+    async (ctx) => {
+      let total = 0;
+      await ctx.step("add", () => {
+        total += 5;
+      });
+      await ctx.sleep("a while", MINUTE);
+      return total;
+    },
+  ],
+  [
+    "a name made outside of steps, and used before and after a sleep",
+    async (ctx) => {
+      const order = crypto.randomUUID();
+      const sent = await ctx.step("send", () => order);
+      await ctx.sleep("a while", MINUTE);
+      return sent === order;
+    },
+  ],
+  [
+    "looks that are counted outside of themselves, which never come to three",
+    async (ctx) => {
+      let looks = 0;
+      await ctx.until("third look", { every: 30 * SECOND }, () => ++looks === 3);
+      return looks;
+    },
+  ],
+])("replayed finds %s", async (_what, code) => {
+  const error = await replayed(code, {}).catch((thrown: Error) => thrown);
+  const message = expect.stringContaining("run again from its records, the function returned something else");
+  expect(error).toMatchObject({ name: "RuleBroken", message });
 });

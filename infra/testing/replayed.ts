@@ -55,8 +55,8 @@ const AN_ANSWER = 60_000;
 const A_JOB = 10_000;
 
 /**
- * Runs a durable function in a server of its own, in this process and without waiting for the clock: once undisturbed,
- * then killed before and after each request to the server that it comes to (each record, each suspension, each wake-up),
+ * Runs a durable function in a server of its own, in this process and without waiting for the clock: once as code that is
+ * never run again, once undisturbed, then killed before and after each request to the server that it comes to (each record, each suspension, each wake-up),
  * and gone on with by a worker that remembers it and by one that does not.
  *
  * Returns the result that all runs have in common. Throws what the function throws, where all runs throw that; a
@@ -73,7 +73,11 @@ export async function replayed<Args, Result>(
 ): Promise<Replayed<Result>> {
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
   const run = (plan: Plan) => trial(() => code as Runnable, args, worldOf(options), plan);
+  // As it was meant by somebody who thinks of it as code that runs once.
+  const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
+  if (awake.error?.name === "RuleBroken") throw thrown(awake, options);
   const first = await run({ deaths: [], isWarm: true });
+  if (endOf(awake) !== endOf(first)) throw new EndsDiffer(explain(awake, first, { deaths: [], isWarm: false }));
   const plans = plansFor(first.requests, options.runs ?? 1_000);
   const ends = new Map([[interrupted(first), first]]);
   for (const plan of plans) {

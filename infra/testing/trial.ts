@@ -24,6 +24,8 @@ export interface Plan {
   deaths: readonly Death[];
   /** Whether the same worker takes the job again where it lives, with what it remembers; otherwise always another. */
   isWarm: boolean;
+  /** Whether the worker waits where the job would sleep, and never runs its function again. */
+  staysAwake?: boolean;
   /** How long requests take each way, in milliseconds. Default 0. */
   latency?: () => number;
   /** Whether news comes of what is waited for. Default true. */
@@ -154,6 +156,7 @@ class Trial {
     await this.#point(worker, "the lease", async () => {});
     const { task, promise } = acquired;
     const lease = new TaskLease(acquired, this.#sender(worker), (id, _fresh, tell) => this.#watch(worker, id, tell));
+    if (this.#plan.staysAwake) lease.suspend = (ids) => this.#wait(worker, ids);
     try {
       const { history } = worker;
       if (history.version !== task.version - 1) {
@@ -170,6 +173,16 @@ class Trial {
       if (error instanceof LeaseLost) return "left";
       throw error;
     }
+  }
+
+  /** Waits for one of the promises for which a job would be suspended. */
+  async #wait(worker: Worker, ids: readonly string[]): Promise<false> {
+    const isPending = (id: string) => this.#sim.get(id)?.state === "pending";
+    for (this.#sim.tick(); isPending(ID) && ids.every(isPending); this.#sim.tick()) {
+      const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
+      await worker.clock.pause(next - this.#clock.now());
+    }
+    return false;
   }
 
   async #conclude(outcome: PassEnd, lease: TaskLease, worker: Worker, version: number): Promise<PassEnd> {
