@@ -1,8 +1,8 @@
-import type * as z from "zod";
+import * as z from "zod";
 import type { Job } from "../jobs/job.ts";
 import type { Context } from "./context.ts";
 import { RuleBroken } from "./context.ts";
-import { storable } from "./values.ts";
+import { changed, returned, storable } from "./values.ts";
 
 /**
  * The code of a job: see {@link Context}. It may be run several times, from its start; what it returns is kept.
@@ -80,15 +80,30 @@ export function implement<Args, Result, Env = unknown>(
 }
 
 function parsed<Args>(job: Job<Args>, args: unknown): Args {
-  const { success, data, error } = job.args.safeParse(args);
-  if (success) return data;
-  const words =
-    "What is stored has gone through the schema once already: what a schema transforms it has to accept as well";
-  throw new RuleBroken(`these are not arguments of ${job.kind}: ${problems(error)}. ${words}`);
+  const { success, data, error } = parsedAtOnce(job, args);
+  const once = "What is stored has gone through the schema once already: what a schema transforms it has to";
+  if (!success)
+    throw new RuleBroken(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept as well`);
+  const place = changed(args, data);
+  if (place === undefined) return data;
+  throw new RuleBroken(`the arguments of ${job.kind} change again${place && ` at ${place}`}. ${once} leave as it is`);
+}
+
+/** A schema that asks somebody else is the edge's alone: a replay would ask again, and may be answered otherwise. */
+function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
+  try {
+    return job.args.safeParse(args);
+  } catch (error) {
+    if (!(error instanceof z.core.$ZodAsyncError)) throw error;
+    throw new RuleBroken(
+      `the arguments of ${job.kind} are checked by something asynchronous, and are checked again when the job runs. Do that in a step`,
+    );
+  }
 }
 
 function checked(job: Job, result: unknown): unknown {
   const value = storable(result, "the function");
+  if (typeof result === "object" && result !== null) returned.set(value as object, result);
   const outcome = job.result?.safeParse(value);
   if (!outcome || outcome.success) return value;
   throw new RuleBroken(`the function returned what does not fit the output of ${job.kind}: ${problems(outcome.error)}`);

@@ -13,7 +13,7 @@ import { type Context, type Log, type Metrics, RuleBroken, SECOND } from "./cont
 import { type Event, eventId, type History, maxUnderWay, type Recorded } from "./events.ts";
 import { fitsRecord, type Op, settleOutside, settleRace } from "./op.ts";
 import { LOOK_AGAIN, Outside } from "./outside.ts";
-import { AWAITED, DIFFERS, type End, endsDiffer, WAITS } from "./rules.ts";
+import { AWAITED, changedSince, DIFFERS, type End, endsDiffer, tooLate, WAITS } from "./rules.ts";
 import { Scope } from "./scope.ts";
 import { needsSign, SIGN } from "./standstill.ts";
 import { type State, stateOf } from "./state.ts";
@@ -187,6 +187,10 @@ export class Pass {
     return this.#broken;
   }
 
+  #refuse(words: string | undefined): void {
+    if (words !== undefined) this.breaks(words);
+  }
+
   /** Writes a record, in the order in which they come here; resolves when it is there. */
   record(op: Op, event: Event, when: When = "resolved"): Promise<void> {
     if (op.isOver) return Promise.resolve();
@@ -350,6 +354,7 @@ export class Pass {
       if (!end && (await this.#handOverNext())) continue;
       const needed = [...this.#unended].filter((op) => !end || isWork(op));
       if (end && needed.length === 0) {
+        this.#refuse(changedSince(end.value));
         await this.#verify();
         if (this.#broken) continue;
         return { kind: "complete", value: end.value };
@@ -361,6 +366,7 @@ export class Pass {
       }
       const waiting = needed.flatMap(({ external, pause }) => (external ?? pause)?.id ?? []);
       if (waiting.length === 0 && !this.#isAwake) this.breaks(`the function ${WAITS}`);
+      this.#refuse(tooLate(needed, this.around.deadline));
       if (this.#isAwake) continue;
       if (this.#isFirst && this.#verified < this.#history.last) {
         await this.#verify();

@@ -1,5 +1,6 @@
 /** The words with which code that breaks a rule of `context.ts` is refused. */
-import { difference } from "./values.ts";
+import type { Op } from "./op.ts";
+import { difference, returned } from "./values.ts";
 
 const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";
 
@@ -24,4 +25,24 @@ export function endsDiffer(first: End, second: End): string | undefined {
   }
   const place = difference(first.value, second.value);
   return place === undefined ? undefined : `returned something else${place && ` at ${place}`}`;
+}
+
+const UNAWAITED =
+  "Each call of ctx is awaited before the function returns; forEach awaits nothing: write for … of, or ctx.all(items, async (ctx, item) => …)";
+
+/** Rule 2, where a function's result went on growing after it was returned, and was stored: what came then would be lost. */
+export function changedSince(value: unknown): string | undefined {
+  const whole = typeof value === "object" && value !== null ? returned.get(value) : undefined;
+  const place = whole && difference(value, whole);
+  if (place === undefined) return undefined;
+  return `what the function returned changed after it had ended${place && `, at ${place}`}. ${UNAWAITED}`;
+}
+
+/** Where a job waits for nothing but the ends of sleeps after its deadline, and so can only time out. */
+export function tooLate(waiting: readonly Op[], deadline: number): string | undefined {
+  const calls = waiting.filter(({ kind }) => kind !== "all" && kind !== "race");
+  const [sleep] = calls;
+  if (!sleep || !calls.every(({ kind, external }) => kind === "sleep" && (external?.due ?? 0) > deadline))
+    return undefined;
+  return `sleep "${sleep.path}" would end after the job's deadline, ${new Date(deadline).toISOString()}: give the definition a longer one`;
 }

@@ -93,8 +93,8 @@ export class Scope implements Context {
 
   sleep(name: string, until: number | Date): Promise<void> {
     return this.#call("sleep", name, (op) => {
-      const due = typeof until === "number" ? this.#pass.clock.now() + until : until.getTime();
-      if (!Number.isFinite(due)) {
+      const due = until instanceof Date ? until.getTime() : this.#pass.clock.now() + until;
+      if (typeof due !== "number" || !Number.isFinite(due)) {
         throw new RuleBroken(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
       op.perform = () => this.#pass.record(op, { kind: "sleep", op: op.path }, { due: Math.ceil(Math.max(due, 0)) });
@@ -143,6 +143,9 @@ export class Scope implements Context {
   ): Promise<T[]> {
     const { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY } = options;
     return this.#call("all", name, (op) => {
+      if (!Array.isArray(items) || typeof fn !== "function") {
+        throw new RuleBroken("ctx.all takes a list and what is done for each: ctx.all(items, async (ctx, item) => …)");
+      }
       if (!(concurrency >= 1)) throw new RuleBroken(`ctx.all: concurrency is ${concurrency}; it takes 1 or more`);
       const keys = items.map((item, i) => String(key(item, i)));
       const twice = keys.length - new Set(keys).size;
@@ -176,6 +179,9 @@ export class Scope implements Context {
     { name = "race" }: { name?: string } = {},
   ): Promise<{ [K in keyof B]: { winner: K; value: Awaited<ReturnType<B[K]>> } }[keyof B]> {
     return this.#call("race", name, (op) => {
+      if (!Object.values(branches ?? {}).every((branch) => typeof branch === "function")) {
+        throw new RuleBroken("ctx.race takes a function for each branch: ctx.race({ a: (ctx) => …, b: (ctx) => … })");
+      }
       const scopes = new Map(Object.keys(branches).map((key) => [key, this.#child(op, key)]));
       if (scopes.size === 0) throw new RuleBroken("ctx.race: it has no branches");
       const ended = (key: string, value: unknown, failed: boolean) => {

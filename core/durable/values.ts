@@ -91,7 +91,7 @@ function findProblem(value: unknown, path: string, above: object[]): string | un
 function describe(value: object): string {
   // A bundler, or a library that puts its own in the place of the platform's, numbers names.
   const name = value.constructor?.name.replace(/\$\d+$/, "");
-  return name ? `a ${name}` : "an object of a class";
+  return name ? `${/^[AEIO]/.test(name) ? "an" : "a"} ${name}` : "an object of a class";
 }
 
 function advice(value: object): string {
@@ -107,6 +107,9 @@ function advice(value: object): string {
   return "return a plain object of what is needed";
 }
 
+/** Of what functions returned, as it is stored: what they had returned, which they may still have. */
+export const returned = new WeakMap<object, object>();
+
 /** Where two values differ, as a path of at most 100 characters; undefined where no JSON shows that they do. */
 export function difference(one: unknown, other: unknown): string | undefined {
   try {
@@ -117,16 +120,28 @@ export function difference(one: unknown, other: unknown): string | undefined {
   return differenceIn(one, other, "", 0);
 }
 
-function differenceIn(one: unknown, other: unknown, path: string, depth: number): string | undefined {
+/** Where `now` has another value than `before` had, as a path. What only one of them has is no change, nor is another form of the same JSON. */
+export function changed(before: unknown, now: unknown): string | undefined {
+  try {
+    return differenceIn(before, JSON.parse(JSON.stringify(now) ?? "null"), "", 0, true);
+  } catch {
+    return undefined; // what JSON cannot hold is another form
+  }
+}
+
+/** `inBoth`: of what only one of them has nothing is said. */
+function differenceIn(one: unknown, other: unknown, path: string, depth: number, inBoth = false): string | undefined {
   if (Object.is(one, other) || depth > MAX_DEPTH) return undefined;
   if (typeof one !== "object" || typeof other !== "object" || !one || !other) return path.slice(0, 100);
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    if (inBoth && !(Object.hasOwn(one, key) && Object.hasOwn(other, key))) continue;
     const within = Array.isArray(one) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
     const place = differenceIn(
       (one as Record<string, unknown>)[key],
       (other as Record<string, unknown>)[key],
       within,
       depth + 1,
+      inBoth,
     );
     if (place !== undefined) return place;
   }
