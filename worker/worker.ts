@@ -10,10 +10,11 @@ import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../core/resonat
 import { placeOf, RemoteStore } from "../core/resonate/remote-store.ts";
 import { checkSupport } from "../core/resonate/support.ts";
 import { batched } from "./batches.ts";
+import type { FoundCode } from "./code.ts";
 import type { WorkerConfig } from "./config.ts";
 import { createExchange } from "./exchange.ts";
-import { Executor, type FoundCode } from "./executor.ts";
-import { Heartbeat } from "./heartbeat.ts";
+import { Executor } from "./executor.ts";
+import { Heartbeat, now } from "./heartbeat.ts";
 import { reasonOf } from "./instruments.ts";
 import { Lane } from "./lane.ts";
 import type { Logger } from "./logger.ts";
@@ -226,6 +227,7 @@ export class Worker {
   async #claim({ id, version }: Dispatch, job: string): Promise<Held | undefined> {
     try {
       const records = this.#executor.recordsWanted({ id, version });
+      const asked = now();
       const data = { id, version, pid: this.#pid, ttl: this.#lease, records };
       const answer = await this.#client.send("task.acquire", data, { origin: id, patience: this.#lease });
       if (answer.status !== 200) return undefined;
@@ -237,7 +239,7 @@ export class Worker {
       }
       const held = { ...answer.data, runnable, job, since: performance.now() };
       this.#held.add(held);
-      this.#heartbeat.start(task);
+      this.#heartbeat.start(task, asked);
       if (this.#stopping) await this.#release([held]);
       return held;
     } catch (error) {
@@ -285,16 +287,15 @@ export class Worker {
   }
 
   /** Whether a task that has waited is still this worker's: its job may have been cancelled, or its lease may have lapsed. */
-  async #isOurs({ task: { id, version }, since }: Held): Promise<boolean> {
+  async #isOurs({ task, since }: Held): Promise<boolean> {
     if (performance.now() - since < this.#lease / 3) return true;
+    const job = this.#nameOf(task.id);
     try {
-      const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#lease });
-      const { state, version: latest } = answer.status === 200 ? answer.data.task : {};
-      if (state === "acquired" && latest === version) return true;
+      if (await this.#heartbeat.ask(task)) return true;
     } catch (error) {
-      this.#log.debug({ job: this.#nameOf(id), reason: reasonOf(error) }, "task not asked for");
+      this.#log.debug({ job, reason: reasonOf(error) }, "task not asked for");
     }
-    this.#log.info({ job: this.#nameOf(id), reason: "it has waited too long, or has been settled" }, "job left");
+    this.#log.info({ job, reason: "it has waited too long, or has been settled" }, "job left");
     return false;
   }
 

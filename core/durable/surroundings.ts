@@ -62,6 +62,8 @@ export interface Surroundings {
   memo?: ReadonlyMap<string, Recorded>;
   /** Waits until one more attempt may be under way; resolves with what is called when it is over. Default: at once. */
   limit?(limit: Limit, signal: AbortSignal): Promise<() => void>;
+  /** Awaited before each attempt: what it has waited for may have taken longer than the lease. @throws {LeaseLost} */
+  beforeAttempt?(): Promise<void>;
   /** Default: the machine's. */
   clock?: Clock;
   /** Told what the job is doing, whenever it may have changed. */

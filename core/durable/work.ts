@@ -98,11 +98,19 @@ async function attempt<T>(pass: Pass, op: Op, fn: Fn<T>, timeout: number | undef
       pass.tell({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
   };
   noteLease(step, pass.lease);
-  const run = async () => fn(step);
-  const running = pass.around.trace ? pass.around.trace(op.path, number, run) : run();
-  const ended = () => void pass.attempts.delete(abort);
-  running.then(ended, ended);
-  if (timeout === undefined) return running;
+  try {
+    await pass.around.beforeAttempt?.();
+    abort.signal.throwIfAborted();
+    const run = async () => fn(step);
+    const running = pass.around.trace ? pass.around.trace(op.path, number, run) : run();
+    return await (timeout === undefined ? running : inTime(pass, abort, running, timeout));
+  } finally {
+    pass.attempts.delete(abort);
+  }
+}
+
+/** What an attempt comes to, unless it takes longer than it may. */
+async function inTime<T>(pass: Pass, abort: AbortController, running: Promise<T>, timeout: number): Promise<T> {
   const over = Promise.withResolvers<never>();
   const callOff = pass.clock.after(timeout, () => {
     const error = new Error(`no outcome within ${words(timeout)}`);

@@ -115,10 +115,10 @@ function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violati
 }
 
 /**
- * How long after its return a worker that was away for longer than its lease may still ask, in milliseconds: only when it
- * stores an answer does it learn that the job is another's by now.
+ * How long after its return a request of a worker may still arrive that was under way when it was stopped, in milliseconds. It
+ * begins none for a job that is another's by then.
  */
-const UNAWARE = 5_000;
+const UNDER_WAY = 1_000;
 
 /**
  * An answer of the archive is stored before anything else happens, so a month is asked for again after a good answer
@@ -151,7 +151,7 @@ export function repeats(times: readonly number[], disruptions: readonly Disrupti
   return times.slice(1).filter((to, i) => {
     const from = times[i] as number;
     const reason = unused.findIndex((disruption) => {
-      const over = disruption.to + (disruption.process === "worker" ? UNAWARE : 0);
+      const over = disruption.to + (disruption.process === "worker" ? UNDER_WAY : 0);
       return disruption.from <= to && over >= from;
     });
     if (reason >= 0) unused.splice(reason, 1);

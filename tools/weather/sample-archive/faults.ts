@@ -40,18 +40,33 @@ export interface Requests {
   /** How often each query string was asked. */
   byQuery: Record<string, number>;
   /** Each request in order of arrival; `at` in milliseconds since the epoch. */
-  log: { at: number; query: string; fault?: Fault["kind"] }[];
+  log: { at: number; query: string; fault?: Served["fault"]["kind"] }[];
 }
+
+/** What {@link Control.hold} does to a request. */
+interface Held {
+  kind: "hold";
+  until: Promise<void>;
+}
+
+type Served = Omit<z.infer<typeof Rule>, "fault"> & { fault: Fault | Held };
 
 /** Faults waiting to be served and a record of what was asked. */
 export class Control {
-  #rules: z.infer<typeof Rule>[] = [];
+  #rules: Served[] = [];
   #requests: Requests = { total: 0, maxConcurrent: 0, byQuery: {}, log: [] };
   #running = 0;
 
   /** Adds a rule behind those already there; the first that applies to a request is served. */
   inject(rule: z.input<typeof Rule>): void {
     this.#rules.push(Rule.parse(rule));
+  }
+
+  /** Holds the right answers to the next `times` requests back, until what it returns is called. */
+  hold(times: number): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#rules.push({ fault: { kind: "hold", until: promise }, times });
+    return resolve;
   }
 
   /** Removes every rule. */
@@ -69,7 +84,7 @@ export class Control {
   }
 
   /** Records a request; the caller calls `done` once it is answered or gone. */
-  begin(query: string): { fault: Fault | undefined; done: () => void } {
+  begin(query: string): { fault: Served["fault"] | undefined; done: () => void } {
     const seen = this.#requests;
     seen.total++;
     seen.byQuery[query] = (seen.byQuery[query] ?? 0) + 1;
@@ -79,7 +94,7 @@ export class Control {
     return { fault, done: () => void this.#running-- };
   }
 
-  #take(month: string | undefined): Fault | undefined {
+  #take(month: string | undefined): Served["fault"] | undefined {
     const rule = this.#rules.find((rule) => rule.month === undefined || rule.month === month);
     if (rule?.times !== undefined && --rule.times === 0) this.#rules.splice(this.#rules.indexOf(rule), 1);
     return rule?.fault;

@@ -76,8 +76,13 @@ function respond(query: string): Response {
   }
 }
 
-async function misbehave(fault: Fault, proper: () => Response, env: HttpBindings, gone: AbortSignal) {
+type Misbehaviour = NonNullable<ReturnType<Control["begin"]>["fault"]>;
+
+async function misbehave(fault: Misbehaviour, proper: () => Response, env: HttpBindings, gone: AbortSignal) {
   switch (fault.kind) {
+    case "hold":
+      await Promise.race([fault.until, new Promise((resolve) => gone.addEventListener("abort", resolve))]);
+      return proper();
     case "slow":
       await delay(fault.ms, undefined, { signal: gone }).catch(() => {});
       return proper();
