@@ -7,7 +7,7 @@ import { BearerVerifier } from "./bearer.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig } from "./config.ts";
 import { KeysUnavailable } from "./keys.ts";
 import { OAuthVerifier } from "./oauth.ts";
-import type { Demands } from "./refusal.ts";
+import { type Demands, metadataOf, refuse, unavailable } from "./refusal.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
 export interface Authenticated {
@@ -88,7 +88,6 @@ function createResourceServer(config: OAuthConfig, place: PublicAddress, log: Ed
       const needed = [...access].flatMap((kind) => forAccess[kind] ?? []);
       const missing = needed.filter((scope) => !scopes.includes(scope));
       if (missing.length === 0) return undefined;
-      const { refuse } = await import("./refusal.ts");
       // The next token is to be good for what this one is, too.
       const wanted = [
         ...first,
@@ -101,7 +100,6 @@ function createResourceServer(config: OAuthConfig, place: PublicAddress, log: Ed
       return refuse(new TokenRefused(`This takes the scope ${missing.join(" and ")}`, "insufficient_scope"), demands);
     },
     async metadata(request) {
-      const { metadataOf } = await import("./refusal.ts");
       return metadataOf(title, resourceOf(request, place), issuer, first);
     },
   };
@@ -120,7 +118,6 @@ async function authenticate(
     if (blocked.includes(caller.label) || blocked.includes(subject)) return BLOCKED();
     return { caller, scopes, ...(expires !== undefined && { expires }) };
   } catch (error) {
-    const { refuse, unavailable } = await import("./refusal.ts");
     if (error instanceof TokenRefused) return refuse(error, demands);
     if (!(error instanceof KeysUnavailable)) throw error;
     log.error("tokens cannot be verified", { reason: error.message, error: describeError(error.cause) });

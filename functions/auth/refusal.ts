@@ -1,11 +1,6 @@
-/** What clients are told who have no token that is accepted. Loaded when it is needed: see `protocol.ts`. */
-import {
-  buildOAuthProtectedResourceMetadata,
-  getOAuthProtectedResourceMetadataUrl,
-  OAuthError,
-  OAuthErrorCode,
-  type OAuthProtectedResourceMetadata,
-} from "@modelcontextprotocol/server";
+/** What clients are told who have no token that is accepted. */
+import type { OAuthProtectedResourceMetadata } from "../../core/tools/protocol.ts";
+import { loadSdk, type Sdk } from "../mcp/load-sdk.ts";
 import type { RefusalCode, TokenRefused } from "./token.ts";
 
 /** In seconds. */
@@ -30,11 +25,11 @@ const STATUS: Record<RefusalCode, number> = {
  * The answer that says what is wrong with a token, and where to get another. Not the SDK's: to a request without a
  * token RFC 6750 has no error code said.
  */
-export function refuse({ code, message }: TokenRefused, { scopes = [], resource }: Demands): Response {
+export async function refuse({ code, message }: TokenRefused, { scopes = [], resource }: Demands): Promise<Response> {
   const parameters = Object.entries({
     ...(code !== "missing" && { error: code, error_description: message }),
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
-    ...(resource && { resource_metadata: getOAuthProtectedResourceMetadataUrl(resource) }),
+    ...(resource && { resource_metadata: (await loadSdk()).getOAuthProtectedResourceMetadataUrl(resource) }),
   }).map(([name, value]) => `${name}="${quotable(value)}"`);
   const body = { ...(code !== "missing" && { error: code }), error_description: message };
   const challenge = ["Bearer", parameters.join(", ")].join(" ").trim();
@@ -47,20 +42,21 @@ function quotable(text: string): string {
 }
 
 /** The answer while no token can be verified. */
-export function unavailable(reason: string): Response {
+export async function unavailable(reason: string): Promise<Response> {
+  const { OAuthError, OAuthErrorCode } = await loadSdk();
   const body = new OAuthError(OAuthErrorCode.TemporarilyUnavailable, `${reason}. Try again later.`).toResponseObject();
   return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
 }
 
 /** Where to get tokens for `resource`, which people know as `title` (RFC 9728). */
-export function metadataOf(
+export async function metadataOf(
   title: string,
   resource: URL,
   issuer: string,
   scopes: readonly string[],
-): OAuthProtectedResourceMetadata {
-  type OAuthMetadata = Parameters<typeof buildOAuthProtectedResourceMetadata>[0]["oauthMetadata"];
-  return buildOAuthProtectedResourceMetadata({
+): Promise<OAuthProtectedResourceMetadata> {
+  type OAuthMetadata = Parameters<Sdk["buildOAuthProtectedResourceMetadata"]>[0]["oauthMetadata"];
+  return (await loadSdk()).buildOAuthProtectedResourceMetadata({
     oauthMetadata: { issuer } as OAuthMetadata,
     resourceServerUrl: resource,
     scopesSupported: [...scopes],

@@ -1,4 +1,5 @@
 /** To which names, and from which pages, a request may come. */
+import { loadSdk } from "../mcp/load-sdk.ts";
 
 /** An answer that refuses a request, or undefined. */
 type Refusal = Promise<Response | undefined>;
@@ -9,9 +10,15 @@ type Refusal = Promise<Response | undefined>;
  * @param hosts the names a request may be addressed to; undefined for any
  */
 export async function checkHost(request: Request, hosts: readonly string[] | undefined): Refusal {
-  if (!hosts) return undefined;
-  const { hostHeaderValidationResponse } = await import("../mcp/sdk.ts");
+  if (!hosts || isNamed(request, hosts)) return undefined;
+  const { hostHeaderValidationResponse } = await loadSdk();
   return hostHeaderValidationResponse(request, [...hosts]);
+}
+
+/** Whether a request is addressed to one of the names, as the SDK reads it, which is asked what is wrong with any other. */
+function isNamed({ headers }: Request, hosts: readonly string[]): boolean {
+  const host = headers.get("host");
+  return host !== null && hosts.includes(URL.parse(`http://${host}`)?.hostname ?? "");
 }
 
 /**
@@ -25,6 +32,6 @@ export async function checkOrigin(
   const origin = request.headers.get("origin");
   if (!origin || origins.includes("*") || origins.includes(origin)) return undefined;
   if (URL.parse(origin)?.host === new URL(request.url).host && /^https?:/.test(origin)) return undefined;
-  const { originValidationResponse } = await import("../mcp/sdk.ts");
+  const { originValidationResponse } = await loadSdk();
   return originValidationResponse(request, [...hosts]);
 }

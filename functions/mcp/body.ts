@@ -1,4 +1,5 @@
 /** Reads a request's body: how large it may be, and how deep. */
+import { loadSdk } from "./load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
@@ -83,7 +84,7 @@ function isTooDeep(json: string): boolean {
 
 async function isJsonType(type: string | null): Promise<boolean> {
   if (type !== null && JSON_TYPE.test(type)) return true;
-  const { isJsonContentType } = await import("./sdk.ts");
+  const { isJsonContentType } = await loadSdk();
   return isJsonContentType(type);
 }
 

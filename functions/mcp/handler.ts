@@ -13,6 +13,7 @@ import { MAX_BODY, readBody } from "./body.ts";
 import { type CallRules, Calls } from "./calls.ts";
 import { Direct } from "./direct.ts";
 import type { Identity } from "./identity.ts";
+import { loadSdk } from "./load-sdk.ts";
 import { asMessage, asPlain, named, type PlainMessage } from "./plain.ts";
 import type { createSdk } from "./sdk.ts";
 import { weightOf } from "./weight.ts";
@@ -61,8 +62,11 @@ export function createMcp({ tools, identity, handles, log, pages, policy }: McpO
   const direct = new Direct(calls, tasks, identity);
 
   let loaded: ReturnType<typeof createSdk> | undefined;
-  const loadSdk = async () => {
-    loaded ??= (await import("./sdk.ts")).createSdk({ calls, tasks, identity, cards, maxBody: MAX_BODY });
+  const bySdk = async () => {
+    if (!loaded) {
+      const [own, sdk] = await Promise.all([import("./sdk.ts"), loadSdk()]);
+      loaded = own.createSdk(sdk, { calls, tasks, identity, cards, maxBody: MAX_BODY });
+    }
     return loaded;
   };
 
@@ -92,7 +96,7 @@ export function createMcp({ tools, identity, handles, log, pages, policy }: McpO
   const serve = async (request: Request, parsed: unknown, scope: RequestScope): Promise<Response> => {
     const message = asMessage(parsed);
     const sdk = async (streamed = false) =>
-      (await loadSdk())({ request: message ? named(request, message) : request, scope, parsedBody: parsed, streamed });
+      (await bySdk())({ request: message ? named(request, message) : request, scope, parsedBody: parsed, streamed });
     if (!message) return sdk();
     const { line } = scope;
     const tool = note(line, message);
@@ -111,7 +115,7 @@ export function createMcp({ tools, identity, handles, log, pages, policy }: McpO
   return async (request, scope, admit) => {
     const body = await readBody(request);
     if (body.step === "refused") return body.response;
-    if (body.step === "sdk") return (await loadSdk())({ request: body.request, scope });
+    if (body.step === "sdk") return (await bySdk())({ request: body.request, scope });
     const { parsed } = body;
     const messages = (Array.isArray(parsed) ? parsed : [parsed])
       .map(asMessage)
@@ -128,7 +132,7 @@ export function createMcp({ tools, identity, handles, log, pages, policy }: McpO
     return serveBatch(request, batch, scope, {
       admit: (weight) => admit(weight, { access, streams: true }),
       serve: (member, memberScope) => serve(request, member, memberScope),
-      sdk: async () => (await loadSdk())({ request, scope, parsedBody: parsed }),
+      sdk: async () => (await bySdk())({ request, scope, parsedBody: parsed }),
     });
   };
 }

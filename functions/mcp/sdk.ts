@@ -1,26 +1,16 @@
 /** The requests that are the SDK's to answer: whatever is not plain. */
-import {
-  createMcpHandler,
-  type McpServerFactory,
-  type ReadResourceResult,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
+import type { McpServerFactory, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import type { Cards } from "../cards.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/request.ts";
 import { readJob, TEMPLATES } from "../resources/jobs.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
-import { TasksServer } from "../tasks/server.ts";
+import { tasksServer } from "../tasks/server.ts";
 import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
 import type { CallRequest, Calls } from "./calls.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
-
-export {
-  hostHeaderValidationResponse,
-  isJsonContentType,
-  originValidationResponse,
-} from "@modelcontextprotocol/server";
+import type { Sdk } from "./load-sdk.ts";
 
 export interface SdkOptions {
   calls: Calls;
@@ -45,13 +35,11 @@ export interface SdkRequest {
  * Answers by the SDK, with a server and a handler for each request: a handler keeps what it has under way, and what it
  * keeps of a request whose work the platform has cancelled would stay there for good.
  */
-export function createSdk({
-  calls,
-  tasks,
-  identity,
-  cards,
-  maxBody,
-}: SdkOptions): (request: SdkRequest) => Promise<Response> {
+export function createSdk(
+  { createMcpHandler, Server }: Sdk,
+  { calls, tasks, identity, cards, maxBody }: SdkOptions,
+): (request: SdkRequest) => Promise<Response> {
+  const TasksServer = tasksServer(Server);
   const createServer: McpServerFactory = ({ era }) => {
     const offersTasks = tasks !== undefined && era === "modern";
     const server = new TasksServer(identity.info, {

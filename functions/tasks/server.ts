@@ -1,5 +1,6 @@
-import { type JSONRPCRequest, type Result, Server, type ServerContext } from "@modelcontextprotocol/server";
+import type { JSONRPCRequest, Result, ServerContext } from "@modelcontextprotocol/server";
 import { ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
+import type { Sdk } from "../mcp/load-sdk.ts";
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;
 
@@ -7,19 +8,21 @@ type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Resu
  * A server whose tools may answer with a task. The SDK gives every tool's result a `content`; a task has none. And parameters
  * of the wrong form are the client's error here, where the SDK calls them its own.
  */
-export class TasksServer extends Server {
-  protected override _wrapHandler(method: string, handler: Handler): Handler {
-    const wrapped = super._wrapHandler(method, handler);
-    return async (request, context) => {
-      const result = await wrapped(request, context).catch((error) => {
-        throw wrongForm(error) ?? error;
-      });
-      if (method !== "tools/call") return result;
-      if (result.resultType !== "task") return result;
-      const { content, ...task } = result;
-      return task;
-    };
-  }
+export function tasksServer(Server: Sdk["Server"]): Sdk["Server"] {
+  return class extends Server {
+    protected override _wrapHandler(method: string, handler: Handler): Handler {
+      const wrapped = super._wrapHandler(method, handler);
+      return async (request, context) => {
+        const result = await wrapped(request, context).catch((error) => {
+          throw wrongForm(error) ?? error;
+        });
+        if (method !== "tools/call") return result;
+        if (result.resultType !== "task") return result;
+        const { content, ...task } = result;
+        return task;
+      };
+    }
+  };
 }
 
 /** What the SDK's parser has found, which it throws as an error whose message is its list of issues, as JSON. */

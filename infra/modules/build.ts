@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { builtinModules, createRequire } from "node:module";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isCheckout, resolveModule, thisPackage } from "../launcher/package.ts";
 
@@ -21,10 +21,14 @@ export const isBuild = (command: string | undefined): boolean =>
 /** What each is made of in a checkout. In a project it is what lies beside it, in TypeScript. */
 const ENTRIES: Readonly<Record<string, string>> = {
   "resonate.js": 'export { ObjectServer } from "./infra/resonate/object/server.ts";',
+  "sdk.js": 'export * from "./functions/sdk.ts";',
   "runner.js": `import { runs } from "./tools/runs.ts";
 import { RunnerServer } from "./infra/runner/server.ts";
 export const createRunner = (env) => new RunnerServer(env, runs);`,
 };
+
+/** What the SDK takes from its platform: `functions/mcp/shims.ts`. */
+const SHIMS = join(import.meta.dirname, "../../functions/mcp", `shims${extname(import.meta.filename)}`);
 
 /** In `.build`: what the modules were last built from, and the sum of it. Every process that starts an edge asks for them. */
 const STAMP = "modules.json";
@@ -94,6 +98,7 @@ async function build(root: string, { folder, entries }: Modules): Promise<string
       format: "esm",
       target: "es2024",
       conditions: ["workerd", "worker", "browser"],
+      alias: { "@modelcontextprotocol/server/_shims": SHIMS },
       // What imports them is built, so that all else can be served, and says what it lacks when it is loaded.
       external: ["cloudflare:*", "node:*", ...builtinModules],
       legalComments: "none",

@@ -26,7 +26,12 @@ test("a first deployment is whole, and where nobody sits there no token is made"
   const { exitCode, output } = await deploy("--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
   expect(output).not.toContain("dme_");
-  expect(Object.keys(edge()?.modules ?? {}).sort()).toEqual(["index.js", "modules/resonate.js", "modules/runner.js"]);
+  expect(Object.keys(edge()?.modules ?? {}).sort()).toEqual([
+    "index.js",
+    "modules/resonate.js",
+    "modules/runner.js",
+    "modules/sdk.js",
+  ]);
   const objects = edge()?.bindings.filter(({ type }) => type === "durable_object_namespace");
   expect(objects?.map(({ name, class_name }) => `${name} ${class_name}`).sort()).toEqual([
     "LISTENER Listener",

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { bundleEdge } from "../../infra/launcher/bundle.ts";
 import { startChild } from "../../infra/launcher/child.ts";
@@ -15,6 +16,18 @@ test("the bundle is made once and minified, with the settings of wrangler.toml",
   expect(bundle).toMatchObject({ compatibilityDate: expect.any(String), vars: expect.any(Object) });
   const code = await readFile(join(bundle.dir, "index.js"), "utf8");
   expect(code.length / code.split("\n").length).toBeGreaterThan(200);
+});
+
+test("what it evaluates at its start is small, and so is what it loads when it is needed", async () => {
+  const { dir, main, modules } = await bundleEdge();
+  const sizes = await Promise.all(
+    [main, ...modules].map(async (path) => gzipSync(await readFile(join(dir, path))).length),
+  );
+  const [start = Number.NaN, ...others] = sizes;
+  expect(modules).toEqual(["modules/resonate.js", "modules/runner.js", "modules/sdk.js"]);
+  expect(start).toBeLessThan(115_000);
+  expect(start + (others[modules.indexOf("modules/sdk.js")] ?? Number.NaN)).toBeLessThan(200_000);
+  expect(start + others.reduce((sum, size) => sum + size, 0)).toBeLessThan(450_000);
 });
 
 test("the edge answers, and says that Resonate cannot be reached", async () => {

@@ -76,6 +76,7 @@ describe("the project", () => {
       ...[
         "edge/modules/resonate.ts",
         "edge/modules/runner.ts",
+        "edge/modules/sdk.ts",
         "package-lock.json",
         "package.json",
         "tools/index.ts",
@@ -143,7 +144,7 @@ export const a = implement(waitForSite, async (ctx, { url }) => ({ url, status: 
     for (const name of ["LISTENER (Listener)", "RESONATE (ResonateObject)", "RUNNER (RunnerObject)"]) {
       expect(said).toContain(`env.${name}`);
     }
-    expect(said).toMatch(/modules\/resonate\.js[\s\S]*modules\/runner\.js/);
+    expect(said).toMatch(/modules\/resonate\.js[\s\S]*modules\/runner\.js[\s\S]*modules\/sdk\.js/);
     // What is evaluated at the start does not have them in it.
     expect(Number(/gzip: ([\d.]+) KiB/.exec(said)?.[1])).toBeLessThan(700);
     await project.run("npm", "run", "build");

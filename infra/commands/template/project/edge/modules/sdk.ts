@@ -1,0 +1,1 @@
+export * from "durable-mcp-edge/sdk";
