@@ -236,23 +236,24 @@ function isSummary(value: unknown): value is ResultSummary {
 }
 
 /** The fields of a value that `paths` name; what has none of them is left out, or is empty. */
-export function pick(value: unknown, paths: readonly string[]): unknown {
-  return picked(
-    value,
-    paths.map((path) => path.split(".")),
-  );
-}
+export const pick = (value: unknown, paths: readonly string[]): unknown =>
+  picker(paths.map((path) => path.split(".")))(value);
 
-function picked(value: unknown, paths: readonly string[][]): unknown {
-  if (paths.some((path) => path.length === 0)) return value;
-  if (Array.isArray(value)) return value.map((item) => picked(item, paths));
-  if (typeof value !== "object" || value === null) return undefined;
-  const entries = [...new Set(paths.map(([key = ""]) => key))].flatMap((key): [string, unknown][] => {
-    if (!Object.hasOwn(value, key)) return [];
-    const below = paths.filter((path) => path[0] === key).map((path) => path.slice(1));
-    return [[key, picked((value as Record<string, unknown>)[key], below)]];
-  });
-  return Object.fromEntries(entries);
+/** What is worked out about the paths is for all items of a list: there may be many, and many paths. */
+function picker(paths: readonly string[][]): (value: unknown) => unknown {
+  if (paths.some((path) => path.length === 0)) return (value) => value;
+  const below = Object.entries(Object.groupBy(paths, ([key]) => key as string)).map(
+    ([key, its = []]) => [key, picker(its.map((path) => path.slice(1)))] as const,
+  );
+  const picked = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(picked);
+    if (typeof value !== "object" || value === null) return undefined;
+    const entries = below.flatMap(([key, pickFrom]) =>
+      Object.hasOwn(value, key) ? [[key, pickFrom((value as Record<string, unknown>)[key])]] : [],
+    );
+    return Object.fromEntries(entries);
+  };
+  return picked;
 }
 
 /** The characters of each field of an object, or of an item of a list of them. */

@@ -19,7 +19,7 @@ export function checkAnswer(
   if (answer.data.action === "accept") {
     const { error } = formOf(requestedSchema).safeParse(answer.data.content);
     const reason = error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
-    if (reason !== undefined) return { reason: reason.replace(/\.*$/, "") };
+    if (reason !== undefined) return { reason: reason.replace(/\.$/, "") };
   }
   return { answer: answer.data };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { checkAnswer } from "./answer.ts";
 import { formOf } from "./form.ts";
 
 const accepts = (property: unknown, value: unknown) =>
@@ -52,4 +53,11 @@ test("what is required has to be there, and no more where no more is allowed", (
   expect(form.safeParse({}).success).toBe(false);
   expect(form.safeParse({ a: "1", b: 2 }).success).toBe(false);
   expect(formOf({ type: "object", properties: { a: { type: "string" } } }).safeParse({ b: 2 }).success).toBe(true);
+});
+
+test("what is wrong with an answer is told at once, whatever the form says", () => {
+  const choice = `${".".repeat(600_000)}x`;
+  const requestedSchema = { type: "object" as const, properties: { choice: { type: "string", enum: [choice] } } };
+  const checked = checkAnswer({ message: "?", requestedSchema }, { action: "accept", content: { choice: "." } });
+  expect(checked).toMatchObject({ reason: expect.stringContaining("choice") });
 });

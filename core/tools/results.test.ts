@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { pick } from "./results.ts";
+
+test("fields are picked through lists; what a value has not is left out, and a whole field holds its parts", () => {
+  const value = { title: "t", rows: [{ n: 1, o: { p: 2, q: 3 } }, { n: 4 }, 5, null], __proto__x: 1 };
+  expect(pick(value, ["rows.n", "rows.o.q", "rows.o.none", "none", "__proto__.x"])).toEqual({
+    rows: [{ n: 1, o: { q: 3 } }, { n: 4 }, undefined, undefined],
+  });
+  expect(pick(value, ["rows.o.p", "rows.o", "title", "title"])).toEqual({
+    rows: [{ o: { p: 2, q: 3 } }, {}, undefined, undefined],
+    title: "t",
+  });
+});
+
+// Worked out for each item anew, the same would take minutes. A call may pick fifty fields of each of a hundred results.
+test("many fields of a long list are picked without looking at all of them for each item", () => {
+  const value = { rows: Array.from({ length: 22_000 }, (_, n) => ({ day: "2014-01-01", text: "text", n })) };
+  const paths = Array.from({ length: 5_000 }, (_, i) => `rows.${["n", "day", "text"][i % 3]}`);
+  for (let times = 0; times < 5; times++) expect(pick(value, paths)).toEqual(value);
+});
