@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { jsonSchema } from "../jobs/json-schema.ts";
-import { check } from "./arguments.ts";
+import { check, jobNames } from "./arguments.ts";
 import { describeTool } from "./tool.ts";
 
 const inputOf = (input: Parameters<typeof describeTool>[0]["input"]) =>
@@ -89,4 +89,16 @@ test("plain JSON Schema checks as well, and is open unless it says otherwise", a
   );
   expect(await check(input, { n: "2", more: 1 })).toEqual({ args: { n: 2, more: 1 } });
   expect(await check(input, { n: 0 })).toHaveProperty("problems");
+});
+
+test("of far more names than a call may have none is looked at", async () => {
+  let looked = 0;
+  const has = () => {
+    looked += 1;
+    return false;
+  };
+  const job_names = Array(150_000).fill(new Proxy({}, { has }));
+  const problems = [expect.stringContaining("1 to 100 job names")];
+  expect(await check(inputOf(z.object({ job_names: jobNames })), { job_names })).toEqual({ problems });
+  expect(looked).toBe(0);
 });

@@ -6,6 +6,9 @@ import { lenient } from "./lenient.ts";
 /** The most names one call takes: each costs the edge one request to the Resonate server. */
 export const MAX_NAMES = 100;
 
+/** How many are looked at, of which some may be the same: what is longer is refused without looking at each. */
+const MOST_LOOKED_AT = 10_000;
+
 /** What they may come to altogether, in characters: they are said back, twice, in an answer that has a bound. */
 const MAX_ALL_NAMES = 16_000;
 
@@ -31,6 +34,7 @@ export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], z.str
 function namesOf(value: unknown): unknown {
   const plain = unwrap(parseJson(value), ["job_names"]);
   const list = Array.isArray(plain) ? plain : [plain];
+  if (list.length > MOST_LOOKED_AT) return [];
   return list.map((item) => {
     const name = unwrap(item, ["job_name", "promise_id"]);
     return typeof name === "string" ? name.trim() : name;

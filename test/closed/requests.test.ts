@@ -384,6 +384,17 @@ describe("a request that means to trip the server", () => {
     }
   });
 
+  test("by a time zone of 900 KB of spaces is told so, and others are served meanwhile", async () => {
+    const timezone = `${" ".repeat(900_000)}[`;
+    const month = { latitude: 1, longitude: 1, year: 2013, month: 1, timezone };
+    const answers = ["start_gathering", "weather_data"].map((tool) => send(stack.url, { body: call(tool, month) }));
+    expect((await fetch(`${stack.origin}/health`)).status).toBe(200);
+    for (const { messages } of await Promise.all(answers)) {
+      const refused = { isError: true, content: [{ text: expect.stringContaining("time zone") }] };
+      expect(messages.at(-1)?.result).toMatchObject(refused);
+    }
+  });
+
   test("is no less served for brackets in a string, or nesting that is ordinary", async () => {
     const args = { job_names: ["[".repeat(500), '\\"[['.repeat(100)] };
     expect((await send(stack.url, { body: call("probe_status", args) })).messages[0].result.isError).toBeUndefined();

@@ -89,8 +89,9 @@ export const placeInput = {
   timezone: z
     .string()
     .transform((zone, context) => {
-      if (/^\s*(auto)?\s*$/i.test(zone)) return undefined;
-      const known = canonicalZone(zone.trim());
+      const said = zone.trim();
+      if (/^(auto)?$/i.test(said)) return undefined;
+      const known = canonicalZone(said);
       if (known === undefined) context.addIssue("no such time zone is known; one is America/Edmonton");
       return known;
     })
