@@ -6,6 +6,12 @@ const quiet = { requests: 100, alarms: 10, rows: { written: 290 }, awake: HOUR, 
 
 test.each([
   ["one that does little is far from it", quiet, "ok", "6960 and 2640 a day, 7 % of what the free plan has"],
+  [
+    "duration",
+    quiet,
+    "ok",
+    "it has not slept, as while a worker stays connected, and takes 10800 of the 13000 GB-s a day so",
+  ],
   ["one that has just woken tells no day", { ...quiet, awake: 5_000 }, "ok", "tells no day of it yet"],
   ["rows", { ...quiet, rows: { written: 3_000 } }, "warning", "72000 and 2640 a day, 72 %"],
   ["requests, with alarms among them", { ...quiet, alarms: 4_000 }, "warning", "6960 and 98400 a day, 98 %"],

@@ -2,8 +2,10 @@
 import { OperatorClient } from "../backup/operator.ts";
 import { type Finding, failed, ok, warning } from "./finding.ts";
 
-/** A day's, of the free plan, and what an object may keep, in bytes: docs/deploy.md names the source. */
-const FREE = { rows: 100_000, requests: 100_000, size: 5e9 };
+/** A day's, of the free plan, duration in GB-s, and what an object may keep, in bytes: docs/deploy.md names the source. */
+const FREE = { rows: 100_000, requests: 100_000, duration: 13_000, size: 5e9 };
+/** What an object takes that is awake all day, in GB-s. */
+const ALL_DAY = 10_800;
 const MOST = 10e9;
 /** From which part of a limit on it is told. */
 const NEAR = 0.7;
@@ -51,7 +53,9 @@ function judgeDay({ requests, rows, awake }: { requests: number; rows: number; a
   if (awake < LONG_ENOUGH) return ok(check, `${said}: it sleeps when nothing is asked, and tells no day of it yet`);
   const [dayRows, dayRequests] = [rows, requests].map((count) => Math.round((count / awake) * DAY)) as [number, number];
   const part = Math.max(dayRows / FREE.rows, dayRequests / FREE.requests);
-  const day = `${said}: ${dayRows} and ${dayRequests} a day, ${Math.round(part * 100)} % of what the free plan has`;
+  const day =
+    `${said}: ${dayRows} and ${dayRequests} a day, ${Math.round(part * 100)} % of what the free plan has; it has not slept, ` +
+    `as while a worker stays connected, and takes ${ALL_DAY} of the ${FREE.duration} GB-s a day so`;
   if (part <= NEAR) return ok(check, day);
   const fix = "On the free plan calls fail beyond it, until midnight UTC. docs/deploy.md says what the paid one costs.";
   return warning(check, day, fix);
