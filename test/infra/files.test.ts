@@ -158,7 +158,8 @@ describe("the workflows", () => {
   interface Job {
     permissions?: Record<string, string>;
     environment?: string;
-    steps: { uses?: string; with?: Record<string, unknown> }[];
+    needs?: string | string[];
+    steps: { id?: string; uses?: string; run?: string; with?: Record<string, unknown> }[];
   }
   type Workflow = { permissions: object; jobs: Record<string, Job> };
   const workflow = async (name = "ci"): Promise<Workflow> => parse(await text(`.github/workflows/${name}.yml`));
@@ -191,6 +192,24 @@ describe("the workflows", () => {
         expect.stringContaining("/edge/*.js"),
       ]);
     }
+  });
+
+  test("build the worker's image before the edge is deployed, for both kinds of machine, under a name that registries take", async () => {
+    const { jobs } = await workflow();
+    expect(jobs.deploy?.needs).toBe("release");
+    const build = jobs.release?.steps.find(({ id }) => id === "image")?.run ?? "";
+    // Docker itself is not needed to see what it is told.
+    const programs = 'docker() { echo "docker $*"; }; jq() { echo sha256:0; };';
+    const env = {
+      GITHUB_REPOSITORY: "Acme/Weather",
+      GITHUB_REF_NAME: "v1",
+      RUNNER_TEMP: ".build",
+      GITHUB_OUTPUT: "/dev/stdout",
+    };
+    const { stdout } = await execa("bash", ["-euc", `${programs} ${build}`], { env });
+    expect(stdout).toContain("--platform linux/amd64,linux/arm64");
+    expect(stdout).toContain("--tag ghcr.io/acme/weather/worker:v1");
+    expect(stdout).toContain("name=ghcr.io/acme/weather/worker\ndigest=sha256:0");
   });
 
   test("have newer versions of everything proposed by a bot", async () => {

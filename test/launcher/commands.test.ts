@@ -17,6 +17,7 @@ const COMMANDS = ["start", "dev", "worker", "resonate", "proxy", "doctor", "keys
   "retry",
   "pause",
   "resume",
+  "quiet",
   "observe",
   "retention",
   "forget",
