@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import pino from "pino";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { ResonateClient } from "../core/resonate/client.ts";
 import { LINES } from "../core/resonate/lines.ts";
 import { startResonate } from "../infra/resonate/node/server.ts";
@@ -69,6 +69,29 @@ test("a server that takes one at a time gets one at a time, from the first refus
   expect(await ask()).toEqual(answers);
   expect(await ask()).toEqual(answers);
   expect(sent).toEqual([LINES, ...Array(6).fill("single")]);
+});
+
+test("a server that took one at a time is replaced by one that takes more, and gets them after some minutes", async () => {
+  let isReplaced = false;
+  const url = await serve((body) => (isReplaced ? { status: 200, text: body } : { status: 400, text: "" }));
+  const { exchange, sent } = watched();
+  const ask = () => Promise.all(["a", "b"].map((body) => exchange(url, body, OPTIONS)));
+  const answers = ["a", "b"].map((text) => ({ status: 200, text }));
+  vi.useFakeTimers({ toFake: ["performance"] });
+  cleanup.push(() => vi.useRealTimers());
+  const later = async (minutes: number) => {
+    vi.advanceTimersByTime(minutes * 60_000);
+    expect(await ask()).toEqual(answers);
+    return sent.splice(0);
+  };
+  expect(await later(0)).toEqual([LINES, "single", "single"]);
+  isReplaced = true;
+  expect(await later(1)).toEqual(["single", "single"]);
+  isReplaced = false;
+  expect(await later(5)).toEqual([LINES, "single", "single"]);
+  isReplaced = true;
+  expect(await later(5)).toEqual([LINES]);
+  expect(await later(0)).toEqual([LINES]);
 });
 
 test("something else that answers is told to all, and what is not answered fails for all", async () => {

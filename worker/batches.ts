@@ -5,6 +5,9 @@ import type { Posts } from "./exchange.ts";
 /** The longest request that is sent along with others, and how long they are together, in characters. */
 const LONGEST = 64_000;
 
+/** After this time a server that refused to be asked so is asked so again, in milliseconds: another may be in its place. */
+const REFUSED_FOR = 5 * 60_000;
+
 /** With these whoever takes no lines answers, and has done nothing. */
 const REFUSALS = [400, 404, 405, 413, 415];
 
@@ -19,10 +22,10 @@ interface Asked {
 
 /**
  * Sends what is asked at the same moment as one request, to servers that take that: the embedded ones. Reading requests and
- * writing answers takes them longer than what is asked does. Others refuse the first, and get each by itself.
+ * writing answers takes them longer than what is asked does. Others refuse the first, and get each by itself for a while.
  */
 export function batched(post: Posts): Exchange {
-  let isTaken = true;
+  let refusedUntil = 0;
   let waiting: Asked[] = [];
   const flush = () => {
     const all = waiting;
@@ -31,7 +34,7 @@ export function batched(post: Posts): Exchange {
   };
   const send = async (batch: readonly Asked[]) => {
     const answers = batch.length > 1 ? await sendLines(batch).catch((error) => ({ error })) : undefined;
-    isTaken &&= batch.length === 1 || answers !== undefined;
+    if (batch.length > 1 && !answers) refusedUntil = performance.now() + REFUSED_FOR;
     for (const [i, { url, body, options, answered }] of batch.entries()) {
       if (!answers) post(url, body, options).then(answered.resolve, answered.reject);
       else if ("error" in answers) answered.reject(answers.error);
@@ -49,7 +52,7 @@ export function batched(post: Posts): Exchange {
     return lines.length === batch.length ? lines.map((text) => ({ status: 200, text })) : undefined;
   };
   return (url, body, options) => {
-    if (!isTaken || body.length > LONGEST) return post(url, body, options);
+    if (performance.now() < refusedUntil || body.length > LONGEST) return post(url, body, options);
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     const answered = Promise.withResolvers<Answer>();
     if (waiting.length === 0) setImmediate(flush);

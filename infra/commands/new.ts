@@ -1,5 +1,5 @@
 /** `new`: a project with one durable tool, or a further tool for the project in this folder. */
-import { basename, relative, resolve } from "node:path";
+import { basename, isAbsolute, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readProject, typed } from "../launcher/project.ts";
 import { readArguments } from "./arguments.ts";
@@ -47,7 +47,7 @@ export async function run(args: string[]): Promise<void> {
     await makeProject(resolve(folder), tool, () => sourceOf(source));
     console.log(`${basename(resolve(folder))} is there. Now:
 
-  cd ${relative(process.cwd(), resolve(folder))}
+  cd ${isAbsolute(folder) ? folder : relative(process.cwd(), resolve(folder))}
   npm install
   npm start
 `);

@@ -53,6 +53,11 @@ test("a project of a published version names it, and has no tarball", async () =
   expect(await text("my-server/wrangler.toml")).toContain('name = "my-server"');
 });
 
+test("a folder is told as it was named: from the root where it was named so", async () => {
+  const made = join(folder, "shop");
+  expect((await make([made, "--package", "0.1.0"])).all).toContain(`cd ${made}\n`);
+});
+
 test("a project has the tool that was asked for, and no other", async () => {
   await make(["shop", "--tool", "send-invoice", "--package", "0.1.0"]);
   expect(await readdir(join(folder, "shop/tools"))).toEqual(["index.ts", "runs.ts", "send-invoice"]);
