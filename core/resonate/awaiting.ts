@@ -1,4 +1,4 @@
-import { ResonateRefused } from "./client.ts";
+import { ResonateRefused } from "./failures.ts";
 import type { DurablePromise, RemoteStore } from "./remote-store.ts";
 import { type Subscriber, subscribe } from "./subscription.ts";
 

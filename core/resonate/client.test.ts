@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
-import { ConnectionSilent, ResonateClient, ResonateRefused, ResonateUnavailable } from "./client.ts";
+import { ResonateClient } from "./client.ts";
+import { ConnectionSilent, ResonateRefused, ResonateUnavailable } from "./failures.ts";
 import { type Message, PROTOCOL_VERSION } from "./protocol.ts";
 
 let server: Server | undefined;

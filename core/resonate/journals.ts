@@ -1,7 +1,8 @@
 /** Journals and questions of jobs (see `../jobs/journal.ts`), as promises. */
 import { type AnswerEntry, Entry, entryId } from "../jobs/journal.ts";
-import type { Channel, ResonateClient } from "./client.ts";
+import type { ResonateClient } from "./client.ts";
 import { childOf, decodeValue, encodeValue } from "./codec.ts";
+import type { Channel } from "./connections.ts";
 import type { PromiseRecord } from "./protocol.ts";
 
 /** An entry of a job's journal: its number, counted from 1, and when it was written; 0 when there is none yet. */

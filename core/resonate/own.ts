@@ -4,8 +4,9 @@
  * shared one that was there, the record that the caller started it does.
  */
 import type { Job } from "../jobs/job.ts";
-import { type ResonateClient, SearchRefused } from "./client.ts";
+import type { ResonateClient } from "./client.ts";
 import { childOf, type DurablePromise, decodeValue } from "./codec.ts";
+import { SearchRefused } from "./failures.ts";
 import type { ChainPosition, Listed, Listing } from "./listing.ts";
 import type { Names } from "./names.ts";
 import type { PromiseRecord } from "./protocol.ts";

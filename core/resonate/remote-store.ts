@@ -4,8 +4,10 @@ import { AFTER, afterId } from "../jobs/after.ts";
 import { type Caller, splitKey } from "../jobs/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../jobs/job.ts";
 import { Claims, startRecordId } from "./claims.ts";
-import { type Channel, ResonateClient, ResonateUnavailable } from "./client.ts";
+import { ResonateClient } from "./client.ts";
 import { childOf, type DurablePromise, EARLIER, encodeValue, KEEP, lineage, PLACE, STARTER } from "./codec.ts";
+import type { Channel } from "./connections.ts";
+import { ResonateUnavailable } from "./failures.ts";
 import { createFanOut, type FanOut, takingTurns } from "./fan-out.ts";
 import { Journals, Read } from "./journals.ts";
 import { Ledgers } from "./ledger.ts";
@@ -16,8 +18,9 @@ import { fetchFrom, type ResonateNamespace } from "./place.ts";
 import type { PromiseRecord } from "./protocol.ts";
 import { exceeded, isOver, type Places, placesIn, Seen, type Wanted, wantedFor } from "./quota.ts";
 
-export { type Channel, ResonateRefused, ResonateUnavailable, SearchRefused } from "./client.ts";
 export type { DurablePromise } from "./codec.ts";
+export type { Channel } from "./connections.ts";
+export { ResonateRefused, ResonateUnavailable, SearchRefused } from "./failures.ts";
 export type { NewestEntry } from "./journals.ts";
 export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own.ts";
 

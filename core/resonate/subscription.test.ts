@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { pause } from "./backoff.ts";
-import type { Channel } from "./client.ts";
+import type { Channel } from "./connections.ts";
 import type { Settled } from "./remote-store.ts";
 import { type Subscriber, subscribe } from "./subscription.ts";
 

@@ -1,6 +1,6 @@
 /** Being told of changes to promises, whatever becomes of the connection over which they are pushed. */
 import { pause, persist } from "./backoff.ts";
-import type { Channel } from "./client.ts";
+import type { Channel } from "./connections.ts";
 import type { RemoteStore, Settled } from "./remote-store.ts";
 
 /** The pauses before a connection that was lost or refused is made again, in milliseconds. */

@@ -1,5 +1,6 @@
 /** What has settled, told by the deployment's listeners: `listener.ts`, each a Durable Object. */
-import { type Channel, ResonateUnavailable } from "../../core/resonate/client.ts";
+import type { Channel } from "../../core/resonate/connections.ts";
+import { ResonateUnavailable } from "../../core/resonate/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
 import type { Feed } from "../../core/resonate/remote-store.ts";
 import type { Joined, Tell, Wait } from "./listener.ts";

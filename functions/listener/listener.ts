@@ -1,5 +1,6 @@
-import type { Channel } from "../../core/resonate/client.ts";
-import { ResonateClient, ResonateUnavailable } from "../../core/resonate/client.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import type { Channel } from "../../core/resonate/connections.ts";
+import { ResonateUnavailable } from "../../core/resonate/failures.ts";
 import { rootOf } from "../../core/resonate/names.ts";
 import type { Message } from "../../core/resonate/protocol.ts";
 import { placeOf } from "../../core/resonate/remote-store.ts";

@@ -1,7 +1,8 @@
 /** Edges of a deployment that ask the listener for places: what it costs at the Resonate server, whatever begins anew. */
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { ResonateClient, ResonateRefused, ResonateUnavailable } from "../../core/resonate/client.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/failures.ts";
 import { Ledgers } from "../../core/resonate/ledger.ts";
 import { type Places, placesIn, wantedFor } from "../../core/resonate/quota.ts";
 import { Simulation } from "../../infra/testing/simulation.ts";

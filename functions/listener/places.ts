@@ -6,7 +6,8 @@
  * A listener remembers how far the ledgers are in its storage, so that it knows that when it begins anew. Whatever it
  * remembers is checked by the link that is added: if it is forgotten, the end is looked for.
  */
-import { ResonateClient, ResonateRefused, ResonateUnavailable } from "../../core/resonate/client.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/failures.ts";
 import { type Known, Ledgers } from "../../core/resonate/ledger.ts";
 import { isOver, type Places, type Wanted } from "../../core/resonate/quota.ts";
 import type { PlaceKeeper, StorePlace } from "../../core/resonate/remote-store.ts";

@@ -1,7 +1,7 @@
 /** `quiet`: what jobs of earlier versions sleep on is offered to nobody any more. */
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
-import { ResonateRefused, SearchRefused } from "../../core/resonate/client.ts";
+import { ResonateRefused, SearchRefused } from "../../core/resonate/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
 import { readProject, typed } from "../launcher/project.ts";
 import { readArguments } from "./arguments.ts";

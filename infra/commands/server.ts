@@ -1,5 +1,6 @@
 /** The Resonate server that an operator's command is about: that of the environment, or of the stack on this machine. */
-import { ResonateClient, ResonateUnavailable, SearchRefused } from "../../core/resonate/client.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import { ResonateUnavailable, SearchRefused } from "../../core/resonate/failures.ts";
 import { recordOf } from "../launcher/data-directory.ts";
 import { DATA } from "../launcher/options.ts";
 import { readProject, typed } from "../launcher/project.ts";

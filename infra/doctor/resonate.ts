@@ -2,7 +2,8 @@
 
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
-import { ResonateClient, ResonateUnavailable } from "../../core/resonate/client.ts";
+import { ResonateClient } from "../../core/resonate/client.ts";
+import { ResonateUnavailable } from "../../core/resonate/failures.ts";
 import { PROTOCOL_VERSION } from "../../core/resonate/protocol.ts";
 import { checkSupport, SUPPORTED_RELEASE } from "../../core/resonate/support.ts";
 import { isLoopback } from "../../functions/auth/config.ts";

@@ -1,0 +1,64 @@
+/** How requests to the Resonate server fail. */
+
+interface Failure {
+  cause?: unknown;
+  /** What the server answered, when it did. */
+  status?: number | undefined;
+  inPassing?: boolean;
+}
+
+/** The server could not be reached or could not answer. The same call is safe to repeat: every operation here is idempotent. */
+export class ResonateUnavailable extends Error {
+  override name = "ResonateUnavailable";
+  /** The status it answered with; undefined without an answer. */
+  readonly status: number | undefined;
+  /** Whether the same call may well succeed a moment later. */
+  readonly inPassing: boolean;
+
+  constructor(message: string, { cause, status, inPassing = false }: Failure = {}) {
+    super(message, { cause });
+    this.status = status;
+    this.inPassing = inPassing;
+  }
+}
+
+/** The server refuses the request, and will refuse it again: its token (401, 403), its form (400) or its size (413). */
+export class ResonateRefused extends ResonateUnavailable {
+  override name = "ResonateRefused";
+}
+
+/** The server does not let this deployment's token search: one that is limited to a namespace may not. */
+export class SearchRefused extends Error {
+  override name = "SearchRefused";
+}
+
+/** Nothing has come over a connection for so long that it is taken for dead. */
+export class ConnectionSilent extends Error {
+  override name = "ConnectionSilent";
+}
+
+/** What a request ends with that was not answered. */
+export function unreachable(error: unknown): ResonateUnavailable {
+  const reason = isTimeout(error) ? "it did not answer in time" : "it could not be reached";
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return new ResonateUnavailable(reason, { cause, inPassing: true });
+}
+
+export function unreadable(): never {
+  throw new ResonateRefused("what it keeps is encrypted with a key that this deployment does not have");
+}
+
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === "TimeoutError";
+}
+
+/** Says no more than the status: what else the server wrote may hold what the promises do. */
+export function refusal(status: number): ResonateUnavailable {
+  if (status === 401 || status === 403) return new ResonateRefused("it refused this deployment's token", { status });
+  if (status === 400) return new ResonateRefused("it refused the request as malformed", { status });
+  if (status === 413) return new ResonateRefused("the request is larger than it takes", { status });
+  if (status === 429 || status === 503) {
+    return new ResonateUnavailable("it is at capacity", { status, inPassing: true });
+  }
+  return new ResonateUnavailable(`it answered ${status}`, { status, inPassing: status >= 500 && status !== 501 });
+}
