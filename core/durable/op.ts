@@ -47,6 +47,9 @@ export interface Op {
   winner?: { key: string; value: unknown; failed: boolean };
 }
 
+/** Whether a call has effects of its own, which the end of the function waits for. */
+export const isWork = ({ kind }: Op): boolean => kind === "step" || kind === "start";
+
 /** Whether a call of that kind could have left such a record. */
 export function fitsRecord(kind: Kind, event: Event): boolean {
   if (event.kind === "begin") return event.of === kind;

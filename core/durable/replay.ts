@@ -8,40 +8,29 @@
  * outcome is handed over: a replay is the same sequence of windows, whatever was fast or slow.
  */
 import type { PromiseRecord } from "../resonate/protocol.ts";
+import { Blocked, mismatch, otherWinner } from "./blocked.ts";
 import { type Clock, machineClock, whenDrained } from "./clock.ts";
-import { type Context, type Log, type Metrics, RuleBroken, SECOND } from "./context.ts";
-import { type Event, eventId, type History, maxUnderWay, type Recorded } from "./events.ts";
-import { fitsRecord, type Op, settleOutside, settleRace } from "./op.ts";
-import { LOOK_AGAIN, Outside } from "./outside.ts";
+import { type Context, type Log, type Metrics, RuleBroken } from "./context.ts";
+import type { Event, History, Recorded } from "./events.ts";
+import { isHeld, nextDue } from "./held.ts";
+import { fitsRecord, isWork, type Op, settleOutside, settleRace } from "./op.ts";
+import { Outside } from "./outside.ts";
+import { Records } from "./records.ts";
 import { AWAITED, changedSince, DIFFERS, type End, endsDiffer, tooLate, WAITS } from "./rules.ts";
 import { Scope } from "./scope.ts";
 import { needsSign, SIGN } from "./standstill.ts";
 import { type State, stateOf } from "./state.ts";
 import { type Lease, LeaseLost, type PassEnd, type Runnable, type Surroundings, type When } from "./surroundings.ts";
 import { fromStored } from "./values.ts";
+import { Waking } from "./waking.ts";
 
 export { type Lease, LeaseLost, type PassEnd, type Runnable, type Surroundings, type When } from "./surroundings.ts";
-
-/** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
-const LONGEST_HELD = 5 * SECOND;
 
 /** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
 const TIME_FOR_NEWS = 50;
 
-/** How much that had settled outside one record says at most. */
-const MOST_HEARD = 100;
-
 /** Made once: a new one takes its stack each time. */
 const OVER = new DOMException("the pass is over", "AbortError");
-
-class Blocked extends Error {}
-
-interface ToWrite {
-  op: Op;
-  event: Event;
-  when: When;
-  done: PromiseWithResolvers<void>;
-}
 
 export class Pass {
   readonly lease: Lease;
@@ -76,17 +65,11 @@ export class Pass {
   #end: End;
   /** What made the pass impossible. */
   #fault: { error: unknown } | undefined;
-  #outbox: ToWrite[] = [];
-  /** What reached the function from outside since the last record. */
-  #after: string[] = [];
-  /** Since which window the function knows of something outside that no record says and that could come later again. */
-  #unsureSince = Number.POSITIVE_INFINITY;
   /** What is to be done when the window is closed. */
   #afterwards: (() => void)[] = [];
   #progress: State["progress"];
-  /** Whether something has happened since it was last looked at what has. */
-  #isAwake = true;
-  #wakeUp: () => void = () => {};
+  readonly #waking: Waking;
+  readonly #records: Records;
 
   constructor(fn: Runnable, args: unknown, history: History, lease: Lease, around: Surroundings) {
     this.#fn = fn;
@@ -95,6 +78,8 @@ export class Pass {
     this.lease = lease;
     this.around = around;
     this.clock = around.clock ?? machineClock;
+    this.#waking = new Waking(this.clock);
+    this.#records = new Records(history, lease);
     this.#isReplaying = history.events.length > 0;
     this.#isFirst = !this.#isReplaying;
     const firstTime = () => !this.#isReplaying;
@@ -138,7 +123,7 @@ export class Pass {
     } finally {
       this.#root.abandon();
       this.#abort(OVER);
-      for (const { done } of this.#outbox) done.reject(new LeaseLost("the pass is over"));
+      this.#records.abandon();
       signal.removeEventListener("abort", callOff);
       this.lease.onNews = () => {};
     }
@@ -194,11 +179,9 @@ export class Pass {
   /** Writes a record, in the order in which they come here; resolves when it is there. */
   record(op: Op, event: Event, when: When = "resolved"): Promise<void> {
     if (op.isOver) return Promise.resolve();
-    const done = Promise.withResolvers<void>();
-    done.promise.catch(() => {});
-    this.#outbox.push({ op, event, when, done });
+    const done = this.#records.post(op, event, when);
     this.#wake();
-    return done.promise;
+    return done;
   }
 
   /** What the function says of its progress. */
@@ -304,7 +287,7 @@ export class Pass {
         op.isRunning = false;
         return;
       case "race":
-        if (!op.isOver && op.winner?.key !== event.winner) throw this.#otherWinner(op, event.winner);
+        if (!op.isOver && op.winner?.key !== event.winner) throw otherWinner(op, event.winner);
         return this.#handOver(op, () => settleRace(op));
       default:
         return this.#handOver(op, () =>
@@ -314,37 +297,26 @@ export class Pass {
   }
 
   #mismatch(event: Event, op: Op | undefined): Blocked {
-    const kind = event.kind === "begin" ? event.of : event.kind === "retry" ? "step" : event.kind;
     const known = new Set(this.#history.events.map((each) => each.event.op));
     const instead = op && !op.isOver ? [op] : [...this.#unended].filter(({ path }) => !known.has(path));
-    const came = instead
-      .slice(0, 3)
-      .map((each) => (each.kind === kind ? `"${each.path}"` : `${each.kind} "${each.path}"`));
-    const nothing = this.#end ? "the function ended" : `nothing came. The code has changed, or it ${WAITS}`;
-    return new Blocked(
-      `${kind} "${event.op}" was recorded here, ${came.length > 0 ? `${came.join(", ")} came` : nothing}`,
-    );
-  }
-
-  #otherWinner({ path, winner }: Op, recorded: string): Blocked {
-    const now = winner ? `"${winner.key}" ended first` : "no branch has ended";
-    return new Blocked(`race "${path}" was recorded here as won by "${recorded}", ${now}`);
+    return mismatch(event, instead, this.#end !== undefined);
   }
 
   // --- for the first time -------------------------------------------------------------------------------------------
 
   async #live(): Promise<PassEnd> {
     for (;;) {
-      this.#isAwake = false;
+      this.#waking.looks();
       if (this.#fault) throw this.#fault.error;
       if (this.#broken) return { kind: "failed", error: this.#broken };
       if (this.around.signal.aborted) throw new LeaseLost("the job is no longer run here");
       this.#begin((op) => !isWork(op));
-      if (this.#outbox.length > 0) {
+      if (this.#records.arePosted) {
         await this.#write();
         continue;
       }
-      await this.#pin();
+      const hasSeen = (window: number) => (op: Op) => isWork(op) && !op.isRunning && op.window >= window;
+      await this.#records.pin((window) => some(this.#unbegun, hasSeen(window)));
       this.#begin(isWork);
       const end = this.#end;
       if (end && "error" in end) {
@@ -361,18 +333,18 @@ export class Pass {
       }
       this.#tellState();
       if (needed.some((op) => isHeld(op, this.clock.now()))) {
-        await this.#something(nextDue(needed, this.clock.now()));
+        await this.#waking.something(nextDue(needed, this.clock.now()));
         continue;
       }
       const waiting = needed.flatMap(({ external, pause }) => (external ?? pause)?.id ?? []);
-      if (waiting.length === 0 && !this.#isAwake) this.breaks(`the function ${WAITS}`);
+      if (waiting.length === 0 && !this.#waking.isAwake) this.breaks(`the function ${WAITS}`);
       this.#refuse(tooLate(needed, this.around.deadline));
-      if (this.#isAwake) continue;
+      if (this.#waking.isAwake) continue;
       if (this.#isFirst && this.#verified < this.#history.last) {
         await this.#verify();
         continue;
       }
-      if (needsSign(this.#history, this.lease.version)) await this.#add([{ event: SIGN, when: "resolved" }]);
+      if (needsSign(this.#history, this.lease.version)) await this.#records.add([{ event: SIGN, when: "resolved" }]);
       await this.around.beforeSleep?.();
       if (await this.lease.suspend(waiting)) return { kind: "asleep" };
       await this.#lookFor(needed);
@@ -396,7 +368,7 @@ export class Pass {
     try {
       await this.#start();
       await this.#replay();
-      for (const path of first.#after) await this.#replayOutside(path, { kind: "heard", op: path });
+      for (const path of first.#records.unsaid) await this.#replayOutside(path, { kind: "heard", op: path });
     } catch (error) {
       if (error instanceof Blocked) return `did something else: ${error.message}`;
       throw error;
@@ -431,51 +403,14 @@ export class Pass {
 
   /** Writes what is to be recorded, several at once, and hands the outcomes over in order. */
   async #write(): Promise<void> {
-    const ready = this.#outbox.filter(({ op }) => !op.isOver);
-    const batch = ready.slice(0, maxUnderWay(this.#history.events.length));
-    this.#outbox = ready.slice(batch.length);
+    const batch = this.#records.take();
     if (batch.length === 0) return;
-    const recorded = await this.#add(batch);
+    const recorded = await this.#records.add(batch);
     for (const [i, { op, done }] of batch.entries()) {
       await this.#apply(op, recorded[i] as Recorded);
       if (op.external) op.isRunning = false;
       done.resolve();
     }
-  }
-
-  /** Adds records, of which any may get lost in a crash: each says all that it comes after. */
-  async #add(batch: readonly Pick<ToWrite, "event" | "when">[]): Promise<Recorded[]> {
-    const first = this.#history.last + 1;
-    const after = this.#after.length > 0 && { after: this.#after };
-    const written = await Promise.all(
-      batch.map(({ event, when }, i) => {
-        const whole = { ...event, ...after, ...(i > 0 && { with: first }), v: this.lease.version };
-        return this.lease.create(eventId(this.lease.id, first + i), whole, when);
-      }),
-    );
-    this.#after = [];
-    this.#unsureSince = Number.POSITIVE_INFINITY;
-    return written.map((promise, i) => {
-      const recorded = this.#history.add(promise, first + i);
-      const { op, kind } = (batch[i] as ToWrite).event;
-      if (recorded?.event.op !== op || recorded.event.kind !== kind) {
-        throw new LeaseLost("another worker writes the records of this job");
-      }
-      return recorded;
-    });
-  }
-
-  /**
-   * Before work begins that has seen something from outside, a record says that it had: after a crash another thing could
-   * be known first, and the same step begin with other arguments under one idempotency key.
-   */
-  async #pin(): Promise<void> {
-    const op = this.#after.at(-1);
-    if (op === undefined) return;
-    const isUnsure = (each: Op) => isWork(each) && !each.isRunning && each.window >= this.#unsureSince;
-    // And so that no record has to say too much: each of a batch says all that it comes after.
-    if (this.#after.length < MOST_HEARD && !some(this.#unbegun, isUnsure)) return;
-    await this.#add([{ event: { kind: "heard", op }, when: "resolved" }]);
   }
 
   /** Hands over what has settled outside, one at a time, the earliest first. Whether there was anything. */
@@ -484,9 +419,8 @@ export class Pass {
     const op = this.#outside.next;
     const settled = op?.external?.settled;
     if (!op || !settled) return false;
-    this.#after.push(op.path);
     const isBeside = (each: Op) => each !== op && each.kind !== "all" && each.kind !== "race";
-    if (some(this.#unended, isBeside)) this.#unsureSince = Math.min(this.#unsureSince, this.window + 1);
+    this.#records.reached(op.path, some(this.#unended, isBeside) ? this.window + 1 : undefined);
     await this.#handOverOutside(op, settled);
     return true;
   }
@@ -494,27 +428,14 @@ export class Pass {
   /** Something that was waited for has settled: finds out what. */
   async #lookFor(waiting: readonly Op[]): Promise<void> {
     if (waiting.some(({ external, kind }) => external && kind !== "sleep")) {
-      await this.#something(this.clock.now() + TIME_FOR_NEWS);
+      await this.#waking.something(this.clock.now() + TIME_FOR_NEWS);
       await this.#outside.lookAround();
     }
     if (!this.#outside.next) await this.#outside.find(waiting);
   }
 
   #wake(): void {
-    this.#isAwake = true;
-    this.#wakeUp();
-  }
-
-  /** Resolves when something has happened since it was last looked, or at `due`. */
-  async #something(due: number | undefined): Promise<void> {
-    if (this.#isAwake) return;
-    const happened = Promise.withResolvers<void>();
-    this.#wakeUp = happened.resolve;
-    const callOff =
-      due === undefined ? () => {} : this.clock.after(Math.max(due - this.clock.now(), 0), happened.resolve);
-    await happened.promise;
-    callOff();
-    this.#wakeUp = () => {};
+    this.#waking.wake();
   }
 
   #tellState(): void {
@@ -531,20 +452,6 @@ function heardIf<T extends object>(isHeard: () => boolean, whole: T): T {
       return (...args: unknown[]) => (isHeard() ? method.apply(target, args) : undefined);
     },
   });
-}
-
-/** Whether a call has effects of its own, which the end of the function waits for. */
-const isWork = ({ kind }: Op): boolean => kind === "step" || kind === "start";
-
-/** Whether a call holds the worker: its work runs, or will go on soon. */
-function isHeld({ isRunning, pause, kind }: Op, now: number): boolean {
-  return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= LONGEST_HELD);
-}
-
-/** When the next sleep, pause or look is due, in milliseconds since the epoch. */
-function nextDue(ops: readonly Op[], now: number): number | undefined {
-  const due = ops.flatMap(({ pause, external }) => pause?.due ?? external?.due ?? []);
-  return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + LOOK_AGAIN))) : undefined;
 }
 
 function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {
