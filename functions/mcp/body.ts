@@ -133,6 +133,13 @@ async function readOn({ body }: Request): Promise<void> {
   }
 }
 
+/** The SDK's answer, without loading it. */
+export function notAllowed(): Response {
+  const response = refusal(405, "Method not allowed.");
+  response.headers.set("allow", "POST");
+  return response;
+}
+
 const tooLarge = () => refusal(413, `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`);
 const tooSlow = () => refusal(408, `Request Timeout: the body must come within ${READING / 1_000} seconds`);
 

@@ -7,10 +7,15 @@
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/protocol.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/request.ts";
+import { TEMPLATES } from "../resources/templates.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import type { CallRequest, Calls } from "./calls.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import type { PlainRequest } from "./plain.ts";
+
+/** Jobs are resources that are found by their names. */
+const NO_RESOURCES = { resources: [] };
+const ALL_TEMPLATES = { resourceTemplates: TEMPLATES };
 
 export class Direct {
   readonly #calls: Calls;
@@ -33,6 +38,12 @@ export class Direct {
       ["legacy tools/list", JSON.stringify({ tools })],
       ["modern tools/list", JSON.stringify(complete({ tools, ...CACHE }, identity))],
       ["modern server/discover", JSON.stringify(complete({ ...discovered, ...CACHE }, identity))],
+      // Hosts ask for these as soon as they are connected.
+      ["legacy resources/list", JSON.stringify(NO_RESOURCES)],
+      ["modern resources/list", JSON.stringify(complete({ ...NO_RESOURCES, ...CACHE }, identity))],
+      ["legacy resources/templates/list", JSON.stringify(ALL_TEMPLATES)],
+      ["modern resources/templates/list", JSON.stringify(complete({ ...ALL_TEMPLATES, ...CACHE }, identity))],
+      ["legacy ping", "{}"],
     ]);
   }
 

@@ -9,12 +9,12 @@ import type { TaskHandles } from "../tasks/handle.ts";
 import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { TASKS } from "../tasks/task.ts";
 import { serveBatch } from "./batch.ts";
-import { MAX_BODY, readBody } from "./body.ts";
+import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import { type CallRules, Calls } from "./calls.ts";
 import { Direct } from "./direct.ts";
 import type { Identity } from "./identity.ts";
 import { loadSdk } from "./load-sdk.ts";
-import { asMessage, asPlain, named, type PlainMessage } from "./plain.ts";
+import { asMessage, asPlain, isReady, named, type PlainMessage } from "./plain.ts";
 import type { createSdk } from "./sdk.ts";
 import { weightOf } from "./weight.ts";
 
@@ -97,7 +97,7 @@ export function createMcp({ tools, identity, handles, log, pages, policy }: McpO
     const message = asMessage(parsed);
     const sdk = async (streamed = false) =>
       (await bySdk())({ request: message ? named(request, message) : request, scope, parsedBody: parsed, streamed });
-    if (!message) return sdk();
+    if (!message) return isReady(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
     const { line } = scope;
     const tool = note(line, message);
     if (tasks && message.method === "subscriptions/listen") {
@@ -113,6 +113,8 @@ export function createMcp({ tools, identity, handles, log, pages, policy }: McpO
   };
 
   return async (request, scope, admit) => {
+    // As clients of 2025 ask for a stream, or end a session, of which there are none.
+    if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
     if (body.step === "refused") return body.response;
     if (body.step === "sdk") return (await bySdk())({ request: body.request, scope });

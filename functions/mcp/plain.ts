@@ -80,6 +80,9 @@ const PARAMS: ReadonlyMap<string, readonly string[]> = new Map([
   ["tools/list", []],
   ["tasks/get", ["taskId"]],
   ["server/discover", []],
+  ["resources/list", []],
+  ["resources/templates/list", []],
+  ["ping", []],
 ]);
 
 /** A plain request. */
@@ -99,6 +102,18 @@ export interface PlainRequest {
 /** The body as a JSON-RPC request, or undefined. */
 export function asMessage(body: unknown): PlainMessage | undefined {
   return PlainMessage.safeParse(body).data;
+}
+
+/** What a 2025-era client sends when it has been answered its `initialize`. */
+const Initialized = z.strictObject({
+  jsonrpc: z.literal("2.0"),
+  method: z.literal("notifications/initialized"),
+  params: nothing,
+});
+
+/** Whether a request is a plain notification that a client is ready, which is taken and means nothing here. */
+export function isReady(headers: Headers, body: unknown): boolean {
+  return isLegacy(headers) && Initialized.safeParse(body).success;
 }
 
 /** The request as a plain one, or undefined: then it is the SDK's. */
@@ -138,15 +153,20 @@ function asModern(headers: Headers, message: PlainMessage, _meta: unknown): Plai
 const OF_NEITHER = { declaresTasks: false, showsForms: false, showsCards: false } as const;
 
 function asLegacy(headers: Headers, message: PlainMessage, _meta: unknown): PlainRequest | undefined {
-  // A request that names no revision, as before the handshake, is taken for one of an early revision.
-  const version = headers.get("mcp-protocol-version");
-  if (version !== null && !LegacyRevision.safeParse(version).success) return undefined;
-  const accept = headers.get("accept") ?? "";
-  if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return undefined;
+  if (!isLegacy(headers)) return undefined;
   const meta = LegacyMeta.safeParse(_meta);
   if (!meta.success) return undefined;
   const request = { message, era: "legacy", progressToken: meta.data?.progressToken, ...OF_NEITHER } as const;
   if (message.method !== "initialize") return request;
   const handshake = Handshake.safeParse(message.params);
   return handshake.success ? { ...request, revision: handshake.data.protocolVersion } : undefined;
+}
+
+/** Whether the headers are those that clients of 2025 send. */
+function isLegacy(headers: Headers): boolean {
+  // A request that names no revision, as before the handshake, is taken for one of an early revision.
+  const version = headers.get("mcp-protocol-version");
+  if (version !== null && !LegacyRevision.safeParse(version).success) return false;
+  const accept = headers.get("accept") ?? "";
+  return accept.includes("application/json") && accept.includes("text/event-stream");
 }

@@ -3,7 +3,8 @@ import type { McpServerFactory, ReadResourceResult, ServerContext } from "@model
 import type { Cards } from "../cards.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/request.ts";
-import { readJob, TEMPLATES } from "../resources/jobs.ts";
+import { readJob } from "../resources/jobs.ts";
+import { TEMPLATES } from "../resources/templates.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
 import { tasksServer } from "../tasks/server.ts";
 import type { TaskService } from "../tasks/service.ts";

@@ -9,19 +9,6 @@ import { ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
 import { arrange, hold, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
 import { printable } from "../http/printable.ts";
 
-/** The kinds of resources that there are. */
-export const TEMPLATES = [
-  {
-    uriTemplate: "job://{name}{?offset,fields}",
-    name: "job",
-    title: "A job and its result",
-    description:
-      "How a job is, and its result as JSON. A result that is larger than an answer may be is there in part: read on with " +
-      "offset, the next_offset of the part before. fields, separated by commas, picks some of it.",
-    mimeType: "application/json",
-  },
-];
-
 /** How long a client may keep what is said of a job that has ended, and so does not change; in milliseconds. */
 const KEPT = 60 * 60_000;
 

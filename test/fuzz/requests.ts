@@ -34,6 +34,9 @@ const legacyMeta = fc.record({ progressToken }, { requiredKeys: [] });
 const constant = fc.constantFrom<{ method: string; params: Record<string, unknown> }>(
   { method: "tools/list", params: {} },
   { method: "server/discover", params: {} },
+  { method: "resources/list", params: {} },
+  { method: "resources/templates/list", params: {} },
+  { method: "ping", params: {} },
   { method: "tasks/get", params: { taskId: "none" } },
   { method: "tools/call", params: { name: "no_such_tool", arguments: {} } },
   { method: "tools/call", params: { name: "probe_status", arguments: { job_names: ["timer_none"] } } },

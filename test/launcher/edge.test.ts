@@ -1,11 +1,13 @@
-import { readFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { bundleEdge } from "../../infra/launcher/bundle.ts";
 import { startChild } from "../../infra/launcher/child.ts";
-import { startEdge } from "../../infra/launcher/edge.ts";
+import { spawnEdge, startEdge } from "../../infra/launcher/edge.ts";
 import { until, watch } from "../../infra/testing/process.ts";
+import { CLIENTS } from "../support/clients.ts";
 import { descendants, gone } from "./launcher.ts";
 
 const bindings = { AUTH_MODE: "none", RESONATE_URL: "http://127.0.0.1:9" };
@@ -28,6 +30,46 @@ test("what it evaluates at its start is small, and so is what it loads when it i
   expect(start).toBeLessThan(115_000);
   expect(start + (others[modules.indexOf("modules/sdk.js")] ?? Number.NaN)).toBeLessThan(200_000);
   expect(start + others.reduce((sum, size) => sum + size, 0)).toBeLessThan(450_000);
+});
+
+test("what clients ask when they connect, and a call, is answered without loading the SDK", async () => {
+  const bundle = await bundleEdge();
+  const dir = await mkdtemp(join(tmpdir(), "edge-"));
+  try {
+    await cp(bundle.dir, dir, { recursive: true });
+    await writeFile(join(dir, "modules/sdk.js"), 'throw new Error("the SDK was loaded");');
+    const { process, listening } = await spawnEdge({ ...bundle, dir }, { port: 0, bindings });
+    try {
+      const url = `http://127.0.0.1:${await listening}/mcp`;
+      for (const { connect } of CLIENTS) {
+        await using client = await connect(url);
+        expect((await client.listTools()).length).toBeGreaterThan(5);
+        const { isError, text } = await client.callTool("get_timer_status", { timer_name: "tea" });
+        expect([isError, text]).toEqual([true, expect.stringContaining("could not be reached")]);
+      }
+      const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+      const ask = async (message: object) => {
+        const response = await fetch(url, {
+          method: "POST",
+          headers,
+          body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+        });
+        return [response.status, await response.text()];
+      };
+      expect(await ask({ method: "notifications/initialized" })).toEqual([202, ""]);
+      expect(await ask({ id: 1, method: "ping" })).toEqual([200, '{"jsonrpc":"2.0","id":1,"result":{}}']);
+      const listed = ["resources/list", "resources/templates/list"].map((method) => ask({ id: 1, method }));
+      expect((await Promise.all(listed)).map(([status]) => status)).toEqual([200, 200]);
+      expect((await fetch(url, { headers: { accept: "text/event-stream" } })).status).toBe(405);
+      // It is the SDK that says what is wrong.
+      expect((await ask({ id: 1, method: "ping", params: { foreign: 1 } }))[0]).toBe(500);
+    } finally {
+      process.stop();
+      await process.exited;
+    }
+  } finally {
+    await rm(dir, { recursive: true });
+  }
 });
 
 test("the edge answers, and says that Resonate cannot be reached", async () => {

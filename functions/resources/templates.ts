@@ -1,0 +1,12 @@
+/** The kinds of resources that there are. */
+export const TEMPLATES = [
+  {
+    uriTemplate: "job://{name}{?offset,fields}",
+    name: "job",
+    title: "A job and its result",
+    description:
+      "How a job is, and its result as JSON. A result that is larger than an answer may be is there in part: read on with " +
+      "offset, the next_offset of the part before. fields, separated by commas, picks some of it.",
+    mimeType: "application/json",
+  },
+];
