@@ -1,4 +1,5 @@
-import * as z from "zod";
+import type * as z from "zod";
+import { $ZodAsyncError } from "zod/v4/core"; // By its name alone: `z.core` is all of zod, with its languages.
 import type { Job } from "../jobs/job.ts";
 import type { Context } from "./context.ts";
 import { RuleBroken } from "./context.ts";
@@ -94,7 +95,7 @@ function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
   try {
     return job.args.safeParse(args);
   } catch (error) {
-    if (!(error instanceof z.core.$ZodAsyncError)) throw error;
+    if (!(error instanceof $ZodAsyncError)) throw error;
     throw new RuleBroken(
       `the arguments of ${job.kind} are checked by something asynchronous, and are checked again when the job runs. Do that in a step`,
     );
