@@ -199,14 +199,17 @@ describe("the workflows", () => {
     expect(jobs.deploy?.needs).toBe("release");
     const build = jobs.release?.steps.find(({ id }) => id === "image")?.run ?? "";
     // Docker itself is not needed to see what it is told.
-    const programs = 'docker() { echo "docker $*"; }; jq() { echo sha256:0; };';
+    const programs = 'docker() { echo "docker $*"; }; jq() { echo sha256:0; }; GITHUB_OUTPUT=$(mktemp);';
     const env = {
       GITHUB_REPOSITORY: "Acme/Weather",
       GITHUB_REF_NAME: "v1",
       RUNNER_TEMP: ".build",
-      GITHUB_OUTPUT: "/dev/stdout",
     };
-    const { stdout } = await execa("bash", ["-euc", `${programs} ${build}`], { env });
+    const { stdout } = await execa(
+      "bash",
+      ["-euc", `${programs} ${build}\ncat "$GITHUB_OUTPUT"; rm "$GITHUB_OUTPUT"`],
+      { env },
+    );
     expect(stdout).toContain("--platform linux/amd64,linux/arm64");
     expect(stdout).toContain("--tag ghcr.io/acme/weather/worker:v1");
     expect(stdout).toContain("name=ghcr.io/acme/weather/worker\ndigest=sha256:0");
