@@ -1,7 +1,8 @@
 /** What the documents show is what is in the files that they name, and those run. */
+import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLIENTS, type McpClient } from "./support/clients.ts";
 import { type Stack, startStack } from "./support/stack.ts";
@@ -24,6 +25,7 @@ const PUBLIC: Record<string, string> = {
 
 const documents = [
   "README.md",
+  "SECURITY.md",
   ...(await readdir(join(ROOT, "docs"))).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
 ];
 
@@ -34,6 +36,35 @@ async function blocksIn(document: string): Promise<[file: string, code: string][
 }
 
 const blocks = (await Promise.all(documents.map(blocksIn))).flat();
+
+/** A document without what it shows of code. */
+const prose = async (document: string) => (await readFile(join(ROOT, document), "utf8")).replace(/```[\s\S]*?```/g, "");
+
+/** What a document's headings are linked to by. */
+async function anchors(document: string): Promise<string[]> {
+  const headings = [...(await prose(document)).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+test("every link from one document to another leads to it, and to a heading that it has", async () => {
+  let followed = 0;
+  for (const document of documents) {
+    for (const [, link = ""] of (await prose(document)).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(link)) continue;
+      followed += 1;
+      const [path, anchor] = link.split("#");
+      const file = path ? join(dirname(document), path) : document;
+      expect(existsSync(join(ROOT, file)), `${document} → ${link}`).toBe(true);
+      if (anchor !== undefined) expect(await anchors(file), `${document} → ${link}`).toContain(anchor);
+    }
+  }
+  expect(followed).toBeGreaterThan(50);
+});
 
 test("every example in the documents is a file that the documents can be held to", async () => {
   expect(blocks.length).toBeGreaterThan(10);
