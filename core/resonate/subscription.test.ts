@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { pause } from "./backoff.ts";
 import type { Channel } from "./connections.ts";
-import type { Settled } from "./remote-store.ts";
+import type { Settled } from "./store-place.ts";
 import { type Subscriber, subscribe } from "./subscription.ts";
 
 type Push = (news: Settled) => void;

@@ -1,7 +1,8 @@
 /** Being told of changes to promises, whatever becomes of the connection over which they are pushed. */
 import { pause, persist } from "./backoff.ts";
 import type { Channel } from "./connections.ts";
-import type { RemoteStore, Settled } from "./remote-store.ts";
+import type { RemoteStore } from "./remote-store.ts";
+import type { Settled } from "./store-place.ts";
 
 /** The pauses before a connection that was lost or refused is made again, in milliseconds. */
 const RECONNECT = { base: 250, max: 4_000 };

@@ -2,7 +2,7 @@
 import type { Channel } from "../../core/resonate/connections.ts";
 import { ResonateUnavailable } from "../../core/resonate/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/protocol.ts";
-import type { Feed } from "../../core/resonate/remote-store.ts";
+import type { Feed } from "../../core/resonate/store-place.ts";
 import type { Joined, Tell, Wait } from "./listener.ts";
 import type { AskedPlaces, PlacesAnswer } from "./places.ts";
 

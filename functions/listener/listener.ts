@@ -3,7 +3,7 @@ import type { Channel } from "../../core/resonate/connections.ts";
 import { ResonateUnavailable } from "../../core/resonate/failures.ts";
 import { rootOf } from "../../core/resonate/names.ts";
 import type { Message } from "../../core/resonate/protocol.ts";
-import { placeOf } from "../../core/resonate/remote-store.ts";
+import { placeOf } from "../../core/resonate/store-place.ts";
 import { readConfig } from "../config.ts";
 import { type AskedPlaces, KeptPlaces, type ListenerStorage, type PlacesAnswer } from "./places.ts";
 

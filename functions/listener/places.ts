@@ -10,7 +10,7 @@ import { ResonateClient } from "../../core/resonate/client.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/failures.ts";
 import { type Known, Ledgers } from "../../core/resonate/ledger.ts";
 import { isOver, type Places, type Wanted } from "../../core/resonate/quota.ts";
-import type { PlaceKeeper, StorePlace } from "../../core/resonate/remote-store.ts";
+import type { PlaceKeeper, StorePlace } from "../../core/resonate/store-place.ts";
 import { type ListenerNamespace, listenerOf } from "./feed.ts";
 
 /** How long the Resonate server may take to answer, in milliseconds. */

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Job } from "../../core/jobs/job.ts";
 import { ResonateClient } from "../../core/resonate/client.ts";
-import { type Feed, RemoteStore } from "../../core/resonate/remote-store.ts";
+import { RemoteStore } from "../../core/resonate/remote-store.ts";
+import type { Feed } from "../../core/resonate/store-place.ts";
 import { ownGroup } from "../../infra/testing/worker.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { JOBS } from "../support/jobs.ts";

@@ -1,6 +1,7 @@
 /** A call of a client without tasks, of a job that takes longer than a call should. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
+import { RemoteStore } from "../../core/resonate/remote-store.ts";
+import { placeOf } from "../../core/resonate/store-place.ts";
 import { CallerJobs } from "../../core/tools/jobs.ts";
 import { ownGroup } from "../../infra/testing/worker.ts";
 import { timer, timerTool } from "../../tools/timer/timer.ts";

@@ -1,7 +1,8 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { AnswerEntry, Entry } from "../../core/jobs/journal.ts";
-import { placeOf, RemoteStore } from "../../core/resonate/remote-store.ts";
+import { RemoteStore } from "../../core/resonate/remote-store.ts";
+import { placeOf } from "../../core/resonate/store-place.ts";
 import { until } from "../../infra/testing/process.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
 import { startGate } from "../support/gate.ts";
