@@ -16,6 +16,12 @@ describe("a job's name", () => {
     ["a\nb", "note_a%0Ab"],
     ["a%3Ab", "note_a%253Ab"],
     ["100 %", "note_100 %"],
+    // Whoever looks for a job may have its name without what is lost at an end.
+    ["a b  ", "note_a b %20"],
+    ["a%20", "note_a%2520"],
+    ["a%20b", "note_a%20b"],
+    ["a\u00a0", "note_a%A0"],
+    ["a\u3000", "note_a%u3000"],
     ["\u2028", "note_%u2028"],
     ["\ud800", "note_%uD800"],
   ])("of %j is %s", async (text, name) => {
@@ -25,13 +31,14 @@ describe("a job's name", () => {
 
   test("is another for another id, and its own, whatever the text", async () => {
     const text = fc.string({ unit: "binary", minLength: 1, maxLength: 60 });
-    const escapes = fc.stringMatching(/^([%~:]|%3A|%253A|%7e|u2028)+$/);
+    const escapes = fc.stringMatching(/^([%~: ]|%3A|%253A|%7e|%20|u2028)+$/);
     await fc.assert(
       fc.asyncProperty(fc.oneof(text, escapes), fc.oneof(text, escapes), async (a, b) => {
         fc.pre(escapeId(a).length <= 400 && escapeId(b).length <= 400);
         const [first, second] = [await note.name({ text: a }), await note.name({ text: b })];
         expect(first === second).toBe(a === b);
         expect(note.owns(first)).toBe(true);
+        expect(first.trim()).toBe(first);
         expect(splitGeneration(withGeneration(first, 3))).toEqual({ base: first, generation: 3 });
       }),
     );

@@ -239,12 +239,12 @@ export async function hashed(value: unknown): Promise<string> {
 }
 
 /**
- * Escapes what has a meaning in names or fits on no line. A `%` is escaped only before what could be taken for an escape,
- * so that no two texts become one.
+ * Escapes what has a meaning in names, fits on no line, or is lost at a name's end. A `%` is escaped only before what could
+ * be taken for an escape, so that no two texts become one.
  */
 export function escapeId(id: string): string {
   return id.replace(
-    /[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|%(?=3A|7E|25|[01][0-9A-F]|7F|[89][0-9A-F]|u[0-9A-F]{4})/giu,
+    /[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|\s$|%(?=3A|7E|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4})/giu,
     (character) => {
       const code = character.charCodeAt(0).toString(16).toUpperCase();
       return code.length > 2 ? `%u${code.padStart(4, "0")}` : `%${code.padStart(2, "0")}`;

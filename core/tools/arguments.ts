@@ -137,17 +137,14 @@ function explain(json: JsonSchema, error: z.ZodError, args: Record<string, unkno
 function acceptedBy({ type, minimum, maximum, enum: words, anyOf, description }: JsonSchema): string | undefined {
   const types = [type].flat();
   const number = types.includes("integer") ? "a whole number" : types.includes("number") ? "a number" : undefined;
-  const range = [
-    ...(minimum === undefined ? [] : [`from ${minimum}`]),
-    ...(maximum === undefined ? [] : [`to ${maximum}`]),
-  ];
-  const listed = words ?? ((anyOf ?? []) as JsonSchema[]).find((one) => one.enum)?.enum;
+  const range = [minimum === undefined ? [] : `from ${minimum}`, maximum === undefined ? [] : `to ${maximum}`].flat();
+  const listed = words ?? (anyOf as JsonSchema[] | undefined)?.find((one) => one.enum)?.enum;
   const parts = [
-    ...(number !== undefined && range.length > 0 ? [`${[number, ...range].join(" ")}.`] : []),
+    ...(number && range[0] ? [`${[number, ...range].join(" ")}.`] : []),
     ...(Array.isArray(listed) ? [`${listed.join(", ")}.`] : []),
     ...(typeof description === "string" ? [description] : []),
   ];
-  return parts.length > 0 ? parts.join(" ") : undefined;
+  return parts.join(" ") || undefined;
 }
 
 /** A value as the model sent it, shortened; unprintable characters are shown as escapes. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob, type Job } from "../jobs/job.ts";
 import type { DurablePromise } from "../resonate/codec.ts";
-import { jobTool } from "./job-tool.ts";
+import { durableTool, jobTool } from "./job-tool.ts";
 import { presentJob } from "./present.ts";
 
 const input = z.object({ day: z.string() });
@@ -51,4 +51,23 @@ test("any other says nothing, and has the usual bound", () => {
 
 test("a bound with no room for a summary is refused", () => {
   expect(() => reportOf("short_report", 1_000)).toThrow("its maxAnswer must be 5000 characters or more, not 1000");
+});
+
+test.each<[what: string, input: unknown, words: string]>([
+  ["no schema", undefined, "its input schema must be that of an object: z.object({ … }) of zod 4"],
+  ["fields alone", { text: z.string() }, "its input schema must be that of an object: z.object({ … }) of zod 4"],
+  [
+    "another library's schema",
+    { parse: () => ({}), _def: {} },
+    "its input schema must be that of an object: z.object({ … }) of zod 4",
+  ],
+  [
+    "a union",
+    z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]),
+    "its input schema must be that of an object",
+  ],
+  ["a date", z.object({ at: z.date() }), "its input cannot be said in JSON Schema: Date cannot be represented"],
+])("an input that is %s is refused in words", (_what, input, words) => {
+  const tool = { name: "note", title: "Note", description: "Notes.", input: input as never, id: () => "x" };
+  expect(() => durableTool(tool)).toThrow(`note: ${words}`);
 });

@@ -247,8 +247,11 @@ export function refusal(tool: string, problems: readonly string[]): string {
 const REFUSED = "Nothing was done:";
 
 function jsonOf(tool: string, io: "input" | "output", schema: Schema<unknown>): JsonSchema {
-  const json = RAW.get(schema) ?? fromZod(tool, io, schema);
-  if (json.type !== "object") throw new Error(`${tool}: its ${io} schema must be that of an object.`);
+  const json = schema?._zod ? (RAW.get(schema) ?? fromZod(tool, io, schema)) : {};
+  if (json.type !== "object")
+    throw new Error(
+      `${tool}: its ${io} schema must be that of an object: z.object({ … }) of zod 4, or jsonSchema({ … }).`,
+    );
   return plain(json);
 }
 
