@@ -48,8 +48,7 @@ export class Console {
   /** From now on the jobs are shown; `hasEnded` asks how one is, `linkTo` gives the page at which its questions are answered. */
   follow(hasEnded: EndedJob, linkTo?: (job: string) => string): void {
     if (linkTo) this.#linkTo = linkTo;
-    if (!this.#screen) return;
-    this.#timers.push(setInterval(() => this.#refresh(), REFRESH).unref());
+    if (this.#screen) this.#timers.push(setInterval(() => this.#refresh(), REFRESH).unref());
     let isLooking = false;
     const look = async () => {
       if (isLooking) return;

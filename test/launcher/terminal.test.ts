@@ -109,6 +109,11 @@ test("elsewhere, and with --plain, each line stays, a range has few, and no cont
   await until("more attempts", () => archive.control.count("2012-05") > before + 2, 120_000);
   archive.control.clear();
   await launcher.printed(`complete ${NAME} (`);
+  // No worker says that a job was cancelled that slept.
+  await call("set_timer", { timer_name: "tea", seconds: 3_600 });
+  await launcher.printed("started  timer_tea");
+  await call("cancel_job", { job_names: ["timer_tea"] });
+  await launcher.printed("cancelled timer_tea (");
   await close();
   expect(launcher.output()).not.toContain("\u001b");
   const lines = launcher
