@@ -40,7 +40,8 @@ test("a request that fails half-way leaves nothing behind and does not take thos
 
 test("on a full disk what is acknowledged is stored, what is not is not, and it goes on when there is room", async () => {
   const { db } = openDatabase(dir);
-  const resonate = new TimedResonate(new Store(new NodeSql(db)), log);
+  const said: string[] = [];
+  const resonate = new TimedResonate(new Store(new NodeSql(db)), pino({}, { write: (line) => said.push(line) }));
   const { page_count } = db.prepare("PRAGMA page_count").get() as { page_count: number };
   db.exec(`PRAGMA max_page_count = ${page_count + 20}`);
   const statuses = new Map<string, number>();
@@ -51,6 +52,11 @@ test("on a full disk what is acknowledged is stored, what is not is not, and it 
     }
   }
   expect(new Set(statuses.values())).toEqual(new Set([200, 500]));
+  // Many requests have failed, and it is said as often as somebody reads it.
+  expect([...statuses.values()].filter((each) => each === 500).length).toBeGreaterThan(20);
+  const full = said.filter((line) => line.includes("nothing was written"));
+  expect(full[0]).toContain("full");
+  expect(full.length).toBeLessThan(10);
   db.exec("PRAGMA max_page_count = 1000000");
   for (const [id, answered] of statuses) expect(await status(resonate, id)).toBe(answered === 200 ? 200 : 404);
   expect((await create(resonate, "later")).head.status).toBe(200);

@@ -9,6 +9,9 @@ import { type Store, TooLarge } from "./store.ts";
 /** How many requests share one commit at most, so that a flood of them does not hold up the rest. */
 const BATCH_SIZE = 250;
 
+/** How soon one and the same failure is logged again, in milliseconds. */
+const SAID_AGAIN = 10_000;
+
 export type Response = Transition["response"];
 
 export interface ServerLog {
@@ -39,6 +42,7 @@ export class Resonate {
   readonly #host: Host;
   readonly #queue: Waiting[] = [];
   #unheard = new Set<string>();
+  #told = { words: "", at: 0 };
   #closed = false;
 
   /** Reads nothing: what waits is looked up for whoever connects. */
@@ -114,9 +118,18 @@ export class Resonate {
       if (changes.length > 0) this.#host.onCommit?.();
       return result;
     } catch (error) {
-      this.#host.log.error({ err: error }, "nothing was written");
+      this.#tell(error);
       return undefined;
     }
+  }
+
+  /** Why nothing was written: while a disk is full that befalls every request, and is not said of each. */
+  #tell(error: unknown): void {
+    const words = error instanceof Error ? error.message : String(error);
+    const now = Date.now();
+    if (words === this.#told.words && now < this.#told.at + SAID_AGAIN) return;
+    this.#told = { words, at: now };
+    this.#host.log.error({ err: error }, "nothing was written");
   }
 
   /**
