@@ -32,11 +32,10 @@ let held: DatabaseSync | undefined;
 /**
  * Takes the directory for this process, and makes it when it is missing.
  *
- * @throws {Error} saying what uses it already
+ * @throws {Error} saying what uses it already, or why it cannot be used
  */
 export function takeDirectory(dir: string): void {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  held = lock(join(dir, LOCK));
+  held = openDirectory(dir);
   if (held === undefined) {
     const url = recordOf(dir)?.url;
     throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
@@ -44,6 +43,19 @@ export function takeDirectory(dir: string): void {
   if (isStateInUse(dir)) {
     throw new Error(
       `The state in ${dir} is in use by another Resonate server. Stop that one, or choose another directory with --data.`,
+    );
+  }
+}
+
+function openDirectory(dir: string): DatabaseSync | undefined {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    return lock(join(dir, LOCK));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new Error(
+      `The state cannot be kept in ${dir} (${code?.startsWith("ERR_") ? message : code}). Choose another directory with --data.`,
+      { cause: error },
     );
   }
 }

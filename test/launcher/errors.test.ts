@@ -31,6 +31,13 @@ describe.concurrent("before it starts anything", () => {
     );
   });
 
+  test("it says why a place cannot hold its state", async () => {
+    await using launcher = await launch({ args: ["--data", import.meta.filename], via: "node" });
+    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
+    const words = "(EEXIST). Choose another directory with --data.";
+    expect(launcher.output()).toBe(`The state cannot be kept in ${import.meta.filename} ${words}\n`);
+  });
+
   test("it refuses one port for two", async () => {
     const port = await freePort();
     await using launcher = await launch({ args, via: "node", ports: { edge: port, worker: port } });
