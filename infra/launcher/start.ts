@@ -206,8 +206,10 @@ function readOptions(project: Project, command: Command, args: string[], service
   }
 }
 
-function printConfiguration({ name }: Project, { ports, data }: Options, client: string): void {
+function printConfiguration(project: Project, { ports, data }: Options, client: string): void {
   const known = data === undefined ? undefined : recordOf(data);
+  // Of what runs there: in front of another server it is a project of its own, with that one's name.
+  const { name } = known?.project === undefined ? project : readProject(known.project);
   const port = ports.edge ?? known?.ports.edge ?? 8787;
   console.log(clientText(name, `http://${HOST}:${port}/mcp`, client));
 }

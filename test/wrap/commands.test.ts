@@ -25,7 +25,8 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   const [edge, worker, resonate] = [await freePort(), await freePort(), await freePort()];
   const ports = ["--port", `${edge}`, "--worker-port", `${worker}`, "--resonate-port", `${resonate}`];
   const own = ["--name", `counting-${process.pid}`, "--tools", "read,w*", "--prefix", "my", "--after", "20"];
-  const more = ["--repeatable", "write", "--env", `CALLS=${file}`, "--env", "WHOSE=yours", "--memory"];
+  const data = ["--data", await folder()];
+  const more = ["--repeatable", "write", "--env", `CALLS=${file}`, "--env", "WHOSE=yours", ...data];
   const command = ["--", process.execPath, COUNTING];
   await using program = run(MAIN, { args: ["wrap", ...own, ...more, ...ports, ...command] });
   const url = await until(
@@ -36,6 +37,11 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   expect(url, program.output()).toBe(`http://127.0.0.1:${edge}/mcp`);
   expect(program.output()).toMatch(/my_write +repeatable \(configured\)/);
   expect(program.output()).toMatch(/my_whose +at most once/);
+  // A client is told of it by its own name, as of any other server.
+  const [, config = ""] = /Cursor +npm run (dev -- .*--config cursor.*)/.exec(program.output()) ?? [];
+  const configuration = await said(config.replace(" --", "").split(" "));
+  expect(configuration.output).toContain(`"counting-${process.pid}": {`);
+  expect(configuration.output).toContain(`"url": "${url}"`);
   const client = await connect(url);
   const { tools } = await client.listTools();
   const own_ = tools.map(({ name }) => name).filter((name) => name.startsWith("my_"));
