@@ -93,8 +93,8 @@ export class Scope implements Context {
 
   sleep(name: string, until: number | Date): Promise<void> {
     return this.#call("sleep", name, (op) => {
-      const due = until instanceof Date ? until.getTime() : this.#pass.clock.now() + until;
-      if (typeof due !== "number" || !Number.isFinite(due)) {
+      const due = typeof until === "number" ? this.#pass.clock.now() + until : Number(until?.getTime?.());
+      if (!Number.isFinite(due)) {
         throw new RuleBroken(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
       op.perform = () => this.#pass.record(op, { kind: "sleep", op: op.path }, { due: Math.ceil(Math.max(due, 0)) });
