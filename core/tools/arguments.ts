@@ -1,6 +1,6 @@
 /** Arguments of tools: checked, and explained to the model that sent them. */
 import * as z from "zod";
-import type { JsonSchema } from "../jobs/job.ts";
+import { type JsonSchema, MAX_JOB_NAME } from "../jobs/job.ts";
 import { lenient } from "./lenient.ts";
 
 /** The most names one call takes: each costs the edge one request to the Resonate server. */
@@ -28,8 +28,11 @@ export const jobNames = z
   )
   .describe(`1 to ${MAX_NAMES} job names, as tools returned them.`);
 
+/** Text that may be a job's name: a name with the number of its attempt is not twice as long. It is said back. */
+export const nameText = z.string().refine(({ length }) => length <= 2 * MAX_JOB_NAME, "no name is so long");
+
 /** One job name: bare, JSON-encoded, or in an object. */
-export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], z.string());
+export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], nameText);
 
 function namesOf(value: unknown): unknown {
   const plain = unwrap(parseJson(value), ["job_names"]);

@@ -7,6 +7,9 @@ import { checkAnswer } from "../tasks/answer.ts";
 
 const NAME = "answer_question";
 
+/** How much of what is no question's key is said back, in characters. */
+const MAX_SAID = 200;
+
 /**
  * JSON text: that of what is no text already. An object with no properties of its own is what some models cannot be told,
  * and what strict schemas have no word for.
@@ -62,7 +65,7 @@ export async function giveAnswer(
     throw refused(
       keys === ""
         ? `${job_name} asks nothing now. Look at it with probe_status.`
-        : `question: ${JSON.stringify(key)} is not open. Accepted: ${keys}.`,
+        : `question: ${JSON.stringify(key.slice(0, MAX_SAID))} is not open. Accepted: ${keys}.`,
     );
   }
   if (!isUser && open.question.answeredBy !== "anyone") {

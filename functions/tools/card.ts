@@ -7,7 +7,7 @@ import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { JobStatus, viewOf } from "../../core/jobs/status.ts";
 import type { DurablePromise } from "../../core/resonate/remote-store.ts";
-import { check } from "../../core/tools/arguments.ts";
+import { check, nameText } from "../../core/tools/arguments.ts";
 import { type CallContext, defineTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 import { giveAnswer, jsonOf, jsonText } from "./answer.ts";
 
@@ -29,7 +29,7 @@ export const jobCard = (tools: readonly Tool[]): Tool =>
     title: "Show a job in a card",
     description,
     input: z.object({
-      job_name: z.string().optional(),
+      job_name: nameText.optional(),
       tool: z.string().optional(),
       arguments: jsonText.optional(),
     }),
@@ -78,7 +78,7 @@ export const answerForUser = defineTool({
   title: "Give the user's answer",
   description,
   input: z.object({
-    job_name: z.string(),
+    job_name: nameText,
     question: z.string(),
     answer: jsonText,
   }),
