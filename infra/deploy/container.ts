@@ -7,8 +7,8 @@ import { execa } from "execa";
 import { resolveModule } from "../launcher/package.ts";
 import type { Account, Bindings } from "./account.ts";
 
-/** The container's configuration, in the project's folder. */
-const CONFIG = "infra/container/wrangler.toml";
+/** The container's configuration, in the project's folder: of a project of its own, and of this repository. */
+const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;
 
 /** What the worker needs as the edge has it, where that has it. */
 const SHARED = ["RESONATE_URL", "RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS"];
@@ -48,7 +48,7 @@ export async function chooseContainer(situation: Situation): Promise<Choice> {
     isDeployed,
   });
   if (wanted === false) return inWorkers("as --no-container says");
-  if (!existsSync(join(root, CONFIG))) return inWorkers(`the project has no ${CONFIG}`);
+  if (!configIn(root)) return inWorkers(`the project has no ${CONFIGS[0]}`);
   if (!account) return inWorkers("whether the account has Containers is not known");
   if (!(await account.hasContainers())) return inWorkers("the account has no Containers (the paid plan has)");
   const has = (bindings: Bindings | undefined, name: string) => bindings?.some((each) => each.name === name) ?? false;
@@ -75,6 +75,10 @@ async function canBuild(): Promise<boolean> {
   return !(await execa(docker, ["info"], { reject: false, stdio: "ignore", timeout: 20_000 })).failed;
 }
 
+function configIn(root: string): string | undefined {
+  return CONFIGS.map((config) => join(root, config)).find((path) => existsSync(path));
+}
+
 /** What the container's Worker is called beside an edge. */
 export const workerName = (edge: string): string => `${edge}-worker`;
 
@@ -84,8 +88,8 @@ export async function containerConfig(
   edge: string,
   { image, vars = {} }: { image?: string | undefined; vars?: Readonly<Record<string, string>> } = {},
 ): Promise<string | undefined> {
-  const path = join(root, CONFIG);
-  if (!existsSync(path)) return undefined;
+  const path = configIn(root);
+  if (path === undefined) return undefined;
   const { experimental_readRawConfig }: Wrangler = await import(pathToFileURL(resolveModule("wrangler", root)).href);
   const { rawConfig } = experimental_readRawConfig({ config: path });
   const from = (file: string) => resolve(dirname(path), file);

@@ -2,11 +2,13 @@
 import { readdir, readFile, readlink, realpath, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { validate } from "dockerfile-utils";
+import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startChild } from "../../infra/launcher/child.ts";
 import { freePort } from "../../infra/testing/port.ts";
 import { until, watch } from "../../infra/testing/process.ts";
 import { startUpstream } from "../../infra/testing/upstream.ts";
+import { startPlatform } from "../infra/platform.ts";
 import { descendants, gone } from "../launcher/launcher.ts";
 import { currentClient } from "../support/clients.ts";
 import { type Scaffold, scaffold } from "./scaffold.ts";
@@ -39,7 +41,7 @@ describe("the package", () => {
       join("vendor", (await readdir(join(project.root, "vendor")))[0] ?? ""),
     );
     const names = listed.trim().split("\n");
-    expect(names.filter((name) => /weather|\/timer|\/test\/|\/container\//i.test(name))).toEqual([]);
+    expect(names.filter((name) => /weather|\/timer|\/test\//i.test(name))).toEqual([]);
     const sources = names.filter((name) => /(?<!\.d)\.ts$|\.test\./.test(name));
     expect(sources.filter((name) => !name.startsWith("package/dist/infra/commands/template/"))).toEqual([]);
     const pages = names.filter((name) => name.startsWith("package/dist/pages/"));
@@ -72,7 +74,15 @@ describe("the package", () => {
 describe("the project", () => {
   test("is small: a tool of thirty lines, and little around it", async () => {
     expect(await files()).toEqual([
-      ...[".dockerignore", ".gitignore", ".npmrc", "Dockerfile", "README.md", "edge/index.ts"],
+      ...[
+        ".dockerignore",
+        ".gitignore",
+        ".npmrc",
+        "Dockerfile",
+        "README.md",
+        "container/wrangler.toml",
+        "edge/index.ts",
+      ],
       ...[
         "edge/modules/resonate.ts",
         "edge/modules/runner.ts",
@@ -150,6 +160,33 @@ export const a = implement(waitForSite, async (ctx, { url }) => ({ url, status: 
     await project.run("npm", "run", "build");
     expect((await files("dist")).filter((name) => name.includes("test"))).toEqual([]);
   }, 60_000);
+
+  test("is deployed with its worker in a container, where the account has Containers", async () => {
+    await using platform = await startPlatform();
+    platform.hasContainers = true;
+    const image = "docker.io/example/my-server-worker:1";
+    const deploy = async (...args: string[]) => {
+      const env = { ...project.env, ...platform.env };
+      const all = ["run", "deploy", "--", "--image", image, "--no-wait", ...args];
+      return (await execa("npm", all, { cwd: project.root, env, extendEnv: false, all: true })).all;
+    };
+    const said = await deploy("--dry-run");
+    expect(said).toContain(`Jobs run in a container of the account, from ${image}.`);
+    expect(said).toContain("env.RESONATE (ResonateObject, defined in my-server)");
+    expect(said).toContain("env.WORKER (WorkerContainer, defined in my-server-worker)");
+    expect(platform.uploads).toEqual([]);
+
+    await deploy();
+    expect(platform.uploads).toEqual(["my-server", "my-server-worker", "my-server"]);
+    const bound = (worker: string) =>
+      platform.workers
+        .get(worker)
+        ?.bindings.filter(({ type }) => type === "durable_object_namespace")
+        .map(({ name, class_name, script_name }) => `${name} ${class_name} ${script_name ?? ""}`.trim());
+    expect(bound("my-server")).toContain("WORKER WorkerContainer my-server-worker");
+    expect(bound("my-server-worker")).toEqual(["RESONATE ResonateObject my-server", "WORKER WorkerContainer"]);
+    expect(platform.applications).toMatchObject([{ configuration: { image } }]);
+  }, 120_000);
 });
 
 /** Kills a process, if it is not gone with another already. */

@@ -11,7 +11,7 @@ import { type ToolNames, toolFiles } from "./tool.ts";
 const DEFAULT_TOOL = { file: "wait-for-site", code: "waitForSite" };
 
 /** Tools that a project needs to be run, tested and deployed; at the versions that this package is tested with. */
-const DEVELOPMENT = ["@types/node", "typescript", "vitest", "wrangler"];
+const DEVELOPMENT = ["@cloudflare/containers", "@types/node", "typescript", "vitest", "wrangler"];
 
 /** @throws {Error} for what can be no name of a package and of a Worker */
 function checkName(name: string): void {
