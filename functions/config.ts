@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { DAYS, DEFAULT_DAYS } from "../core/jobs/kept.ts";
 import { placed, type ResonateNamespace, type Whereabouts } from "../core/resonate/place.ts";
 import { KEYS } from "../core/resonate/sealed.ts";
 import { AuthConfig, TrustedUrl } from "./auth/config.ts";
@@ -65,6 +66,8 @@ const Env = z.object({
   WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
   /** `off` takes the arguments away by which a model says that the user agreed to something. */
   CONFIRM_ARGUMENTS: z.enum(["on", "off"]).default("on"),
+  /** For how many days jobs that have ended are kept, or `forever`, where that is known. */
+  RETENTION_DAYS: z.string().regex(DAYS, "must be a number of days above 0, or `forever`").exactOptional(),
   /** Streams a caller may have open at once, of one isolate's; 0 for any number. */
   MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
@@ -109,7 +112,10 @@ export function readConfig(env: unknown): Config {
     ),
   );
   if (given.RESONATE_URL !== undefined) delete given.RESONATE;
-  else if (given.RESONATE) given.RESONATE_URL = "http://resonate";
+  else if (given.RESONATE) {
+    given.RESONATE_URL = "http://resonate";
+    given.RETENTION_DAYS ??= DEFAULT_DAYS;
+  }
   if (given.RESONATE) given.RESONATE = placed(given.RESONATE, given);
   if (given.LISTENER) given.LISTENER = placed(given.LISTENER, given);
   const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];

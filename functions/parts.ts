@@ -2,6 +2,7 @@
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import type { Job } from "../core/jobs/job.ts";
+import { keptFor } from "../core/jobs/kept.ts";
 import { ResonateClient } from "../core/resonate/client.ts";
 import { keyFrom } from "../core/resonate/place.ts";
 import { RemoteStore } from "../core/resonate/remote-store.ts";
@@ -76,6 +77,7 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
       tools,
       identity,
       handles,
+      kept: config.RETENTION_DAYS === undefined ? undefined : keptFor(config.RETENTION_DAYS),
       log,
       pages,
       policy: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },

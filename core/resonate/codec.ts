@@ -26,6 +26,8 @@ export interface DurablePromise {
   request: string | undefined;
   /** The places that it took of its caller's: see `quota.ts`. */
   place: string | undefined;
+  /** For how long it is kept after its end, where its job says so: milliseconds, or `forever`. */
+  keep: string | undefined;
   /** The version of its definition; 0 for one from before there were versions. */
   version: number;
 }

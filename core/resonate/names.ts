@@ -1,6 +1,6 @@
 /** Which promise is which job of which caller. */
 import { type Job, REQUEST_TAG, splitGeneration, VERSION_TAG } from "../jobs/job.ts";
-import { type DurablePromise, decodeValue, PLACE, STARTER } from "./codec.ts";
+import { type DurablePromise, decodeValue, KEEP, PLACE, STARTER } from "./codec.ts";
 import type { PromiseRecord } from "./protocol.ts";
 
 /** The id of the job's promise that a promise belongs to: the same, or that of which it is a child. */
@@ -102,6 +102,7 @@ export class Names {
       starter: record.tags[STARTER],
       request: record.tags[REQUEST_TAG],
       place: record.tags[PLACE],
+      keep: record.tags[KEEP],
       version: Number(record.tags[VERSION_TAG] ?? 0),
     };
   }

@@ -39,6 +39,8 @@ export interface McpOptions {
   identity: Identity;
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
+  /** For how long jobs are kept after their end where they do not say, in milliseconds; undefined: for ever, or not known. */
+  kept: number | undefined;
   log: EdgeLog;
   /** Who knows the addresses of jobs' pages, and the files of which pages and cards are made, if there are any. */
   pages: Pick<Pages, "urlOf" | "files">;
@@ -55,8 +57,8 @@ const ACCESS: ReadonlyMap<string, Access> = new Map([
 ]);
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients on the same URL. */
-export function createMcp({ tools, identity, handles, log, pages, policy }: McpOptions): Mcp {
-  const tasks = handles && { handles, log };
+export function createMcp({ tools, identity, handles, kept, log, pages, policy }: McpOptions): Mcp {
+  const tasks = handles && { handles, log, kept };
   const cards = pages.files && new Cards(pages.files, identity.info.name, tools);
   const calls = new Calls(cards?.tools ?? tools, { tasks, log, pages, policy });
   const direct = new Direct(calls, tasks, identity);

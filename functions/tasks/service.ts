@@ -15,6 +15,8 @@ import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
 export interface TaskService {
   handles: TaskHandles;
   log: EdgeLog;
+  /** For how long jobs are kept after their end where they do not say, in milliseconds; undefined: for ever, or not known. */
+  kept: number | undefined;
 }
 
 /** Who asks, with the jobs as this caller sees them, and until when. */
@@ -38,7 +40,8 @@ export async function getTask(
 ): Promise<DetailedTask & Record<string, unknown>> {
   const promise = await orUnavailable(service, promiseOf(service, taskId, request));
   const snapshot = await orUnavailable(service, jobSnapshotOf(request.store, promise, request.signal, "recent"));
-  return { ...detailedTask(String(taskId), snapshot, Date.now(), request.showsForms) };
+  const { showsForms } = request;
+  return { ...detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept }) };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
@@ -64,7 +67,7 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
  * the call.
  */
 export async function createTask(
-  { handles }: TaskService,
+  { handles, kept }: TaskService,
   caller: Caller,
   promise: DurablePromise,
   view_url: string | undefined,
@@ -73,7 +76,7 @@ export async function createTask(
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
   // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
   const { result, error, inputRequests, ...task } = {
-    ...detailedTask(taskId, withoutJournal(promise), Date.now(), false),
+    ...detailedTask(taskId, withoutJournal(promise), { now: Date.now(), showsForms: false, kept }),
   } as Record<string, unknown>;
   const statusMessage = [note, view_url && `Its page: ${view_url}`].filter(Boolean).join("\n");
   const shown = { ...(statusMessage && { statusMessage }), ...(view_url && { _meta: { view_url } }) };

@@ -84,7 +84,8 @@ export async function subscribeToTasks(
         notifications: { taskIds: tasks.map((task) => task.taskId) },
       });
       const onChange = (task: object) => notify("notifications/tasks", task);
-      await watchTasks(scope.store, tasks, showsForms(declared), onChange, signal);
+      const telling = { showsForms: showsForms(declared), kept: service.kept };
+      await watchTasks(scope.store, tasks, telling, onChange, signal);
       // All have ended: nothing more is to come, which the protocol says by answering the request.
       send({
         jsonrpc: "2.0",

@@ -18,8 +18,8 @@ interface TaskBase {
   statusMessage?: string;
   createdAt: string;
   lastUpdatedAt: string;
-  /** Null: the Resonate server keeps a promise until an operator removes it. */
-  ttlMs: null;
+  /** When it may be removed, in milliseconds from its creation; see {@link ttlOf}. */
+  ttlMs: number | null;
   pollIntervalMs?: number;
 }
 
@@ -46,17 +46,27 @@ export function showsForms({ elicitation }: Declared = {}): boolean {
 export const showsCards = (declared?: Declared): boolean =>
   (declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined)?.mimeTypes?.includes?.(CARD) === true;
 
+/** To whom a task is told, and by what deployment. */
+export interface Telling {
+  /** Milliseconds since the epoch. */
+  now: number;
+  /** Whether a question may be put to the client. */
+  showsForms: boolean;
+  /** For how long jobs are kept after their end where they do not say, in milliseconds; undefined: for ever, or not known. */
+  kept: number | undefined;
+}
+
 /**
  * The task as `tasks/get` and `notifications/tasks` give it. A question is put to a client that can show it to its user;
  * to any other the task works, and says what it waits for.
  */
-export function detailedTask(taskId: string, snapshot: JobSnapshot, now: number, showsForms: boolean): DetailedTask {
+export function detailedTask(taskId: string, snapshot: JobSnapshot, { now, showsForms, kept }: Telling): DetailedTask {
   const { promise, questions, updatedAt } = snapshot;
   const base: TaskBase = {
     taskId,
     createdAt: new Date(promise.createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
-    ttlMs: null,
+    ttlMs: ttlOf(promise, kept),
   };
   switch (promise.state) {
     case "pending": {
@@ -84,6 +94,15 @@ export function detailedTask(taskId: string, snapshot: JobSnapshot, now: number,
     default:
       return completed(base, promise);
   }
+}
+
+/**
+ * How long a task lives from its creation, in milliseconds: to its end, which is at its deadline at the latest, and for as long
+ * as it is kept then. Null where it is for ever, or until somebody removes it.
+ */
+function ttlOf({ keep, createdAt, settledAt, timeoutAt }: DurablePromise, kept: number | undefined): number | null {
+  const after = keep === undefined ? kept : keep === "forever" ? undefined : Number(keep);
+  return after === undefined ? null : Math.round((settledAt ?? timeoutAt) - createdAt + after);
 }
 
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {

@@ -2,7 +2,7 @@ import { type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import type { Channel, RemoteStore } from "../../core/resonate/remote-store.ts";
 import { subscribe } from "../../core/resonate/subscription.ts";
-import { type DetailedTask, detailedTask } from "./task.ts";
+import { type DetailedTask, detailedTask, type Telling } from "./task.ts";
 
 /** A task that is watched: its id and its job's name. */
 export interface Watched {
@@ -12,13 +12,13 @@ export interface Watched {
 
 /**
  * Reports every task once it is known to be other than plainly working, and again at each change, until all have
- * ended or `signal` aborts. `showsForms`: whether questions may be put to the client. Changes are pushed by the Resonate server, over one connection however many tasks there are;
+ * ended or `signal` aborts. Changes are pushed by the Resonate server, over one connection however many tasks there are;
  * see {@link subscribe} for when the promises are read instead.
  */
 export async function watchTasks(
   store: RemoteStore,
   tasks: readonly Watched[],
-  showsForms: boolean,
+  telling: Omit<Telling, "now">,
   onChange: (task: DetailedTask) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -26,7 +26,7 @@ export async function watchTasks(
   const allEnded = new AbortController();
   const over = AbortSignal.any([signal, allEnded.signal]);
   const watchers = new Map(
-    tasks.map((task) => [task.name, new Watcher(store, { ...task, showsForms }, onChange, over)]),
+    tasks.map((task) => [task.name, new Watcher(store, { ...task, ...telling }, onChange, over)]),
   );
   const look = async (name: string, channel: Channel | undefined) => {
     const watcher = watchers.get(name);
@@ -48,7 +48,7 @@ export async function watchTasks(
 
 class Watcher {
   readonly #store: RemoteStore;
-  readonly #task: Watched & { showsForms: boolean };
+  readonly #task: Watched & Omit<Telling, "now">;
   readonly #onChange: (task: DetailedTask) => void;
   readonly #signal: AbortSignal;
   /** Looks are made one after another, so that what is reported never goes back in time. */
@@ -57,7 +57,7 @@ class Watcher {
 
   constructor(
     store: RemoteStore,
-    task: Watched & { showsForms: boolean },
+    task: Watched & Omit<Telling, "now">,
     onChange: (task: DetailedTask) => void,
     signal: AbortSignal,
   ) {
@@ -78,7 +78,7 @@ class Watcher {
   async #look(channel: Channel | undefined): Promise<boolean> {
     const snapshot = await (channel ? this.#listenAndRead(channel) : this.#read());
     if (!snapshot) return true;
-    const task = detailedTask(this.#task.taskId, snapshot, Date.now(), this.#task.showsForms);
+    const task = detailedTask(this.#task.taskId, snapshot, { ...this.#task, now: Date.now() });
     const { taskId, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...said } = task;
     const report = JSON.stringify(said);
     if (report !== this.#reported) {

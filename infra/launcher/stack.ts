@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { DEFAULT_DAYS } from "../../core/jobs/kept.ts";
 import type { Bundle } from "./bundle.ts";
 import { type Child, startChild } from "./child.ts";
 import { spawnEdge } from "./edge.ts";
@@ -16,7 +17,7 @@ export const EDGE_ENVIRONMENT = [
   ...["AUTH_MODE", "OAUTH_ISSUER", "OAUTH_JWKS_URL", "OAUTH_AUDIENCE", "OAUTH_SCOPES", "BEARER_TOKENS"],
   ...["OAUTH_READ_SCOPE", "OAUTH_WRITE_SCOPE", "OAUTH_TOKENS", "OAUTH_CLIENT_ID", "PUBLIC_URL", "BLOCKED_CALLERS"],
   ...["ALLOWED_HOSTS", "CORS_ORIGINS", "RATE_LIMIT", "MAX_JOBS", "MAX_STREAMS", "TASK_KEY"],
-  ...["WAIT_SECONDS", "CONFIRM_ARGUMENTS", "VIEW_KEY", "VIEW_LINKS"],
+  ...["RETENTION_DAYS", "WAIT_SECONDS", "CONFIRM_ARGUMENTS", "VIEW_KEY", "VIEW_LINKS"],
 ];
 
 /** How long a process may take to end after SIGTERM, in milliseconds; the worker's comes on top of its draining. */
@@ -106,6 +107,7 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
         const isOpen = (given.AUTH_MODE ?? LOCAL_EDGE.AUTH_MODE) === "none";
         const place = {
           RESONATE_URL: resonateUrl,
+          ...(isEmbedded && { RETENTION_DAYS: env.RETENTION_DAYS || DEFAULT_DAYS }),
           ...(isOpen && !given.PUBLIC_URL && { PUBLIC_URL: local(ports.edge) }),
         };
         const all = { ...LOCAL_EDGE, ...bindings, ...given, ...place };

@@ -20,18 +20,6 @@ export interface SweepPosition {
   isOfAids?: boolean;
 }
 
-/** Longer than the longest job may take: one that waits for another finds its result. */
-const DEFAULT_DAYS = "400";
-
-/** For how long jobs that have ended are kept by what `RETENTION_DAYS` says, in milliseconds; undefined: for ever. */
-export function keptFor(days: string | undefined): number | undefined {
-  const said = days || DEFAULT_DAYS;
-  if (said === "forever") return undefined;
-  if (!/^\d+(\.\d+)?$/.test(said) || Number(said) === 0)
-    throw new RangeError(`RETENTION_DAYS must be a number of days above 0, or "forever", not ${said}`);
-  return Number(said) * 86_400_000;
-}
-
 const START = { settledAt: 0, id: "" };
 
 /**

@@ -17,13 +17,17 @@ test("a job is removed after that; its name can be started anew, which its task 
     await using stack = await startStack({ own: { data }, bindings: { RETENTION_DAYS } });
     await using client = await currentClient.connect(stack.url);
     const task = await tasksAt(stack.url).call("timer", { timer_name: "kept", seconds: 1 });
-    const get = async () =>
-      (await rpc(stack.url, "tasks/get", { taskId: task.taskId })) as { error?: { code: number } };
+    const get = async () => rpc(stack.url, "tasks/get", { taskId: task.taskId });
     await until("the timer to have fired", async () => {
       const { content } = await client.callTool("get_timer_status", { timer_name: "kept" });
       return content.status === "complete";
     });
-    expect((await get()).error).toBeUndefined();
+    const ended = await get();
+    expect(ended.error).toBeUndefined();
+    // It may be gone three seconds after its end; while it ran, after its deadline, which is later.
+    const [created, gone] = [task, ended.result].map(({ createdAt, ttlMs }) => Date.parse(createdAt) + ttlMs);
+    expect(gone - Date.parse(ended.result.lastUpdatedAt)).toBe(3_000);
+    expect(created).toBeGreaterThanOrEqual(gone);
     await until("it to be removed", async () => (await get()).error?.code === -32602, 20_000);
     const { content } = await client.callTool("set_timer", { timer_name: "kept", seconds: 3_600 });
     expect(content.status).toBe("running");

@@ -7,7 +7,7 @@
  */
 import { parseArgs } from "node:util";
 import pino from "pino";
-import { keptFor } from "../retention.ts";
+import { keptFor } from "../../../core/jobs/kept.ts";
 import { StartError } from "./database.ts";
 import { startResonate } from "./server.ts";
 

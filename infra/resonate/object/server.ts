@@ -1,8 +1,9 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
+import { keptFor } from "../../../core/jobs/kept.ts";
 import { placed, type Whereabouts } from "../../../core/resonate/place.ts";
 import { type Refuse, respondTo } from "../answer.ts";
 import { Resonate } from "../resonate.ts";
-import { keptFor, type SweepPosition, sweep } from "../retention.ts";
+import { type SweepPosition, sweep } from "../retention.ts";
 import { Store } from "../store.ts";
 import { readBody } from "./body.ts";
 import { ContainerWorker } from "./container.ts";

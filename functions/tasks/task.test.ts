@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { withoutJournal } from "../../core/jobs/snapshot.ts";
+import type { DurablePromise } from "../../core/resonate/codec.ts";
+import { detailedTask } from "./task.ts";
+
+const DAY = 86_400_000;
+const BEGAN = Date.parse("2026-01-01");
+
+/** A job that had a day, and took an hour of it. */
+const job = (keep: string | undefined) => ({
+  name: "a_job",
+  job: {},
+  args: {},
+  state: "rejected_canceled",
+  createdAt: BEGAN,
+  settledAt: BEGAN + 3_600_000,
+  timeoutAt: BEGAN + DAY,
+  keep,
+});
+
+const ttl = (promise: object, kept: number | undefined) =>
+  detailedTask("an id", withoutJournal(promise as DurablePromise), { now: BEGAN, showsForms: false, kept }).ttlMs;
+
+test.each([
+  ["its deployment keeps jobs for a time", undefined, 10 * DAY, 10 * DAY + 3_600_000],
+  ["its deployment keeps jobs for ever, or nobody knows", undefined, undefined, null],
+  ["its kind is kept for less", String(DAY), 10 * DAY, DAY + 3_600_000],
+  ["its kind is kept for a time, whatever is known of others", String(DAY), undefined, DAY + 3_600_000],
+  ["its kind is kept for ever", "forever", 10 * DAY, null],
+])("a task lives to its end, and then for as long as it is kept: %s", (_what, keep, kept, expected) => {
+  expect(ttl(job(keep), kept)).toBe(expected);
+});
+
+test("a task that is under way lives to its deadline, as far as anybody knows", () => {
+  const underWay = { ...job(undefined), state: "pending", settledAt: undefined };
+  expect(ttl(underWay, 10 * DAY)).toBe(11 * DAY);
+});
