@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from "vitest/config";
-import { COMPILE_CACHE } from "./infra/launcher/package.ts";
+import { COMPILE_CACHE } from "./cli/package.ts";
 
 // Each file is run by a process of its own, and starts others: none compiles what another has compiled.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
@@ -9,14 +9,17 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "all", include: ["{core,tools,functions,pages,worker,wrap,infra,docs,test}/**/*.test.ts"] },
+        test: {
+          name: "all",
+          include: ["{core,tools,functions,pages,worker,wrap,server,cli,testing,infra,docs,test,lab}/**/*.test.ts"],
+        },
       },
       // The embedded server's other host. RESONATE_HOST=object runs any other suite on it as well.
       {
         extends: true,
         test: {
           name: "object",
-          include: ["test/contract/**/*.test.ts", "test/resonate/{crash,http,size}.test.ts"],
+          include: ["test/contract/**/*.test.ts", "test/server/{crash,http,size}.test.ts"],
           env: { RESONATE_HOST: "object" },
         },
       },
@@ -39,7 +42,7 @@ export default defineConfig({
       },
     ],
     // Tests of what `new` makes, where they run.
-    exclude: [...configDefaults.exclude, "infra/commands/template/**"],
+    exclude: [...configDefaults.exclude, "cli/template/**"],
     globalSetup: ["test/support/setup.ts"],
     // Most files start processes of their own and wait for them more than they compute.
     maxWorkers: 4,

@@ -1,4 +1,23 @@
 /** `durable-mcp-edge`: what definitions of tools, and their durable functions, are written with. */
+
+export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";
+export {
+  type DurableToolOptions,
+  durableTool,
+  type JobToolOptions,
+  jobTool,
+  type StartToolOptions,
+} from "./author/job-tool.ts";
+export type { LocalService } from "./author/local-service.ts";
+export {
+  type Jobs,
+  plainTool,
+  type Started,
+  type Tool,
+  type ToolContext,
+  ToolError,
+  type ToolOptions,
+} from "./author/tool.ts";
 export {
   type Answer,
   type Context,
@@ -17,27 +36,9 @@ export {
   SECOND,
   type Step,
   type StepOptions,
-} from "./durable/context.ts";
-export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./durable/implement.ts";
-export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./jobs/job.ts";
-export { jsonSchema } from "./jobs/json-schema.ts";
+} from "./definitions/context.ts";
+export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";
+export { jsonSchema } from "./definitions/json-schema.ts";
+export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";
 export { JobStatus } from "./jobs/status.ts";
-export { Turns } from "./jobs/turns.ts";
-export type { ChartView, CountdownView, Series, View } from "./jobs/view.ts";
-export {
-  type DurableToolOptions,
-  durableTool,
-  type JobToolOptions,
-  jobTool,
-  type StartToolOptions,
-} from "./tools/job-tool.ts";
-export type { LocalService } from "./tools/local.ts";
-export {
-  type Jobs,
-  plainTool,
-  type Started,
-  type Tool,
-  type ToolContext,
-  ToolError,
-  type ToolOptions,
-} from "./tools/tool.ts";
+export { Turns } from "./store/fair-semaphore.ts";

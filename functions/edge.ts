@@ -1,13 +1,14 @@
 /** `durable-mcp-edge/edge`: a Worker that answers MCP requests and keeps no state. */
-import { conflicts, type Job } from "../core/jobs/job.ts";
-import type { Tool } from "../core/tools/tool.ts";
-import { createApp } from "./app.ts";
+
+import type { Tool } from "../core/author/tool.ts";
+import { conflicts, type Job } from "../core/definitions/job.ts";
+import { createApp } from "./app/app.ts";
+import { CARD_TOOLS } from "./built-in/card.ts";
+import { builtIn } from "./built-in/index.ts";
 import { instructionsOf } from "./mcp/identity.ts";
-import { CARD_TOOLS } from "./tools/card.ts";
-import { builtIn } from "./tools/index.ts";
 
 export { Listener } from "./listener/listener.ts";
-export { resonateObject, runnerObject } from "./objects.ts";
+export { resonateObject, runnerObject } from "./objects/load.ts";
 
 /**
  * What a server says of itself, and its tools.

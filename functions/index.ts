@@ -3,8 +3,8 @@ import { tools } from "../tools/index.ts";
 import { createEdge } from "./edge.ts";
 
 export { Listener } from "./edge.ts";
-export { ResonateObject } from "./resonate-object.ts";
-export { RunnerObject } from "./runner-object.ts";
+export { ResonateObject } from "./objects/resonate-object.ts";
+export { RunnerObject } from "./objects/runner-object.ts";
 
 // The version is package.json's, which a test holds it to: imported, all of that file would be in the bundle.
 export default createEdge({

@@ -3,7 +3,7 @@ import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Copy, Page, Part, useAbout } from "./lib/parts.tsx";
+import { Copy, Page, Part, useAbout } from "./lib/components.tsx";
 import { type About, type FormSchema, hasSignedIn, type ToolInfo, trouble } from "./lib/server.ts";
 
 const Front: FC = () => {

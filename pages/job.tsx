@@ -6,8 +6,8 @@ import { Result } from "./job/result.tsx";
 import { Timeline } from "./job/timeline.tsx";
 import { Tree } from "./job/tree.tsx";
 import { useJob } from "./job/use-job.ts";
+import { Copy, jobPath, lengthOf, Notice, Page, StatusChip, Time, useAbout, useNow } from "./lib/components.tsx";
 import { SchemaForm } from "./lib/form.tsx";
-import { Copy, jobPath, lengthOf, Notice, Page, StatusChip, Time, useAbout, useNow } from "./lib/parts.tsx";
 import { answer, type JobInfo } from "./lib/server.ts";
 import { SignIn } from "./lib/sign-in.tsx";
 

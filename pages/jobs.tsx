@@ -2,7 +2,7 @@
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Notice, Page, useAbout } from "./lib/parts.tsx";
+import { Notice, Page, useAbout } from "./lib/components.tsx";
 import { SignIn } from "./lib/sign-in.tsx";
 
 const STATUSES = ["running", "complete", "failed", "cancelled", "timed_out"];

@@ -11,14 +11,14 @@ import { accept, tasksAt } from "./tasks/support.ts";
 const ROOT = join(import.meta.dirname, "..");
 const EXAMPLES = join(ROOT, "docs/examples");
 /** What `new` makes: the project that the tutorial is about, which its own test makes, runs and tests. */
-const PROJECT = join(ROOT, "infra/commands/template/project");
+const PROJECT = join(ROOT, "cli/template/project");
 
 /** What a reader imports, by what the files in this repository do. */
 const PUBLIC: Record<string, string> = {
   "../../core/index.ts": "durable-mcp-edge",
   "../../functions/edge.ts": "durable-mcp-edge/edge",
   "../../worker/index.ts": "durable-mcp-edge/worker",
-  "../../infra/testing/index.ts": "durable-mcp-edge/testing",
+  "../../testing/index.ts": "durable-mcp-edge/testing",
   "../../wrap/index.ts": "durable-mcp-edge/wrap",
   "../../wrap/worker/index.ts": "durable-mcp-edge/wrap/worker",
 };

@@ -1,5 +1,5 @@
 /** The worker of this deployment. */
 import { runs } from "../tools/runs.ts";
-import { runWorker } from "./run.ts";
+import { runWorker } from "./process/run-worker.ts";
 
 await runWorker({ tools: runs });

@@ -1,15 +1,16 @@
 /** `durable-mcp-edge/wrap`: the tools of a server that exists, as durable ones. */
-import type { Job } from "../core/jobs/job.ts";
-import type { Tool } from "../core/tools/tool.ts";
-import { type CallArgs, callJob } from "./job.ts";
-import { checkOptions, type WrapOptions } from "./options.ts";
-import { policyOf } from "./policy.ts";
-import { resourceReader } from "./resources.ts";
-import { chosen, type Snapshot } from "./snapshot.ts";
-import { wrappedTool } from "./tool.ts";
 
-export type { CallPolicy, WrapOptions } from "./options.ts";
+import type { Tool } from "../core/author/tool.ts";
+import type { Job } from "../core/definitions/job.ts";
+import { type CallArgs, callJob } from "./call-job.ts";
+import { policyOf } from "./policy.ts";
+import { resourceReader } from "./resource-reader.ts";
+import { chosen, type Snapshot } from "./snapshot.ts";
+import { checkOptions, type WrapOptions } from "./wrap-options.ts";
+import { wrappedTool } from "./wrapped-tool.ts";
+
 export { instructionsIn, type ListedTool, type Snapshot } from "./snapshot.ts";
+export type { CallPolicy, WrapOptions } from "./wrap-options.ts";
 
 /**
  * A server with durability in front of it.

@@ -1,5 +1,5 @@
-import { type CallPolicy, fits, type WrapOptions } from "./options.ts";
 import type { ListedTool } from "./snapshot.ts";
+import { type CallPolicy, fits, type WrapOptions } from "./wrap-options.ts";
 
 /** What came out for a tool. */
 export interface Policy {

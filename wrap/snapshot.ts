@@ -1,5 +1,5 @@
 /** The tools of a wrapped server as they were when somebody looked: what the edge lists, without asking the server. */
-import { fits, type WrapOptions } from "./options.ts";
+import { fits, type WrapOptions } from "./wrap-options.ts";
 
 /**
  * A tool as its server lists it.

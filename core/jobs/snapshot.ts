@@ -1,6 +1,7 @@
 /** What a job's promise and its journal say, at one moment: how it is, what it does, and what it asks. */
-import type { DurablePromise, NewestEntry, RemoteStore } from "../resonate/remote-store.ts";
-import { doing, type QuestionEntry } from "./journal.ts";
+
+import { doing, type QuestionEntry } from "./progress-feed.ts";
+import type { DurablePromise, NewestEntry, RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";
 
 /** The questions that wait for an answer, by their keys. */

@@ -1,5 +1,5 @@
-import type { DurablePromise, RemoteStore } from "../resonate/remote-store.ts";
-import { type Job, splitGeneration, withGeneration } from "./job.ts";
+import { type Job, splitGeneration, withGeneration } from "../definitions/job.ts";
+import type { DurablePromise, RemoteStore } from "./remote-store.ts";
 import { endedWithoutResult } from "./status.ts";
 
 /** How often a call starts a job anew that others have started meanwhile, and that has ended again without a result. */

@@ -1,6 +1,6 @@
 /** What a job has done, for people: its records (`../durable/events.ts`) without the values, which may be anything. */
-import { eventId, maxUnderWay, Recorded } from "../durable/events.ts";
-import type { PromiseRecord } from "../resonate/protocol.ts";
+import { eventId, maxUnderWay, Recorded } from "../engine/journal.ts";
+import type { PromiseRecord } from "../store/protocol.ts";
 
 /** The most records that one look reads. */
 const MOST = 96;

@@ -2,7 +2,7 @@
  * Schemas as clients are told them. Clients compile, convert and check them in their own ways; what some of those cannot
  * read is left out, and what is taken besides the plain form is said where every one of them can.
  */
-import type { JsonSchema } from "../jobs/job.ts";
+import type { JsonSchema } from "../definitions/job.ts";
 
 type ObjectSchema = JsonSchema & { properties?: Record<string, JsonSchema>; required?: readonly string[] };
 

@@ -1,6 +1,6 @@
 /** Arguments of tools: checked, and explained to the model that sent them. */
 import * as z from "zod";
-import { type JsonSchema, MAX_JOB_NAME } from "../jobs/job.ts";
+import { type JsonSchema, MAX_JOB_NAME } from "../definitions/job.ts";
 import { lenient } from "./lenient.ts";
 
 /** The most names one call takes: each costs the edge one request to the Resonate server. */

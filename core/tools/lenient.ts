@@ -2,7 +2,7 @@
  * What clients send for what a schema asks. They serialise differently: a string where a list or a number is expected, an
  * object where a string is, `null` for what is left out. All of those work; the schema that is advertised is the plain one.
  */
-import type { JsonSchema } from "../jobs/job.ts";
+import type { JsonSchema } from "../definitions/job.ts";
 
 interface ObjectSchema {
   properties?: Record<string, JsonSchema>;

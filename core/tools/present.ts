@@ -1,6 +1,6 @@
+import type { DurablePromise } from "../jobs/remote-store.ts";
 import { viewOf } from "../jobs/status.ts";
-import type { DurablePromise } from "../resonate/remote-store.ts";
-import type { CallToolResult } from "./protocol.ts";
+import type { CallToolResult } from "./mcp.ts";
 import { arrange, hold, limitOf, noteOn } from "./results.ts";
 
 /** Structured output, and the same as JSON text for clients that read only text. */

@@ -3,9 +3,9 @@
  * towards: structured content, its twin as text, and links. Results are sent as they are while all fits. One that does not
  * comes as a summary: how large it is and what is in it, its first part, and where the rest is.
  */
-import type { Job } from "../jobs/job.ts";
+import type { Job } from "../definitions/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
-import type { Parts } from "./stretch.ts";
+import type { Parts } from "./byte-range.ts";
 
 /** The most characters of an answer, unless its tool says otherwise: what hosts in wide use show a model of one. */
 export const MAX_ANSWER = 50_000;

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
-import { replayed } from "../../infra/testing/index.ts";
+import { replayed } from "../../testing/index.ts";
 import { titlesRun } from "./titles.run.ts";
 
 test("every page is asked for its title, wherever the worker dies", async () => {

@@ -1,10 +1,10 @@
 /** Who may use the server, as whom, and for what. */
-import { ANYONE, type Caller } from "../../core/jobs/caller.ts";
-import type { OAuthProtectedResourceMetadata } from "../../core/tools/protocol.ts";
+import { ANYONE, type Caller } from "../../core/definitions/caller.ts";
+import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import type { Access } from "../http/request.ts";
+import { type AuthConfig, isLoopback, type OAuthConfig } from "./auth-config.ts";
 import { BearerVerifier } from "./bearer.ts";
-import { type AuthConfig, isLoopback, type OAuthConfig } from "./config.ts";
 import { KeysUnavailable } from "./keys.ts";
 import { OAuthVerifier } from "./oauth.ts";
 import { type Demands, metadataOf, refuse, unavailable } from "./refusal.ts";

@@ -1,6 +1,6 @@
 /** Tokens that the operator hands out. Only their hashes are known here. */
-import { callerOf } from "../../core/jobs/caller.ts";
-import type { Token } from "./config.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
+import type { Token } from "./auth-config.ts";
 import { isSame } from "./secret.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 

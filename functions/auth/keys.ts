@@ -2,7 +2,7 @@
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { SharedValue } from "../http/shared-value.ts";
-import { isLoopback, TrustedUrl } from "./config.ts";
+import { isLoopback, TrustedUrl } from "./auth-config.ts";
 
 /** How long a request to the authorization server may take, in milliseconds. */
 const TIMEOUT = 5_000;

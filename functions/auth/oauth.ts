@@ -8,8 +8,8 @@ import {
   type JWTVerifyOptions,
   jwtVerify,
 } from "jose";
-import { callerOf } from "../../core/jobs/caller.ts";
-import type { OAuthConfig } from "./config.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
+import type { OAuthConfig } from "./auth-config.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 

@@ -1,5 +1,5 @@
 /** What clients are told who have no token that is accepted. */
-import type { OAuthProtectedResourceMetadata } from "../../core/tools/protocol.ts";
+import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { loadSdk, type Sdk } from "../mcp/load-sdk.ts";
 import type { RefusalCode, TokenRefused } from "./token.ts";
 

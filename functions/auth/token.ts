@@ -1,4 +1,4 @@
-import type { Caller } from "../../core/jobs/caller.ts";
+import type { Caller } from "../../core/definitions/caller.ts";
 
 /** What an access token stands for. */
 export interface Verified {

@@ -2,7 +2,7 @@
  * How much a caller may ask for in a minute. What counts is what a request touches: a look at a hundred jobs counts as a
  * hundred (`mcp/weight.ts`).
  */
-import type { Config } from "../config.ts";
+import type { Config } from "../app/config.ts";
 
 /** What the limits are about, in seconds. */
 const PERIOD = 60;

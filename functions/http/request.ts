@@ -1,6 +1,6 @@
-import type { Caller } from "../../core/jobs/caller.ts";
-import type { RemoteStore } from "../../core/resonate/remote-store.ts";
-import type { AuthInfo, ServerContext } from "../../core/tools/protocol.ts";
+import type { Caller } from "../../core/definitions/caller.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { AuthInfo, ServerContext } from "../../core/tools/mcp.ts";
 import type { RequestLine } from "./request-line.ts";
 import type { StreamPlace } from "./streams.ts";
 

@@ -1,10 +1,10 @@
 /** What has settled, told by the deployment's listeners: `listener.ts`, each a Durable Object. */
-import type { Channel } from "../../core/resonate/connections.ts";
-import { ResonateUnavailable } from "../../core/resonate/failures.ts";
-import type { PromiseRecord } from "../../core/resonate/protocol.ts";
-import type { Feed } from "../../core/resonate/store-place.ts";
+import type { Channel } from "../../core/store/connections.ts";
+import type { Feed } from "../../core/store/endpoint.ts";
+import { ResonateUnavailable } from "../../core/store/failures.ts";
+import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { Joined, Tell, Wait } from "./listener.ts";
-import type { AskedPlaces, PlacesAnswer } from "./places.ts";
+import type { AskedPlaces, PlacesAnswer } from "./quota-keeper.ts";
 
 /**
  * How many listeners a deployment has, and so connections to its Resonate server: a constant. A caller is always at the

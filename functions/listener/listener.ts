@@ -1,11 +1,11 @@
-import { ResonateClient } from "../../core/resonate/client.ts";
-import type { Channel } from "../../core/resonate/connections.ts";
-import { ResonateUnavailable } from "../../core/resonate/failures.ts";
-import { rootOf } from "../../core/resonate/names.ts";
-import type { Message } from "../../core/resonate/protocol.ts";
-import { placeOf } from "../../core/resonate/store-place.ts";
-import { readConfig } from "../config.ts";
-import { type AskedPlaces, KeptPlaces, type ListenerStorage, type PlacesAnswer } from "./places.ts";
+import { rootOf } from "../../core/jobs/names.ts";
+import { ResonateClient } from "../../core/store/client.ts";
+import type { Channel } from "../../core/store/connections.ts";
+import { placeOf } from "../../core/store/endpoint.ts";
+import { ResonateUnavailable } from "../../core/store/failures.ts";
+import type { Message } from "../../core/store/protocol.ts";
+import { readConfig } from "../app/config.ts";
+import { type AskedPlaces, KeptPlaces, type ListenerStorage, type PlacesAnswer } from "./quota-keeper.ts";
 
 /** How many wait at once, of one caller and of all; past that they look with pauses. */
 const MAX_OF_ONE = 500;

@@ -1,29 +1,29 @@
-import type { Caller } from "../../core/jobs/caller.ts";
-import { NotStarted } from "../../core/jobs/job.ts";
-import { ResonateRefused, ResonateUnavailable, SearchRefused } from "../../core/resonate/remote-store.ts";
-import { check } from "../../core/tools/arguments.ts";
-import { withoutConsent } from "../../core/tools/consent.ts";
-import { CallerJobs } from "../../core/tools/jobs.ts";
-import { structured } from "../../core/tools/present.ts";
-import {
-  type CallToolResult,
-  ErrorCode,
-  type InputRequiredResult,
-  isInputRequired,
-  ProtocolError,
-} from "../../core/tools/protocol.ts";
-import { linksIn, MAX_ANSWER } from "../../core/tools/results.ts";
+import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { withoutConsent } from "../../core/author/consent.ts";
 import {
   refusal,
   type Tool,
   type CallContext as ToolCall,
   type ToolContext,
   ToolError,
-} from "../../core/tools/tool.ts";
+} from "../../core/author/tool.ts";
+import type { Caller } from "../../core/definitions/caller.ts";
+import { NotStarted } from "../../core/definitions/job.ts";
+import { ResonateRefused, ResonateUnavailable, SearchRefused } from "../../core/jobs/remote-store.ts";
+import { check } from "../../core/tools/arguments.ts";
+import {
+  type CallToolResult,
+  ErrorCode,
+  type InputRequiredResult,
+  isInputRequired,
+  ProtocolError,
+} from "../../core/tools/mcp.ts";
+import { structured } from "../../core/tools/present.ts";
+import { linksIn, MAX_ANSWER } from "../../core/tools/results.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { printable } from "../http/printable.ts";
 import type { Access, RequestScope } from "../http/request.ts";
-import type { Pages } from "../pages/pages.ts";
+import type { Pages } from "../pages/sessions.ts";
 import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
 /** What there is to know of a `tools/call` request besides the tool's name and arguments, whichever way it came in. */

@@ -4,7 +4,7 @@
  * does. A tool that waits answers with a stream of its own, unless it may ask its caller something.
  */
 
-import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/protocol.ts";
+import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/request.ts";
 import { TEMPLATES } from "../resources/templates.ts";

@@ -1,10 +1,10 @@
-import { CLIENT_CAPABILITIES } from "../../core/tools/protocol.ts";
-import type { Tool } from "../../core/tools/tool.ts";
-import { Cards } from "../cards.ts";
+import type { Tool } from "../../core/author/tool.ts";
+import { CLIENT_CAPABILITIES } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { Access, RequestScope } from "../http/request.ts";
 import type { RequestLine } from "../http/request-line.ts";
-import type { Pages } from "../pages/pages.ts";
+import type { Pages } from "../pages/sessions.ts";
+import { Cards } from "../resources/cards.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
 import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { TASKS } from "../tasks/task.ts";

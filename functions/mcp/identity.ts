@@ -1,4 +1,4 @@
-import type { Tool } from "../../core/tools/tool.ts";
+import type { Tool } from "../../core/author/tool.ts";
 import { TASKS } from "../tasks/task.ts";
 
 /** What a server says of itself. */

@@ -4,7 +4,7 @@
  * request. So what is accepted here must be accepted by the SDK too, and means the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/protocol.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/mcp.ts";
 import { showsCards, showsForms, TASKS } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */

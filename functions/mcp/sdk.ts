@@ -1,9 +1,9 @@
 /** The requests that are the SDK's to answer: whatever is not plain. */
 import type { McpServerFactory, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
-import type { Cards } from "../cards.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/request.ts";
-import { readJob } from "../resources/jobs.ts";
+import type { Cards } from "../resources/cards.ts";
+import { readJob } from "../resources/job-resource.ts";
 import { TEMPLATES } from "../resources/templates.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
 import { tasksServer } from "../tasks/server.ts";

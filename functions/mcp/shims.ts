@@ -1,5 +1,5 @@
 /**
- * What the SDK takes from its platform, in place of its own for Workers, where it is built (`infra/modules`). Its own brings a
+ * What the SDK takes from its platform, in place of its own for Workers, where it is built (`cli/build`). Its own brings a
  * validator of JSON Schema, a twentieth of the bundle, for questions that the SDK puts to clients itself: here jobs ask.
  */
 export class DefaultJsonSchemaValidator {

@@ -1,4 +1,4 @@
-/** The module `resonate.js` beside this file, which the build makes of `infra/resonate/object/`. */
+/** The module `resonate.js` beside this file, which the build makes of `server/object/`. */
 export class ObjectServer {
   constructor(state: object, env: object);
   fetch(request: Request): Promise<Response>;

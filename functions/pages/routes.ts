@@ -1,11 +1,11 @@
 /** The pages: files that the edge hands out, and what they ask it for. Everything else they do is MCP, at `/mcp`. */
-import type { Caller } from "../../core/jobs/caller.ts";
-import { identify } from "../admission.ts";
-import type { App } from "../app.ts";
+import type { Caller } from "../../core/definitions/caller.ts";
+import { identify } from "../app/admission.ts";
+import type { App } from "../app/app.ts";
 import { addressOf } from "../http/address.ts";
 import { fileOf } from "./files.ts";
-import { jobPage } from "./job.ts";
-import { isOwnPage } from "./pages.ts";
+import { jobPage } from "./job-page.ts";
+import { isOwnPage } from "./sessions.ts";
 
 /** What a look at a job costs, of the requests of a caller. */
 const WEIGHT = 4;

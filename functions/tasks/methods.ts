@@ -1,9 +1,9 @@
 /** The methods of the Tasks extension, as the SDK serves them. */
 import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { AnswerEntry } from "../../core/jobs/journal.ts";
+import type { AnswerEntry } from "../../core/jobs/progress-feed.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { scopeOf } from "../http/request.ts";
 import { checkAnswer } from "./answer.ts";
 import {

@@ -1,5 +1,5 @@
 import type { JSONRPCRequest, Result, ServerContext } from "@modelcontextprotocol/server";
-import { ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
+import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Sdk } from "../mcp/load-sdk.ts";
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;

@@ -1,12 +1,12 @@
-import type { Caller } from "../../core/jobs/caller.ts";
-import { jobSnapshotOf, withoutJournal } from "../../core/jobs/snapshot.ts";
+import type { Caller } from "../../core/definitions/caller.ts";
 import {
   type DurablePromise,
   type RemoteStore,
   ResonateRefused,
   ResonateUnavailable,
-} from "../../core/resonate/remote-store.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/protocol.ts";
+} from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf, withoutJournal } from "../../core/jobs/snapshot.ts";
+import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, TASKS } from "./task.ts";

@@ -1,12 +1,6 @@
 /** `subscriptions/listen` with `taskIds`: the complete task, pushed at each change. */
 import * as z from "zod";
-import {
-  CLIENT_CAPABILITIES,
-  ErrorCode,
-  ProtocolError,
-  SERVER_INFO,
-  SUBSCRIPTION_ID,
-} from "../../core/tools/protocol.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/request.ts";
 import { missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";

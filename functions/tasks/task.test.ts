@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { withoutJournal } from "../../core/jobs/snapshot.ts";
-import type { DurablePromise } from "../../core/resonate/codec.ts";
+import type { DurablePromise } from "../../core/store/codec.ts";
 import { detailedTask } from "./task.ts";
 
 const DAY = 86_400_000;

@@ -1,10 +1,10 @@
 /** A task is a promise: what the Tasks extension says of one is read off the promise, each time. */
 
-import { HOUR } from "../../core/durable/context.ts";
+import { HOUR } from "../../core/definitions/context.ts";
+import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { doingOf, howToAnswer, type JobSnapshot } from "../../core/jobs/snapshot.ts";
-import type { DurablePromise } from "../../core/resonate/remote-store.ts";
+import { CARD, type CallToolResult, UI } from "../../core/tools/mcp.ts";
 import { presentJob } from "../../core/tools/present.ts";
-import { CARD, type CallToolResult, UI } from "../../core/tools/protocol.ts";
 import { linksIn } from "../../core/tools/results.ts";
 
 /** The extension's identifier, in capabilities. */

@@ -1,7 +1,7 @@
+import { subscribe } from "../../core/jobs/promise-watcher.ts";
+import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
-import type { Channel, RemoteStore } from "../../core/resonate/remote-store.ts";
-import { subscribe } from "../../core/resonate/subscription.ts";
 import { type DetailedTask, detailedTask, type Telling } from "./task.ts";
 
 /** A task that is watched: its id and its job's name. */

@@ -1,4 +1,4 @@
-import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/resonate/place.ts";
+import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/store/object-address.ts";
 
 /**
  * Answers what a worker in a container asks of `http://resonate/`: the object does. So it needs no secret, and nothing of it

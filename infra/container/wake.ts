@@ -1,5 +1,5 @@
 /** When the containers are awake: while jobs wait for them or run there, and a while longer. */
-import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/resonate/place.ts";
+import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/store/object-address.ts";
 
 export interface WakeEnv extends Whereabouts {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };

@@ -1,9 +1,9 @@
 /** What a card shows of a job. */
 import { useEffect, useRef, useState } from "hono/jsx/dom";
-import type { View } from "../../core/jobs/view.ts";
+import type { View } from "../../core/definitions/view.ts";
 import { type Chart, drawChart } from "../chart/chart.ts";
 import { Tree } from "../job/tree.tsx";
-import { lengthOf, Time, useNow } from "../lib/parts.tsx";
+import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { Follower, Seen } from "./follow.ts";
 import type { About, Job } from "./job.ts";
 import { Question } from "./question.tsx";

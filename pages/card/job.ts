@@ -1,6 +1,6 @@
 /** A job as a card follows it: through the calls that its host makes for it. */
 import type { App } from "@modelcontextprotocol/ext-apps";
-import type { View } from "../../core/jobs/view.ts";
+import type { View } from "../../core/definitions/view.ts";
 import type { FormSchema } from "../lib/server.ts";
 
 /** What the server has put into the card. */

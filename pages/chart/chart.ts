@@ -6,7 +6,7 @@
 import "./language.ts";
 
 import uPlot from "uplot";
-import type { ChartView } from "../../core/jobs/view.ts";
+import type { ChartView } from "../../core/definitions/view.ts";
 import { type Columns, columnsOf } from "./columns.ts";
 
 export interface Chart {

@@ -1,5 +1,5 @@
 /** What a chart shows of a result, as columns: for the chart itself, the table beneath it, and CSV. */
-import type { ChartView } from "../../core/jobs/view.ts";
+import type { ChartView } from "../../core/definitions/view.ts";
 
 /** A column of the table; `values` are as many as there are days or moments. */
 export interface Column {

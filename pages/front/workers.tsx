@@ -1,6 +1,6 @@
 /** Whether workers take jobs, which shows in the newest of the viewer's own that runs. */
 import { type FC, useEffect, useState } from "hono/jsx/dom";
-import { jobPath, lengthOf, Part, useNow } from "../lib/parts.tsx";
+import { jobPath, lengthOf, Part, useNow } from "../lib/components.tsx";
 import { job as askJob, call, type ListedJob } from "../lib/server.ts";
 
 /** How often it is looked at while the page is seen, and how long a worker is given to take a job; in milliseconds. */

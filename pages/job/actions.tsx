@@ -1,7 +1,7 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { columnsOf, csvOf } from "../chart/columns.ts";
+import { Notice } from "../lib/components.tsx";
 import { SchemaForm } from "../lib/form.tsx";
-import { Notice } from "../lib/parts.tsx";
 import { call, type JobInfo, send, type ToolInfo } from "../lib/server.ts";
 
 interface ActionProps {

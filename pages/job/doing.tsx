@@ -1,5 +1,5 @@
 import type { FC } from "hono/jsx/dom";
-import { lengthOf, Time, useNow } from "../lib/parts.tsx";
+import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 
 /** What a running job does: how far it is, its step and attempt, until when it sleeps. */

@@ -1,7 +1,7 @@
 import { type FC, useEffect, useRef, useState } from "hono/jsx/dom";
-import type { ChartView } from "../../core/jobs/view.ts";
+import type { ChartView } from "../../core/definitions/view.ts";
 import { columnsOf } from "../chart/columns.ts";
-import { lengthOf, Time, useNow } from "../lib/parts.tsx";
+import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 

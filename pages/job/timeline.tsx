@@ -1,6 +1,6 @@
 import { type Child, type FC, useState } from "hono/jsx/dom";
 import type { TimelineEntry } from "../../core/jobs/timeline.ts";
-import { lengthOf, Time } from "../lib/parts.tsx";
+import { lengthOf, Time } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 
 /** How many records are shown at first: the last. */

@@ -1,5 +1,5 @@
 import type { FC } from "hono/jsx/dom";
-import { jobPath, lengthOf, StatusChip, useNow } from "../lib/parts.tsx";
+import { jobPath, lengthOf, StatusChip, useNow } from "../lib/components.tsx";
 import type { ListedJob } from "../lib/server.ts";
 
 /** Jobs, newest first, each with how it is. */

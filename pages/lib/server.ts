@@ -1,6 +1,7 @@
 /** What pages ask the server for: MCP, as any client does, and what pages alone are told. */
+
+import type { View } from "../../core/definitions/view.ts";
 import type { TimelineEntry } from "../../core/jobs/timeline.ts";
-import type { View } from "../../core/jobs/view.ts";
 
 const REVISION = "2026-07-28";
 const META = "io.modelcontextprotocol";

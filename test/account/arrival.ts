@@ -11,11 +11,11 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Bundle, bundleEdge } from "../../infra/launcher/bundle.ts";
-import { startChild } from "../../infra/launcher/child.ts";
-import { resolveModule } from "../../infra/launcher/package.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { answers, watch } from "../../infra/testing/process.ts";
+import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
+import { resolveModule } from "../../cli/package.ts";
+import { startChild } from "../../cli/process/child.ts";
+import { freePort } from "../../testing/port.ts";
+import { answers, watch } from "../../testing/program.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 
@@ -72,7 +72,7 @@ try {
 
 /** The edge of a checkout, by its own code. */
 async function bundleOf(root: string): Promise<Bundle> {
-  const { bundleEdge } = await import(pathToFileURL(join(root, "infra/launcher/bundle.ts")).href);
+  const { bundleEdge } = await import(pathToFileURL(join(root, "cli/bundle/bundle.ts")).href);
   const here = process.cwd();
   process.chdir(root);
   return await bundleEdge().finally(() => process.chdir(here));

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { newToken } from "../../infra/commands/token.ts";
-import { startEdge } from "../../infra/launcher/edge.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { newToken } from "../../cli/commands/token.ts";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { freePort } from "../../testing/port.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startServer } from "../contract/server.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
@@ -47,7 +47,7 @@ async function start(name: string, bindings: Record<string, string> = {}) {
 async function command(...args: string[]): Promise<string> {
   const env = { OPERATOR_TOKEN: token, RESONATE_URL: "", RESONATE_TOKEN: "" };
   const options = { env, all: true, reject: false } as const;
-  const { exitCode, all } = await execa(process.execPath, ["infra/commands/main.ts", ...args], options);
+  const { exitCode, all } = await execa(process.execPath, ["cli/main.ts", ...args], options);
   expect([exitCode, all]).toEqual([0, expect.any(String)]);
   return all;
 }

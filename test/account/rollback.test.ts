@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startEdge } from "../../infra/launcher/edge.ts";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 
 let data: string;

@@ -5,10 +5,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newToken } from "../../infra/commands/token.ts";
-import { startEdge } from "../../infra/launcher/edge.ts";
-import { type Program, run, until, watch } from "../../infra/testing/process.ts";
-import { startWorker } from "../../infra/testing/worker.ts";
+import { newToken } from "../../cli/commands/token.ts";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { type Program, run, until, watch } from "../../testing/program.ts";
+import { startWorker } from "../../testing/worker-process.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { resonateAt } from "../support/resonate.ts";
 
@@ -46,7 +46,7 @@ const taskOf = async (id: string): Promise<string> => {
 
 /** Runs a command of an operator, to its end. */
 async function operate(...args: string[]): Promise<string> {
-  const program = run("infra/commands/main.ts", { args, env });
+  const program = run("cli/main.ts", { args, env });
   expect((await program.exited).exitCode, program.output()).toBe(0);
   return program.output();
 }

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { freePort } from "../../infra/testing/port.ts";
-import { run, until } from "../../infra/testing/process.ts";
+import { inspectHeap } from "../../lab/load/heap.ts";
+import { freePort } from "../../testing/port.ts";
+import { run, until } from "../../testing/program.ts";
 import { connectTo, promise } from "../contract/server.ts";
-import { inspectHeap } from "../load/heap.ts";
 
 const COUNT = 100_000;
 

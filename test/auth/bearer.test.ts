@@ -2,14 +2,14 @@
 import { createHash } from "node:crypto";
 import { execa } from "execa";
 import { expect, test } from "vitest";
-import { startEdge } from "../../infra/launcher/edge.ts";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { bearer, listTools } from "./support.ts";
 
 /** No request of these tests gets as far as a Resonate server. */
 const RESONATE_URL = "http://127.0.0.1:9";
 
 test("a token that the script made is taken, and no other", async () => {
-  const { stdout } = await execa(process.execPath, ["infra/commands/main.ts", "token", "ada"]);
+  const { stdout } = await execa(process.execPath, ["cli/main.ts", "token", "ada"]);
   const token = /^ {2}(dme_\S+)$/m.exec(stdout)?.[1] ?? expect.fail(stdout);
   const entry = /^ {2}(\{.*\})$/m.exec(stdout)?.[1] ?? expect.fail(stdout);
   const { sha256 } = JSON.parse(entry);
@@ -43,7 +43,7 @@ test("a token that the script made is taken, and no other", async () => {
 
 test("the script wants a name that can stand in the configuration", async () => {
   for (const args of [[], ["a b"], ["ada", "bob"], ["x".repeat(65)]]) {
-    const { exitCode, stderr } = await execa(process.execPath, ["infra/commands/main.ts", "token", ...args], {
+    const { exitCode, stderr } = await execa(process.execPath, ["cli/main.ts", "token", ...args], {
       reject: false,
     });
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining("npm run token -- NAME")]);

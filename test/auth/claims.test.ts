@@ -1,11 +1,11 @@
 /** Starting and cancelling a shared job at the same time, at every point at which one can come upon the other. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callerOf } from "../../core/jobs/caller.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
-import { ResonateClient } from "../../core/resonate/client.ts";
-import { RemoteStore } from "../../core/resonate/remote-store.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import { ResonateClient } from "../../core/store/client.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { type Month as WeatherMonth, month as weather } from "../../tools/weather/month.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 

@@ -4,8 +4,8 @@ import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport as Transport2025 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type AuthorizationServer, REDIRECT_URI, startAuthorizationServer } from "./authorization-server.ts";
 import { UserAgent } from "./user-agent.ts";

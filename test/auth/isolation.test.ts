@@ -3,8 +3,8 @@
  * whatever it asks for. With `RESONATE_URL` and `RESONATE_TOKEN` set, on that Resonate server.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callerOf } from "../../core/jobs/caller.ts";
-import { until } from "../../infra/testing/process.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { until } from "../../testing/program.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, subscribe } from "../tasks/support.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "./support.ts";

@@ -1,7 +1,7 @@
 /** What one caller may ask for, where browsers may ask from, and what the edge writes down about it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
-import { until } from "../../infra/testing/process.ts";
+import { until } from "../../testing/program.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";

@@ -2,8 +2,8 @@
 import { createHmac } from "node:crypto";
 import { exportSPKI, importJWK, type JWTPayload, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
-import { until } from "../../infra/testing/process.ts";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { until } from "../../testing/program.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "./authorization-server.ts";
 import { bearer, listTools } from "./support.ts";
 

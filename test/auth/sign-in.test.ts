@@ -1,9 +1,9 @@
 /** Signing in from a browser at an authorization server, as the page does it. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
-import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { freePort } from "../../testing/port.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "./authorization-server.ts";

@@ -1,7 +1,7 @@
 /** However much a call asks for, its answer has a bound, and what does not fit can be had in parts, by every client. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callerOf } from "../../core/jobs/caller.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type RpcOptions, rpc } from "../support/rpc.ts";

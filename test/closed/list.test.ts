@@ -1,7 +1,7 @@
 /** What a caller's list of jobs costs: not the promises of others, and no page of results. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callerOf } from "../../core/jobs/caller.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

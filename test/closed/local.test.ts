@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { run, until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { run, until } from "../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { isAccount } from "../support/account.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -147,7 +147,7 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
   const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
   /** Starts the embedded server on a folder and ends it once it is ready. */
   async function serveOnce(data: string, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
-    await using server = run("infra/resonate/node/main.ts", { args: ["--port", "0", "--data", data] });
+    await using server = run("server/node/process.ts", { args: ["--port", "0", "--data", data] });
     await until("the server to be ready", () => server.logs().some(({ msg }) => msg === "ready"));
     await meanwhile();
   }
@@ -181,7 +181,7 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
 
   test("keys and tokens are their owner's to read alone", async () => {
     const out = join(dir, "keys");
-    await execa(process.execPath, ["infra/commands/main.ts", "keys", "--namespace", "test/", "--out", out]);
+    await execa(process.execPath, ["cli/main.ts", "keys", "--namespace", "test/", "--out", out]);
     expect(await modeOf(out)).toBe("700");
     for (const file of ["private.pem", "edge.env", "worker.env"])
       expect([file, await modeOf(join(out, file))]).toEqual([file, "600"]);
@@ -197,7 +197,7 @@ test.skipIf(process.platform !== "linux")("the proxy's token is in no argument t
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/mcp`;
-  await using proxy = run("infra/commands/main.ts", {
+  await using proxy = run("cli/main.ts", {
     args: ["proxy", url],
     env: { MCP_TOKEN: "token-of-ada", HOME: dir },
   });

@@ -2,9 +2,9 @@
 import { createServer } from "node:http";
 import type { JWTPayload } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
-import { until } from "../../infra/testing/process.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { until } from "../../testing/program.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings, listTools } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

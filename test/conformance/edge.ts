@@ -1,14 +1,14 @@
 /** The product's edge, with the fixture tools besides its own. */
 import { createEdge } from "../../functions/edge.ts";
-import { RunnerServer } from "../../infra/runner/server.ts";
 import { tools } from "../../tools/index.ts";
 import { runs } from "../../tools/runs.ts";
+import { RunnerServer } from "../../worker/runner/runner-server.ts";
 import { CONTENT_TOOLS } from "./content-tools.ts";
 import { fixtureFunctions } from "./functions.ts";
 import { TASK_TOOLS } from "./task-tools.ts";
 
 export { Listener } from "../../functions/edge.ts";
-export { ResonateObject } from "../../functions/resonate-object.ts";
+export { ResonateObject } from "../../functions/objects/resonate-object.ts";
 
 /** As the product's, with the fixture functions besides its own. */
 export class RunnerObject extends RunnerServer {

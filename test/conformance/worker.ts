@@ -1,6 +1,6 @@
 /** The product's worker, with the fixture jobs besides its own. */
 import { runs } from "../../tools/runs.ts";
-import { runWorker } from "../../worker/run.ts";
+import { runWorker } from "../../worker/process/run-worker.ts";
 import { fixtureFunctions } from "./functions.ts";
 
 await runWorker({ tools: [...runs, ...fixtureFunctions] });

@@ -1,8 +1,8 @@
 // What the embedded servers take beyond the protocol, on either host; the real one, at RESONATE_URL, leaves it out or refuses it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LINES, MOST_LINES } from "../../core/resonate/lines.ts";
-import { until } from "../../infra/testing/process.ts";
+import { LINES, MOST_LINES } from "../../core/store/batch-lines.ts";
+import { until } from "../../testing/program.ts";
 import { action, head, promise, type Server, startServer, unique } from "./server.ts";
 
 const isEmbedded = !process.env.RESONATE_URL;

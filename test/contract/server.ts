@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { run, until } from "../../infra/testing/process.ts";
+import { run, until } from "../../testing/program.ts";
 
 export interface Answer {
   /** Of the HTTP response; the head carries the same. */
@@ -41,7 +41,7 @@ export interface Server extends AsyncDisposable {
 
 /** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
 export const EMBEDDED =
-  process.env.RESONATE_HOST === "object" ? "test/support/object/main.ts" : "infra/resonate/node/main.ts";
+  process.env.RESONATE_HOST === "object" ? "test/support/object/main.ts" : "server/node/process.ts";
 
 /** With `own`, always an embedded one that nobody else uses. */
 export async function startServer({ own = false } = {}): Promise<Server> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../infra/testing/process.ts";
+import { until } from "../../testing/program.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

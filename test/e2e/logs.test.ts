@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { until } from "../../infra/testing/process.ts";
+import { until } from "../../testing/program.ts";
 import { rpcHeaders } from "../support/rpc.ts";
 import { startStack } from "../support/stack.ts";
 

@@ -1,6 +1,6 @@
 /** Calls that wait for a job which nobody executes: what their callers hear meanwhile, and when. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PROGRESS_INTERVAL } from "../../core/tools/job-tool.ts";
+import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 

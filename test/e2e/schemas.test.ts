@@ -1,11 +1,11 @@
 /** What clients are told of the tools: that each client's own can read it, and that it is true. */
 import { describe, expect, test } from "vitest";
+import { withoutConsent } from "../../core/author/consent.ts";
 import { check } from "../../core/tools/arguments.ts";
-import { withoutConsent } from "../../core/tools/consent.ts";
-import { answerForUser, jobCard } from "../../functions/tools/card.ts";
-import { builtIn } from "../../functions/tools/index.ts";
+import { answerForUser, jobCard } from "../../functions/built-in/card.ts";
+import { builtIn } from "../../functions/built-in/index.ts";
+import { byGemini, generally } from "../../lab/clients/drivers/vendors.ts";
 import { tools } from "../../tools/index.ts";
-import { byGemini, generally } from "../clients/drivers/vendors.ts";
 
 const all = [
   ...tools,

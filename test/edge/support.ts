@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import type { Job } from "../../core/jobs/job.ts";
-import { ResonateClient } from "../../core/resonate/client.ts";
-import { RemoteStore } from "../../core/resonate/remote-store.ts";
-import type { Feed } from "../../core/resonate/store-place.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import type { Job } from "../../core/definitions/job.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { ResonateClient } from "../../core/store/client.ts";
+import type { Feed } from "../../core/store/endpoint.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { JOBS } from "../support/jobs.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

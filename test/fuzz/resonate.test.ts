@@ -1,5 +1,5 @@
 // What the embedded Resonate accepts it keeps as it was sent, whatever it is; what it refuses leaves nothing behind.
-// test/resonate/http.test.ts posts what is in no order at all.
+// test/server/http.test.ts posts what is in no order at all.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";

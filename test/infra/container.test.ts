@@ -6,10 +6,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { isIdle } from "../../infra/container/wake.ts";
-import { startEdge } from "../../infra/launcher/edge.ts";
-import { until } from "../../infra/testing/process.ts";
-import { startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { until } from "../../testing/program.ts";
+import { startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { currentClient } from "../support/clients.ts";
 
 /** Stands for the platform's containers: a visit starts a worker's process that is not there, and is answered by it. */

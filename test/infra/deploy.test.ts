@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => platform[Symbol.asyncDispose]());
 
 const deploy = async (...args: string[]) => {
-  const all = ["infra/commands/main.ts", "deploy", ...args];
+  const all = ["cli/main.ts", "deploy", ...args];
   const options = { env: platform.env, all: true, reject: false, input: "something else\n" } as const;
   const { exitCode, all: output } = await execa(process.execPath, all, options);
   return { exitCode, output: output ?? "" };
@@ -142,7 +142,7 @@ test("where its data is, is said the first time and stays; wanted elsewhere, not
 
 /** Runs the command at a terminal and types `answer` when `question` is there. */
 async function deployAtTerminal(question: string, answer: string, ...args: string[]) {
-  const line = [process.execPath, "infra/commands/main.ts", "deploy", ...args].map((word) => `'${word}'`).join(" ");
+  const line = [process.execPath, "cli/main.ts", "deploy", ...args].map((word) => `'${word}'`).join(" ");
   const running = execa("script", ["-qefc", line, "/dev/null"], { env: platform.env, all: true, reject: false });
   let shown = "";
   let isAsked = false;

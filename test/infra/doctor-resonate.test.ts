@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { checkResonate } from "../../infra/doctor/resonate.ts";
+import { checkResonate } from "../../cli/doctor/check-resonate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { nowhere, of, serve, serveNewer } from "./doctor.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";

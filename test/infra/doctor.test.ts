@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { checkAuth, checkEdge, checkReady } from "../../infra/doctor/edge.ts";
-import type { Finding } from "../../infra/doctor/finding.ts";
-import { checkMcp } from "../../infra/doctor/mcp.ts";
-import { checkWorker } from "../../infra/doctor/worker.ts";
-import { startEdge } from "../../infra/launcher/edge.ts";
-import { run, until } from "../../infra/testing/process.ts";
-import { startWorker } from "../../infra/testing/worker.ts";
+import { checkAuth, checkEdge, checkReady } from "../../cli/doctor/check-edge.ts";
+import { checkMcp } from "../../cli/doctor/check-mcp.ts";
+import { checkWorker } from "../../cli/doctor/check-worker.ts";
+import type { Finding } from "../../cli/doctor/finding.ts";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { run, until } from "../../testing/program.ts";
+import { startWorker } from "../../testing/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { nowhere, of, serve } from "./doctor.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
 async function doctor(args: string[], env: Record<string, string> = {}) {
-  const program = run("infra/commands/main.ts", {
+  const program = run("cli/main.ts", {
     args: ["doctor", ...args],
     env: { RESONATE_URL: "", RESONATE_TOKEN: "", ...env },
   });

@@ -5,11 +5,11 @@ import { DockerfileParser } from "dockerfile-ast";
 import { validate } from "dockerfile-utils";
 import { execa } from "execa";
 import { expect, test } from "vitest";
-import { startChild } from "../../infra/launcher/child.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { until, watch } from "../../infra/testing/process.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import { startChild } from "../../cli/process/child.ts";
 import packageJson from "../../package.json" with { type: "json" };
+import { freePort } from "../../testing/port.ts";
+import { until, watch } from "../../testing/program.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { startResonate } from "../support/resonate.ts";
 import { buildInFolder } from "./dockerfile.ts";
 

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { decodeProtectedHeader, importSPKI, jwtVerify } from "jose";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startChild } from "../../infra/launcher/child.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { answers, run, watch } from "../../infra/testing/process.ts";
+import { startChild } from "../../cli/process/child.ts";
+import { freePort } from "../../testing/port.ts";
+import { answers, run, watch } from "../../testing/program.ts";
 
 let dir: string;
 beforeEach(async () => {
@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => rm(dir, { recursive: true }));
 
 async function keys(...args: string[]) {
-  const program = run("infra/commands/main.ts", { args: ["keys", ...args] });
+  const program = run("cli/main.ts", { args: ["keys", ...args] });
   const { exitCode } = await program.exited;
   return { exitCode, output: program.output() };
 }

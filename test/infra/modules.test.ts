@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { buildModules } from "../../infra/modules/build.ts";
+import { buildModules } from "../../cli/build/modules.ts";
 
 let root: string;
 beforeEach(async () => {

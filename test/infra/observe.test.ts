@@ -1,6 +1,6 @@
 /** `observe`: the requests that Resonate's observability pages make, answered from a server that speaks today's protocol. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Program, run, until } from "../../infra/testing/process.ts";
+import { type Program, run, until } from "../../testing/program.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
 const NAMESPACE = "prod/";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   await resonate.call("promise.settle", { id: `${id}:e1`, state: "rejected", value: {} });
   await resonate.start({ id: "test/timer_tea", func: "timer", args: {} });
   const env = { ...resonate.env, RESONATE_NAMESPACE: NAMESPACE };
-  program = run("infra/commands/main.ts", { args: ["observe", "--port", "0"], env });
+  program = run("cli/main.ts", { args: ["observe", "--port", "0"], env });
   url = await until("it to listen", () => /^(http:\S+) shows /m.exec(program.output())?.[1]);
 });
 afterAll(async () => {
@@ -57,7 +57,7 @@ test("shows one as the earlier protocol did", async () => {
 test("answers no web page, and says in words why it cannot answer", async () => {
   expect((await get("/promises", { origin: "https://evil.example" })).status).toBe(403);
   const env = { ...resonate.env, RESONATE_TOKEN: "another" };
-  await using other = run("infra/commands/main.ts", { args: ["observe", "--port", "0"], env });
+  await using other = run("cli/main.ts", { args: ["observe", "--port", "0"], env });
   const at = await until("it to listen", () => /^(http:\S+) shows /m.exec(other.output())?.[1]);
   const response = await fetch(`${at}/promises`);
   expect([response.status, await response.json()]).toEqual([

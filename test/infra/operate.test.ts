@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
-import { RemoteStore } from "../../core/resonate/remote-store.ts";
-import { run, until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { run, until } from "../../testing/program.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { titles } from "../worker/changing.ts";
 
@@ -27,7 +27,7 @@ function deployment() {
     namespace,
     settings,
     command: async (...args: string[]) => {
-      await using program = run("infra/commands/main.ts", { args, env: settings });
+      await using program = run("cli/main.ts", { args, env: settings });
       expect(await program.exited).toMatchObject({ exitCode: 0 });
       return program.output();
     },

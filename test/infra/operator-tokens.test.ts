@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { callerOf } from "../../core/jobs/caller.ts";
-import { newToken } from "../../infra/commands/token.ts";
-import { type EdgeProcess, startEdge } from "../../infra/launcher/edge.ts";
-import { run } from "../../infra/testing/process.ts";
+import { newToken } from "../../cli/commands/token.ts";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { run } from "../../testing/program.ts";
 import { type Resonate, resonateAt, startResonate } from "../support/resonate.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
 
@@ -16,7 +16,7 @@ const NAMESPACE = "prod/";
 
 async function command(env: Record<string, string>, ...args: string[]) {
   const unset = { RESONATE_URL: "", RESONATE_TOKEN: "", OPERATOR_TOKEN: "", RESONATE_NAMESPACE: "" };
-  await using program = run("infra/commands/main.ts", { args, env: { ...unset, RESONATE_GROUP: "prod", ...env } });
+  await using program = run("cli/main.ts", { args, env: { ...unset, RESONATE_GROUP: "prod", ...env } });
   const { exitCode } = await program.exited;
   return { exitCode, said: program.output().trim() };
 }

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type CryptoKey, errors, exportSPKI, generateKeyPair, jwtVerify, SignJWT } from "jose";
-import { startChild } from "../../infra/launcher/child.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { answers, watch } from "../../infra/testing/process.ts";
+import { startChild } from "../../cli/process/child.ts";
+import { freePort } from "../../testing/port.ts";
+import { answers, watch } from "../../testing/program.ts";
 import { startResonate } from "../support/resonate.ts";
 
 /** A Resonate server that requires tokens. */

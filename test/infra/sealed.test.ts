@@ -1,7 +1,7 @@
 /** A deployment whose arguments and results the Resonate server keeps encrypted. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { until } from "../../infra/testing/process.ts";
+import { until } from "../../testing/program.ts";
 import { currentClient } from "../support/clients.ts";
 import { type StackPart, startStack } from "../support/stack.ts";
 

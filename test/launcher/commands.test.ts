@@ -3,15 +3,15 @@ import { copyFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { execa } from "execa";
 import { describe, expect, test, vi } from "vitest";
-import { freePort } from "../../infra/testing/port.ts";
-import { answers, run } from "../../infra/testing/process.ts";
 import packageJson from "../../package.json" with { type: "json" };
+import { freePort } from "../../testing/port.ts";
+import { answers, run } from "../../testing/program.ts";
 import { folder, makeProject } from "./project.ts";
 
 // Some of these start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-const MAIN = resolve("infra/commands/main.ts");
+const MAIN = resolve("cli/main.ts");
 const COMMANDS = ["start", "dev", "worker", "resonate", "proxy", "doctor", "keys", "token", "deploy"].concat([
   "jobs",
   "retry",
@@ -87,8 +87,8 @@ describe.concurrent("its parts", () => {
     resonate.signal("SIGTERM");
     expect([await worker.exited, await resonate.exited]).toMatchObject([{ exitCode: 0 }, { exitCode: 0 }]);
     expect(packageJson.scripts).toMatchObject({
-      "start:worker": "node infra/commands/main.ts worker",
-      "start:resonate": "node infra/commands/main.ts resonate",
+      "start:worker": "node cli/main.ts worker",
+      "start:resonate": "node cli/main.ts resonate",
     });
   });
 

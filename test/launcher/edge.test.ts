@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { bundleEdge } from "../../infra/launcher/bundle.ts";
-import { startChild } from "../../infra/launcher/child.ts";
-import { spawnEdge, startEdge } from "../../infra/launcher/edge.ts";
-import { until, watch } from "../../infra/testing/process.ts";
+import { bundleEdge } from "../../cli/bundle/bundle.ts";
+import { spawnEdge, startEdge } from "../../cli/launcher/local-edge.ts";
+import { startChild } from "../../cli/process/child.ts";
+import { until, watch } from "../../testing/program.ts";
 import { CLIENTS } from "../support/clients.ts";
 import { descendants, gone } from "./launcher.ts";
 
@@ -85,7 +85,7 @@ test("a taken port is named", async () => {
 
 test("a child ends with its parent, also when parent and watchdog are killed one after the other", async () => {
   const program = `
-    import { startChild } from "./infra/launcher/child.ts";
+    import { startChild } from "./cli/process/child.ts";
     const child = startChild(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { env: {}, grace: 0 });
     console.log(child.pid);
     setInterval(() => {}, 1000);`;

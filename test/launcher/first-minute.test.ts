@@ -4,9 +4,9 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
 import { describe, expect, test, vi } from "vitest";
-import { openFront } from "../../infra/launcher/front.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { run, until } from "../../infra/testing/process.ts";
+import { openFront } from "../../cli/process/front.ts";
+import { freePort } from "../../testing/port.ts";
+import { run, until } from "../../testing/program.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Launcher, launch } from "./launcher.ts";
 import { folder } from "./project.ts";
@@ -35,7 +35,7 @@ async function end(launcher: Launcher): Promise<void> {
 }
 
 async function durable(args: string[], env: Record<string, string> = {}) {
-  const command = ["infra/commands/main.ts", ...args];
+  const command = ["cli/main.ts", ...args];
   const result = await execa(process.execPath, command, {
     env: { RESONATE_URL: "", ...env },
     all: true,
@@ -103,7 +103,7 @@ describe.concurrent("a second start on the same state", () => {
 
   test("also beside an embedded server that runs by itself", async () => {
     await using data = await folder();
-    await using resonate = run("infra/commands/main.ts", { args: ["resonate", "--data", data.path, "--port", "0"] });
+    await using resonate = run("cli/main.ts", { args: ["resonate", "--data", data.path, "--port", "0"] });
     await until("the server to be ready", () => resonate.logs().find(({ msg }) => msg === "ready"));
     await using launcher = await launch({ args: ["--data", data.path], via: "node" });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });

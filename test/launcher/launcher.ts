@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { execa } from "execa";
-import { startChild } from "../../infra/launcher/child.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { type Program, until, watch } from "../../infra/testing/process.ts";
+import { startChild } from "../../cli/process/child.ts";
+import { freePort } from "../../testing/port.ts";
+import { type Program, until, watch } from "../../testing/program.ts";
 
 /** A launcher as a user starts it, with everything it started in turn. */
 export interface Launcher extends Program {
@@ -46,7 +46,7 @@ export async function launch(launching: LaunchOptions = {}) {
   const options = given === false ? [] : asked;
   const script = command === "start" ? ["start"] : ["run", command];
   const [file, words] =
-    via === "npm" ? ["npm", [...script, "--"]] : [process.execPath, [resolve("infra/commands/main.ts"), command]];
+    via === "npm" ? ["npm", [...script, "--"]] : [process.execPath, [resolve("cli/main.ts"), command]];
   const line = [file, ...words, ...options, ...args];
   const [run = "", ...others] = terminal ? atTerminal(line, terminal) : line;
   const child = startChild(run, others, {

@@ -2,10 +2,10 @@
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
-import { PROTOCOL_VERSION } from "../../core/resonate/protocol.ts";
-import { EDGE_ENVIRONMENT } from "../../infra/launcher/stack.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { run, until } from "../../infra/testing/process.ts";
+import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
+import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
+import { freePort } from "../../testing/port.ts";
+import { run, until } from "../../testing/program.ts";
 import { launch } from "./launcher.ts";
 import { folder, makeProject } from "./project.ts";
 
@@ -74,7 +74,7 @@ test("what the environment says goes before what npm start would choose", async 
   const call = { kind: "promise.get", head: { corrId: "1", version: PROTOCOL_VERSION }, data: { id: "x" } };
   const bare = await fetch(`http://127.0.0.1:${ports.resonate}`, { method: "POST", body: JSON.stringify(call) });
   expect(bare.status).toBe(401);
-  await using doctor = run("infra/commands/main.ts", {
+  await using doctor = run("cli/main.ts", {
     args: ["doctor", "--data", data.path],
     env: { ...env, RESONATE_URL: "" },
   });
@@ -85,7 +85,7 @@ test("what the environment says goes before what npm start would choose", async 
 
 test("the edge gets every variable that its configuration reads", async () => {
   const sources = await Promise.all(
-    ["functions/config.ts", "functions/auth/config.ts"].map((path) => readFile(path, "utf8")),
+    ["functions/app/config.ts", "functions/auth/auth-config.ts"].map((path) => readFile(path, "utf8")),
   );
   const read = sources.flatMap((source) => [...source.matchAll(/^ +([A-Z][A-Z_]+): /gm)].map(([, name]) => name));
   // The launcher's own to say, no variable, or about the object of an account, which is not there.

@@ -14,7 +14,7 @@ export async function folder(): Promise<Folder> {
 
 /** What a project consists of: everything of this checkout that it is made and built of, and what is built. */
 const PARTS = [
-  ...["core", "tools", "functions", "worker", "wrap", "infra", "pages", ".build/pages"],
+  ...["core", "tools", "functions", "worker", "wrap", "server", "cli", "testing", "infra", "pages", ".build/pages"],
   ...["package.json", "package-lock.json", "wrangler.toml"],
 ];
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { duration, raw, readable, timed, wholeDuration } from "../../infra/launcher/report.ts";
+import { duration, raw, readable, timed, wholeDuration } from "../../cli/terminal/report.ts";
 
 const line = (entry: object) => readable("worker", { level: "info", ...entry });
 
@@ -57,7 +57,7 @@ describe("an error with its stack", () => {
   test("shows the engine's frames when there are no others", () => {
     const stack = error.stack.replace(/.*order\.ts.*\n/, "");
     expect(line({ level: "error", msg: "oops", error: stack })).toBe(
-      `worker   oops: Error: boom\n${" ".repeat(19)}at async worker/executor.ts:189:16`,
+      `worker   oops: Error: boom\n${" ".repeat(19)}at async worker/execution/executor.ts:189:16`,
     );
   });
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { replayed, startUpstream, type Upstream } from "../../infra/testing/index.ts";
+import { replayed, startUpstream, type Upstream } from "../../testing/index.ts";
 import { type Example, examplesOf, exportsOf, MODULES } from "./exports.ts";
 
 const FOLDER = ".build/examples";
@@ -28,7 +28,7 @@ async function moduleOf({ code }: Example): Promise<string> {
   const cast = await readFile("test/package/examples/cast.ts", "utf8");
   const known = [...cast.matchAll(/^export (?:const|async function|function) (\w+)/gm)].map(([, name = ""]) => name);
   const list = known.filter((name) => !declares(name));
-  lines.push(`import { ${list.join(", ")} } from "../../test/package/examples/cast.ts";`);
+  lines.push(`import { ${list.join(", ")} } from "./examples/cast.ts";`);
   const body = code.replace(/^export default /gm, "void ").replace(/^export /gm, "");
   return `${lines.join("\n")}\n\nexport default async function example(ctx: Ctx) {\n${body}\n}\n`;
 }

@@ -7,9 +7,9 @@ export const MODULES: Readonly<Record<string, string>> = {
   "durable-mcp-edge": "core/index.ts",
   "durable-mcp-edge/edge": "functions/edge.ts",
   "durable-mcp-edge/worker": "worker/index.ts",
-  "durable-mcp-edge/resonate": "infra/resonate/object/server.ts",
-  "durable-mcp-edge/runner": "infra/runner/server.ts",
-  "durable-mcp-edge/testing": "infra/testing/index.ts",
+  "durable-mcp-edge/resonate": "server/object/object-server.ts",
+  "durable-mcp-edge/runner": "worker/runner/runner-server.ts",
+  "durable-mcp-edge/testing": "testing/index.ts",
   "durable-mcp-edge/wrap": "wrap/index.ts",
   "durable-mcp-edge/wrap/worker": "wrap/worker/index.ts",
 };

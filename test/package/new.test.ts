@@ -12,7 +12,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 /** The command, run in `cwd`; what it printed, and how it ended. */
 async function make(args: string[], cwd = folder) {
-  const main = resolve("infra/commands/main.ts");
+  const main = resolve("cli/main.ts");
   const { exitCode, all } = await execa(process.execPath, [main, "new", ...args], { cwd, reject: false, all: true });
   return { exitCode, all };
 }

@@ -4,10 +4,10 @@ import { join, resolve } from "node:path";
 import { validate } from "dockerfile-utils";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startChild } from "../../infra/launcher/child.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { until, watch } from "../../infra/testing/process.ts";
-import { startUpstream } from "../../infra/testing/upstream.ts";
+import { startChild } from "../../cli/process/child.ts";
+import { freePort } from "../../testing/port.ts";
+import { until, watch } from "../../testing/program.ts";
+import { startUpstream } from "../../testing/upstream.ts";
 import { startPlatform } from "../infra/platform.ts";
 import { descendants, gone } from "../launcher/launcher.ts";
 import { currentClient } from "../support/clients.ts";
@@ -43,7 +43,7 @@ describe("the package", () => {
     const names = listed.trim().split("\n");
     expect(names.filter((name) => /weather|\/timer|\/test\//i.test(name))).toEqual([]);
     const sources = names.filter((name) => /(?<!\.d)\.ts$|\.test\./.test(name));
-    expect(sources.filter((name) => !name.startsWith("package/dist/infra/commands/template/"))).toEqual([]);
+    expect(sources.filter((name) => !name.startsWith("package/dist/cli/template/"))).toEqual([]);
     const pages = names.filter((name) => name.startsWith("package/dist/pages/"));
     expect(pages).toEqual(
       expect.arrayContaining(["index.html", "job.js", "style.css"].map((file) => `package/dist/pages/${file}`)),
@@ -285,7 +285,7 @@ describe("in one account", () => {
     return {
       async [Symbol.asyncDispose]() {
         const family = await descendants(program.pid);
-        expect(family.filter(({ command }) => /worker\.[jt]s|infra\/resonate/.test(command))).toEqual([]);
+        expect(family.filter(({ command }) => /worker\.[jt]s|server\/node/.test(command))).toEqual([]);
         for (const { pid } of family) kill(pid);
         await gone(family);
       },

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startStack, type TestStack } from "../../infra/testing/index.ts";
-import { run } from "../../infra/testing/process.ts";
+import { startStack, type TestStack } from "../../testing/index.ts";
+import { run } from "../../testing/program.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 
 const HOUR = 3_600_000;
@@ -38,7 +38,7 @@ describe("a server of timers alone", () => {
   test("passes the doctor", async () => {
     const health = stack.workers[0]?.process.healthUrl ?? "";
     const args = ["doctor", "--url", new URL(stack.url).origin, "--worker-url", health, "--json"];
-    const doctor = run("infra/commands/main.ts", { args, env: { RESONATE_URL: "", RESONATE_TOKEN: "" } });
+    const doctor = run("cli/main.ts", { args, env: { RESONATE_URL: "", RESONATE_TOKEN: "" } });
     const { exitCode } = await doctor.exited;
     const { healthy, findings } = JSON.parse(doctor.output());
     expect([exitCode, healthy], doctor.output()).toEqual([0, true]);

@@ -7,8 +7,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newToken } from "../../infra/commands/token.ts";
-import { freePort } from "../../infra/testing/port.ts";
+import { newToken } from "../../cli/commands/token.ts";
+import { freePort } from "../../testing/port.ts";
 
 export const isAccount = process.env.RESONATE_HOST === "object" && process.env.RESONATE_URL === undefined;
 

@@ -1,4 +1,4 @@
-import { bundleEdge } from "../../infra/launcher/bundle.ts";
+import { bundleEdge } from "../../cli/bundle/bundle.ts";
 
 /** Bundles the edge once, before any test file asks for it. */
 export default async function setup(): Promise<void> {

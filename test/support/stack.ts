@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { startEdge } from "../../infra/launcher/edge.ts";
-import { disposePart, part, type StackPart } from "../../infra/testing/part.ts";
-import { watch } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { watch } from "../../testing/program.ts";
+import { disposePart, part, type StackPart } from "../../testing/stack-part.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { isAccount, isRunner, openAccount } from "./account.ts";
 import { type Resonate, resonateAt, startResonate } from "./resonate.ts";
 
-export type { StackPart } from "../../infra/testing/part.ts";
+export type { StackPart } from "../../testing/stack-part.ts";
 
 /**
  * The whole product as separate processes on free ports; the sample archive alone runs in this process. With

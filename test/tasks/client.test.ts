@@ -1,6 +1,6 @@
 /** The Tasks extension's own client against the product. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run, until } from "../../infra/testing/process.ts";
+import { run, until } from "../../testing/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import type { Stack } from "../support/stack.ts";
 import { openSession } from "./session.ts";

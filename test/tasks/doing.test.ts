@@ -1,9 +1,9 @@
 /** What a job does shows while it does it, to whoever looks in whatever way. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { entryId } from "../../core/jobs/journal.ts";
-import { ResonateClient } from "../../core/resonate/client.ts";
-import { Journals } from "../../core/resonate/journals.ts";
-import { until } from "../../infra/testing/process.ts";
+import { entryId } from "../../core/jobs/progress-feed.ts";
+import { Journals } from "../../core/jobs/progress-feeds.ts";
+import { ResonateClient } from "../../core/store/client.ts";
+import { until } from "../../testing/program.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "../auth/support.ts";
 import { startGate } from "../support/gate.ts";
 import { type Stack, startStack } from "../support/stack.ts";

@@ -1,6 +1,6 @@
 /** The product's worker with one job, which tells its caller and asks it in every way there is. */
 import { implement, type Question } from "../../core/index.ts";
-import { runWorker } from "../../worker/run.ts";
+import { runWorker } from "../../worker/process/run-worker.ts";
 import { interview } from "./interview.ts";
 
 const question = (message: string): Question => ({

@@ -1,9 +1,9 @@
 /** A call of a client without tasks, of a job that takes longer than a call should. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { RemoteStore } from "../../core/resonate/remote-store.ts";
-import { placeOf } from "../../core/resonate/store-place.ts";
-import { CallerJobs } from "../../core/tools/jobs.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { placeOf } from "../../core/store/endpoint.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { timer, timerTool } from "../../tools/timer/timer.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 

@@ -1,10 +1,10 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { AnswerEntry, Entry } from "../../core/jobs/journal.ts";
-import { RemoteStore } from "../../core/resonate/remote-store.ts";
-import { placeOf } from "../../core/resonate/store-place.ts";
-import { until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import type { AnswerEntry, Entry } from "../../core/jobs/progress-feed.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { placeOf } from "../../core/store/endpoint.ts";
+import { until } from "../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { interview } from "./interview.ts";

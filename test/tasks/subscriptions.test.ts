@@ -1,7 +1,7 @@
 /** `subscriptions/listen` with task ids: each change of a task, pushed. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../infra/testing/process.ts";
+import { until } from "../../testing/program.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { SEATTLE } from "../support/months.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

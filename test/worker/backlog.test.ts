@@ -1,7 +1,7 @@
 /** More jobs than a worker has places for: it takes them as they are dispatched, and keeps them until it is their turn. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { until } from "../../testing/program.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { implement, NonRetryableError } from "../../core/index.ts";
-import { runWorker } from "../../worker/run.ts";
+import { runWorker } from "../../worker/process/run-worker.ts";
 import { halves, pages, titles } from "./changing.ts";
 
 const { CODE, FOLDER } = process.env;

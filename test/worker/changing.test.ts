@@ -3,11 +3,11 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { doing } from "../../core/jobs/journal.ts";
+import { doing } from "../../core/jobs/progress-feed.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
-import { RemoteStore } from "../../core/resonate/remote-store.ts";
-import { until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { until } from "../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { halves, pages, titles } from "./changing.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { until } from "../../testing/program.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -3,8 +3,8 @@
  * them again and again until they are over, which may take a year. An operator ends that once.
  */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { run, until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { run, until } from "../../testing/program.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { action, type Poll, promise, type Server, startServer, unique } from "../contract/server.ts";
 import { resonateAt } from "../support/resonate.ts";
 
@@ -64,7 +64,7 @@ test("what earlier versions sleep on is offered no more, and still wakes its job
   const other = ownGroup();
   const settings = { RESONATE_URL: server.url, RESONATE_TOKEN: process.env.RESONATE_TOKEN ?? "", ...env };
   const quiet = async () => {
-    await using program = run("infra/commands/main.ts", { args: ["quiet"], env: settings });
+    await using program = run("cli/main.ts", { args: ["quiet"], env: settings });
     expect(await program.exited).toMatchObject({ exitCode: 0 });
     return program.output();
   };

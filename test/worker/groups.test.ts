@@ -1,7 +1,7 @@
 /** Kinds of jobs that have a worker group of their own. */
 import { expect, test } from "vitest";
-import { run } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { run } from "../../testing/program.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { startResonate } from "../support/resonate.ts";
 
 const script = "test/worker/grouped-worker.ts";

@@ -1,5 +1,5 @@
 /** A program whose thread is held, as a worker's is by a loop without an end. */
-import { watchThread } from "../../worker/watchdog.ts";
+import { watchThread } from "../../worker/process/watchdog.ts";
 
 watchThread(2_000);
 setTimeout(function loop() {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { VERSION_TAG } from "../../core/jobs/job.ts";
-import { run, until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { VERSION_TAG } from "../../core/definitions/job.ts";
+import { run, until } from "../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 20 });

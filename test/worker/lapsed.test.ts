@@ -3,8 +3,8 @@
  * of them. Only what was under way already when it was stopped is asked for again, by the worker that has the job by then.
  */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../infra/testing/worker.ts";
+import { until } from "../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -1,7 +1,7 @@
 /** A limit towards one upstream holds for all workers together, whatever becomes of one of them. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { until } from "../../testing/program.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

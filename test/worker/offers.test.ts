@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { startChild } from "../../infra/launcher/child.ts";
-import { freePort } from "../../infra/testing/port.ts";
-import { answers, until, watch } from "../../infra/testing/process.ts";
-import { ownGroup, startWorker } from "../../infra/testing/worker.ts";
+import { startChild } from "../../cli/process/child.ts";
+import { freePort } from "../../testing/port.ts";
+import { answers, until, watch } from "../../testing/program.ts";
+import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { resonateAt } from "../support/resonate.ts";
 

@@ -1,8 +1,8 @@
 /** What a worker refuses to start with, and how it shows that it is not there yet. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../infra/testing/port.ts";
-import { run, until } from "../../infra/testing/process.ts";
-import { ownGroup } from "../../infra/testing/worker.ts";
+import { freePort } from "../../testing/port.ts";
+import { run, until } from "../../testing/program.ts";
+import { ownGroup } from "../../testing/worker-process.ts";
 import { serveNewer } from "../infra/doctor.ts";
 import { startProtectedResonate } from "../infra/protected-resonate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

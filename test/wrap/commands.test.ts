@@ -3,14 +3,14 @@ import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { freePort } from "../../infra/testing/port.ts";
-import { run, until } from "../../infra/testing/process.ts";
-import { writeProject } from "../../infra/wrap/project.ts";
-import { WrappedServer } from "../../wrap/worker/server.ts";
+import { writeProject } from "../../cli/wrap/wrap-project.ts";
+import { freePort } from "../../testing/port.ts";
+import { run, until } from "../../testing/program.ts";
+import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { COUNTING } from "./servers.ts";
 import { connect, SILENT, structuredOf } from "./support.ts";
 
-const MAIN = resolve("infra/commands/main.ts");
+const MAIN = resolve("cli/main.ts");
 
 const folder = () => mkdtemp(join(tmpdir(), "wrap-commands-"));
 

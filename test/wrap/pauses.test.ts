@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, expect, test, vi } from "vitest";
-import { RetryLater } from "../../core/durable/context.ts";
-import { WrappedServer } from "../../wrap/worker/server.ts";
+import { RetryLater } from "../../core/definitions/context.ts";
+import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { COUNTING } from "./servers.ts";
 import { SILENT } from "./support.ts";
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, test } from "vitest";
-import type { Finding } from "../../infra/doctor/finding.ts";
-import { run, until } from "../../infra/testing/process.ts";
+import type { Finding } from "../../cli/doctor/finding.ts";
+import { run, until } from "../../testing/program.ts";
 import { COUNTING, FILESYSTEM } from "./servers.ts";
 import { connect, structuredOf, wrapped } from "./support.ts";
 
@@ -109,7 +109,7 @@ test("doctor says of each server what is made of its tools, and what has changed
   await using stack = await wrapped(options);
   const snapshot = join(stack.root, "snapshot.ts");
   await writeFile(snapshot, (await readFile(snapshot, "utf8")).replace('"Writes."', '"Wrote."'));
-  const doctor = run("infra/commands/main.ts", { args: ["doctor", "--url", stack.url, "--json"], cwd: stack.root });
+  const doctor = run("cli/main.ts", { args: ["doctor", "--url", stack.url, "--json"], cwd: stack.root });
   await doctor.exited;
   const { findings } = JSON.parse(doctor.output().slice(doctor.output().indexOf("{"))) as { findings: Finding[] };
   const [table, changed] = findings.filter(({ check }) => check === "wrapped counting");

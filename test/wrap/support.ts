@@ -2,11 +2,11 @@
 import { appendFile, mkdir, readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { writeProject } from "../../cli/wrap/wrap-project.ts";
 import type { Log } from "../../core/index.ts";
-import { startStack, type TestStack, type TestStackOptions } from "../../infra/testing/stack.ts";
-import { writeProject } from "../../infra/wrap/project.ts";
+import { startStack, type TestStack, type TestStackOptions } from "../../testing/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
-import { WrappedServer } from "../../wrap/worker/server.ts";
+import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 
 export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };

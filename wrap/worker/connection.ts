@@ -12,10 +12,12 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import type { Log } from "../../core/durable/context.ts";
+import type { Log } from "../../core/definitions/context.ts";
 import type { ListedTool } from "../snapshot.ts";
 import { clientOf, envelopeOf, MODERN } from "./client.ts";
 import { classified, Gone, Lost, NotSent, RpcError, tooLong } from "./errors.ts";
+import { KeptTransport } from "./keeper/transport.ts";
+import { passOn } from "./questions.ts";
 import {
   type Exchange,
   type Incoming,
@@ -24,9 +26,7 @@ import {
   type Session,
   type Under,
   type Waiting,
-} from "./exchange.ts";
-import { KeptTransport } from "./keeper/transport.ts";
-import { passOn } from "./questions.ts";
+} from "./request-state.ts";
 import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";

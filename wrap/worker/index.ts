@@ -1,11 +1,11 @@
 /** `durable-mcp-edge/wrap/worker`: makes the calls to a wrapped server; only workers import it. */
-import { type Implementation, implement } from "../../core/durable/implement.ts";
+import { type Implementation, implement } from "../../core/author/implement.ts";
+import type { CallArgs } from "../call-job.ts";
 import type { Wrapped } from "../index.ts";
-import type { CallArgs } from "../job.ts";
 import { makeKnown } from "./known.ts";
-import { runCall } from "./run.ts";
-import { WrappedServer } from "./server.ts";
+import { runCall } from "./run-call.ts";
 import { writeSnapshot } from "./take.ts";
+import { WrappedServer } from "./wrapped-server.ts";
 
 /** The variable that makes a worker write down that a list of tools has changed; the launcher sets it. */
 const FOLLOW = "WRAP_FOLLOW";

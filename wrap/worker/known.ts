@@ -1,5 +1,5 @@
 /** The servers that are wrapped in this process. */
-import type { WrapOptions } from "../options.ts";
+import type { WrapOptions } from "../wrap-options.ts";
 
 /** A server, and where its snapshot is. */
 export interface Known {

@@ -1,7 +1,7 @@
 /** Calls under way in this process: what has become of them is told one event after the other. */
-import type { Step } from "../../core/durable/context.ts";
+import type { Step } from "../../core/definitions/context.ts";
 import type { Connection } from "./connection.ts";
-import type { Asked, Exchange, Session, Under } from "./exchange.ts";
+import type { Asked, Exchange, Session, Under } from "./request-state.ts";
 
 type Json = Record<string, unknown>;
 

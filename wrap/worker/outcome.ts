@@ -1,9 +1,10 @@
 /** What is made of what a wrapped server answers, and of what it does not. */
-import { NonRetryableError, type Step } from "../../core/durable/context.ts";
-import { keepInParts } from "../../core/durable/parts.ts";
+
+import { keepInParts } from "../../core/author/chunks.ts";
+import { NonRetryableError, type Step } from "../../core/definitions/context.ts";
 import { PARTS } from "../../core/tools/results.ts";
-import { NOT_DONE } from "../job.ts";
-import type { WrapOptions } from "../options.ts";
+import { NOT_DONE } from "../call-job.ts";
+import type { WrapOptions } from "../wrap-options.ts";
 import { CallRefused, Gone, Lost, NotSent, Unsendable } from "./errors.ts";
 
 type Json = Record<string, unknown>;

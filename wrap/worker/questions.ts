@@ -1,7 +1,7 @@
 /** What a wrapped server asks for while calls are under way: questions go to the call that asks, all else is refused. */
 import { RELATED_TASK_META_KEY } from "@modelcontextprotocol/client";
-import type { Log } from "../../core/durable/context.ts";
-import type { Incoming, Waiting } from "./exchange.ts";
+import type { Log } from "../../core/definitions/context.ts";
+import type { Incoming, Waiting } from "./request-state.ts";
 
 /** Where a request of the server's has come. */
 interface Place {

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import type { Step } from "../../core/durable/context.ts";
-import type { CallArgs } from "../job.ts";
+import type { Step } from "../../core/definitions/context.ts";
+import type { CallArgs } from "../call-job.ts";
 import type { Connection } from "./connection.ts";
 import { Gone, NotSent } from "./errors.ts";
-import type { Session } from "./exchange.ts";
 import { LiveCalls } from "./live.ts";
+import type { Session } from "./request-state.ts";
 import { Requests } from "./requests.ts";
 import type { Segment } from "./segment.ts";
-import type { WrappedServer } from "./server.ts";
+import type { WrappedServer } from "./wrapped-server.ts";
 
 /** The requests of a job in front of a program, whose keeper is a new one; what becomes of each request is said. */
 function before(outcomes: Error[]) {

@@ -1,16 +1,16 @@
 /** The requests of a job: made, found under way in this process, or gone on with where another process has left them. */
 import { createHash } from "node:crypto";
-import { NonRetryableError, SECOND, type Step } from "../../core/durable/context.ts";
-import { SETTLED } from "../../core/durable/surroundings.ts";
-import { type CallArgs, NOT_DONE, READ } from "../job.ts";
+import { NonRetryableError, SECOND, type Step } from "../../core/definitions/context.ts";
+import { SETTLED } from "../../core/engine/runtime.ts";
+import { type CallArgs, NOT_DONE, READ } from "../call-job.ts";
 import type { Connection } from "./connection.ts";
 import { CallRefused, Gone, Lost, NotSent } from "./errors.ts";
-import { OWN, type Resumable, requestId } from "./exchange.ts";
 import { type CallEvent, LiveCall } from "./live.ts";
 import { explain, explained, failure, unknownEffect } from "./outcome.ts";
+import { OWN, type Resumable, requestId } from "./request-state.ts";
 import { asTask, isSessionOver, type JsonObject, type Leg, legOf, type Segment } from "./segment.ts";
-import type { WrappedServer } from "./server.ts";
 import { knownTask, TaskEnded, watchLegacyTask } from "./tasks.ts";
+import type { WrappedServer } from "./wrapped-server.ts";
 
 /** How long a stream that was picked up may be silent of the call's end, in milliseconds; then it is picked up again. */
 const PICK_UP_AGAIN = 10 * SECOND;

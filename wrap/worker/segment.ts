@@ -1,10 +1,10 @@
 /** What a job waits for at a wrapped server, and what comes of it. */
-import type { Question, Step } from "../../core/durable/context.ts";
+import type { Question, Step } from "../../core/definitions/context.ts";
 import type { Connection } from "./connection.ts";
 import { CallRefused } from "./errors.ts";
-import type { Resumable, Session } from "./exchange.ts";
 import type { CallEvent } from "./live.ts";
 import { keptAnswer } from "./outcome.ts";
+import type { Resumable, Session } from "./request-state.ts";
 
 export type JsonObject = Record<string, unknown>;
 

@@ -2,12 +2,12 @@
 import type { Readable } from "node:stream";
 import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import type { Log } from "../../core/durable/context.ts";
-import type { Session } from "./exchange.ts";
+import type { Log } from "../../core/definitions/context.ts";
 import type { Fetch } from "./guarded-fetch.ts";
+import type { KeptProgram } from "./keeper/attach.ts";
 import { MAX_LINE as MAX_MESSAGE } from "./keeper/limits.ts";
-import type { KeptProgram } from "./keeper/room.ts";
 import { KeptTransport } from "./keeper/transport.ts";
+import type { Session } from "./request-state.ts";
 
 /** How much of a line that a program writes beside is logged, in characters. */
 export const MAX_LINE = 500;

@@ -1,11 +1,11 @@
 /** Tasks at a wrapped server, looked at until something has become of them. */
-import { NonRetryableError, SECOND, type Step } from "../../core/durable/context.ts";
-import { SETTLED } from "../../core/durable/surroundings.ts";
+import { NonRetryableError, SECOND, type Step } from "../../core/definitions/context.ts";
+import { SETTLED } from "../../core/engine/runtime.ts";
 import type { Connection } from "./connection.ts";
 import { Gone, RpcError } from "./errors.ts";
-import { requestId } from "./exchange.ts";
 import type { LiveCall } from "./live.ts";
 import { keptAnswer } from "./outcome.ts";
+import { requestId } from "./request-state.ts";
 import { elapsed, type JsonObject, type TaskThere } from "./segment.ts";
 
 /** How often a task is looked at unless its server says, and the bounds of what it may say; in milliseconds. */

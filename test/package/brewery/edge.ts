@@ -2,8 +2,8 @@ import { createEdge } from "../../../functions/edge.ts";
 import { tools } from "./tools.ts";
 
 export { Listener } from "../../../functions/edge.ts";
-export { ResonateObject } from "../../../functions/resonate-object.ts";
-export { RunnerObject } from "../../../functions/runner-object.ts";
+export { ResonateObject } from "../../../functions/objects/resonate-object.ts";
+export { RunnerObject } from "../../../functions/objects/runner-object.ts";
 
 export default createEdge({
   name: "brewery",

@@ -10,9 +10,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { startChild } from "../../../infra/launcher/child.ts";
-import { resolveModule } from "../../../infra/launcher/package.ts";
-import { buildModules, copyModules, put } from "../../../infra/modules/build.ts";
+import { buildModules, copyModules, put } from "../../../cli/build/modules.ts";
+import { resolveModule } from "../../../cli/package.ts";
+import { startChild } from "../../../cli/process/child.ts";
 
 const wrangler = createRequire(resolveModule("wrangler/package.json", process.cwd()));
 

@@ -2,8 +2,8 @@
 import { PassThrough } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { OWN } from "../exchange.ts";
-import { type Attached, attach, joined, type KeptProgram } from "./room.ts";
+import { OWN } from "../request-state.ts";
+import { type Attached, attach, joined, type KeptProgram } from "./attach.ts";
 
 /** How long a program may take to end, in milliseconds. */
 const END = 7_000;

@@ -1,0 +1,121 @@
+/** Moves what a backup holds to another Resonate server, by nothing but the protocol. */
+import { setTimeout as delay } from "node:timers/promises";
+import PQueue from "p-queue";
+import type { ResonateClient } from "../../core/store/client.ts";
+import type { OperationKind, PromiseRecord, PromiseState, RequestData, Value } from "../../core/store/protocol.ts";
+import type { BackupRow } from "../../server/backup.ts";
+import type { Row } from "../../server/engine/sql.ts";
+
+/** How many requests at once. */
+const CONCURRENCY = 16;
+/** How many times one is made that fails in passing, and the pause before the second, in milliseconds; it doubles. */
+const ATTEMPTS = 6;
+const PAUSE = 100;
+
+/** How long, in milliseconds, a promise is pending at most that is about to be settled as it was. */
+const MOMENT = 3_600_000;
+const LEASE = 60_000;
+
+/** What has become of what. */
+export interface Moved {
+  /** Promises that had ended: jobs and their steps. */
+  ended: number;
+  /** Steps, timers and questions that are pending. */
+  pending: number;
+  /** Jobs that were running, which workers of the new server start again where they were. */
+  running: number;
+  /** What the protocol's schedules were: this product makes none, and moves none. */
+  schedules: number;
+}
+
+/**
+ * Moves rows in the order in which nothing is missing that is needed: first what has ended, then what is waited for, then the
+ * jobs that are running, which workers take at once. What is there already stays: it can be done again. `read` is asked for
+ * the rows several times.
+ *
+ * @throws {Error} when the server refuses, or cannot be reached
+ */
+export async function moveRows(read: () => AsyncIterable<BackupRow>, client: ResonateClient): Promise<Moved> {
+  const moved: Moved = { ended: 0, pending: 0, running: 0, schedules: 0 };
+  for (const what of ["ended", "pending", "running"] as const) {
+    const queue = new PQueue({ concurrency: CONCURRENCY });
+    const failures: unknown[] = [];
+    for await (const { table, row } of read()) {
+      if (table !== "promises" || sortOf(row) !== what) continue;
+      await queue.onSizeLessThan(CONCURRENCY);
+      if (failures.length > 0) break;
+      queue.add(() => movePromise(client, promiseOf(row))).catch((error) => failures.push(error));
+      moved[what] += 1;
+    }
+    await queue.onIdle();
+    if (failures.length > 0) throw failures[0];
+  }
+  for await (const { table } of read()) if (table === "schedules") moved.schedules += 1;
+  return moved;
+}
+
+function sortOf(row: Row): "ended" | "pending" | "running" {
+  if (row.state !== "pending") return "ended";
+  return isTargeted(promiseOf(row)) ? "running" : "pending";
+}
+
+const isTargeted = ({ tags }: PromiseRecord) => tags["resonate:target"] !== undefined;
+
+function promiseOf({ id, state, param, value, tags, timeoutAt, createdAt }: Row): PromiseRecord {
+  return {
+    id: String(id),
+    state: state as PromiseState,
+    param: JSON.parse(String(param)) as Value,
+    value: JSON.parse(String(value)) as Value,
+    tags: JSON.parse(String(tags)),
+    timeoutAt: Number(timeoutAt),
+    createdAt: Number(createdAt),
+  };
+}
+
+async function movePromise(client: ResonateClient, promise: PromiseRecord): Promise<void> {
+  const { id, state, param, value, tags, timeoutAt } = promise;
+  // What has no time left ends as it is made: what timed out becomes what it was, and so does a timer that fired.
+  const endsByItself = state === "rejected_timedout" || (state === "resolved" && tags["resonate:timer"] === "true");
+  if (state === "pending" || (endsByItself && timeoutAt <= Date.now())) {
+    await ask(client, "promise.create", { id, param, tags, timeoutAt });
+    return;
+  }
+  if (state === "rejected_timedout") throw new Error(`${id} timed out before its time: is this machine's clock right?`);
+  const created = { id, param, tags, timeoutAt: Math.max(timeoutAt, Date.now() + MOMENT) };
+  const settled = { id, state, value };
+  if (!isTargeted(promise)) {
+    await ask(client, "promise.create", created);
+    await ask(client, "promise.settle", settled);
+    return;
+  }
+  // Made with its task in hand, so that no worker is given a job that has ended.
+  const action = { kind: "promise.create", data: created } as const;
+  const { task } = await ask(client, "task.create", { pid: "move", ttl: LEASE, action });
+  if (task === undefined) return; // It was there.
+  const end = { kind: "promise.settle", data: settled } as const;
+  await ask(client, "task.fulfill", { id: task.id, version: task.version, action: end });
+}
+
+/**
+ * Makes a request with what promises hold as it is: encrypted, where it is.
+ *
+ * @throws {Error} when it is refused, or keeps failing
+ */
+async function ask<K extends OperationKind>(client: ResonateClient, kind: K, data: RequestData<K>) {
+  const { id: own = "", action } = data as { id?: string; action?: { data: { id: string } } };
+  const id = action?.data.id ?? own;
+  for (let attempt = 1; ; attempt++) {
+    const response = await client.post(kind, data, { origin: id }).catch((error: Error) => error);
+    if (!(response instanceof Error) && response.status < 500) {
+      const { head, data: answer } = await response.json();
+      if (head.status < 300) return answer;
+      throw new Error(`The server refuses ${kind} of ${id}: ${head.status} ${JSON.stringify(answer)}`);
+    }
+    if (attempt === ATTEMPTS) {
+      const why = response instanceof Error ? String(response.cause ?? response) : `it answers ${response.status}`;
+      throw new Error(`The server cannot be used: ${why}. The same command goes on where this ended.`);
+    }
+    await delay(PAUSE * 2 ** (attempt - 1));
+  }
+}

@@ -1,0 +1,190 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { execa } from "execa";
+import { buildModules } from "../build/modules.ts";
+import { buildPages } from "../build/pages.ts";
+import { resolveModule } from "../package.ts";
+import { configurationOf, readProject } from "../project.ts";
+
+/** Where bundles are kept, in the project's folder. */
+const CACHE = ".build";
+const DAY = 24 * 60 * 60 * 1000;
+/** What stands for the dependencies, and for wrangler among them. */
+const LOCK_FILES = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "node_modules/.package-lock.json"];
+
+/** The edge as it is served. */
+export interface Bundle {
+  /** Folder that holds the bundled module, and its source map as `<main>.map`. */
+  readonly dir: string;
+  /** The module's file name. */
+  readonly main: string;
+  /** The modules that it loads when it needs them: their files, as paths from the folder, by which it also names them. */
+  readonly modules: readonly string[];
+  readonly compatibilityDate: string;
+  readonly compatibilityFlags: readonly string[];
+  /** The text variables of the wrangler configuration. */
+  readonly vars: Readonly<Record<string, string>>;
+  /** The Durable Objects that the module exports, by the names under which they are bound. */
+  readonly objects: Readonly<Record<string, string>>;
+  /** The folder of the pages, absolute, and the name under which it is bound; undefined for an edge without. */
+  readonly assets?: { readonly binding: string; readonly directory: string };
+}
+
+/** What the wrangler configuration says of a bundle. */
+export type Settings = Omit<Bundle, "dir" | "main" | "modules">;
+
+/**
+ * Bundles the edge as `wrangler deploy` uploads it, or finds the bundle of the same sources from an earlier call. Needs no
+ * network. `entry`, a path from the project's folder `root`, is for an edge that offers something else than the
+ * configuration's `main`.
+ *
+ * @throws {Error} with what wrangler printed, when the edge does not bundle
+ */
+export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
+  const config = configurationOf(readProject(root));
+  const cache = join(root, CACHE);
+  const [, sources] = await Promise.all([buildPages(root), buildModules(root)]);
+  const known = join(cache, `inputs-${hash(entry ?? "")}.json`);
+  const own = sources.map((source) => relative(root, source));
+  const inputs: string[] | undefined = await readJson(known);
+  const cached = inputs && (await readBundle(join(cache, await bundleName([...inputs, ...own], config, root))));
+  if (cached) return cached;
+
+  await removeOldBundles(cache);
+  for (;;) {
+    const started = Date.now();
+    const building = join(cache, `building-${hash(entry ?? "")}-${process.pid}`);
+    const [made, settings] = await Promise.all([runWrangler(entry, building, root), readSettings(config)]);
+    if (await changedSince(started, made.inputs, root)) continue; // It may hold some files as they were, some as they are.
+    await writeFile(
+      join(building, "bundle.json"),
+      JSON.stringify({ ...settings, main: made.main, modules: made.modules }),
+    );
+    const dir = join(cache, await bundleName([...made.inputs, ...own], config, root));
+    // A rename, so that a bundle is there whole or not at all; when another process was first, its bundle is as good.
+    await rename(building, dir).catch(() => rm(building, { recursive: true }));
+    await writeFile(`${known}.${process.pid}`, JSON.stringify(made.inputs));
+    await rename(`${known}.${process.pid}`, known);
+    return { ...settings, dir, main: made.main, modules: made.modules };
+  }
+}
+
+/** The wrangler configuration, as far as it is the bundle's. */
+export async function readSettings(config: string): Promise<Settings> {
+  const { compatibility_date, compatibility_flags, vars, durable_objects, assets } = await readConfiguration(config);
+  if (!compatibility_date) throw new Error(`${basename(config)} has no compatibility_date`);
+  return {
+    compatibilityDate: compatibility_date,
+    compatibilityFlags: compatibility_flags,
+    vars: Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, String(value)])),
+    objects: Object.fromEntries(
+      (durable_objects?.bindings ?? [])
+        .filter(({ script_name }) => script_name === undefined)
+        .map(({ name, class_name }) => [name, class_name]),
+    ),
+    ...assetsOf(assets, dirname(config)),
+  };
+}
+
+/** The static assets of a configuration in the folder `root`, where they are there. */
+function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "assets"> {
+  const { binding, directory = "" } = assets ?? {};
+  const path = resolve(root, directory);
+  return binding !== undefined && existsSync(path) ? { assets: { binding, directory: path } } : {};
+}
+
+/** What matters here of a wrangler configuration. */
+export interface Configuration {
+  name?: string;
+  account_id?: string;
+  main?: string;
+  compatibility_date?: string;
+  compatibility_flags: string[];
+  vars: Record<string, unknown>;
+  durable_objects?: { bindings?: { name: string; class_name: string; script_name?: string }[] };
+  assets?: { directory?: string; binding?: string };
+  alias?: Record<string, string>;
+  define?: Record<string, string>;
+  rules?: { type: string }[];
+  build?: { command?: string };
+}
+
+/** Reads the wrangler configuration. */
+export async function readConfiguration(config: string): Promise<Configuration> {
+  // Loaded only when there is something to bundle: wrangler takes most of a second to load.
+  const url = pathToFileURL(resolveModule("wrangler", dirname(config))).href;
+  const { unstable_readConfig }: Wrangler = await import(url);
+  return unstable_readConfig({ config });
+}
+
+interface Wrangler {
+  unstable_readConfig(args: { config: string }): Configuration;
+}
+
+/** The name of a bundle's folder: a hash over everything that it is made from. */
+async function bundleName(inputs: readonly string[], config: string, root: string): Promise<string> {
+  const sum = createHash("sha256");
+  for (const path of [...inputs, ...LOCK_FILES].map((path) => join(root, path)).concat(config)) {
+    const content = await readFile(path).catch(() => "");
+    sum.update(`${path}\0${content.length}\0`).update(content);
+  }
+  return `edge-${sum.digest("hex").slice(0, 16)}`;
+}
+
+async function readBundle(dir: string): Promise<Bundle | undefined> {
+  const made: Omit<Bundle, "dir"> | undefined = await readJson(join(dir, "bundle.json"));
+  return made && { ...made, dir };
+}
+
+async function readJson(path: string) {
+  const text = await readFile(path, "utf8").catch(() => undefined);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+async function changedSince(time: number, inputs: readonly string[], root: string): Promise<boolean> {
+  const stats = await Promise.all(inputs.map((path) => stat(join(root, path)).catch(() => undefined)));
+  return stats.some((info) => (info?.mtimeMs ?? 0) > time);
+}
+
+/** Bundles by wrangler. `inputs` are the project's own files in it, as paths from its folder. */
+async function runWrangler(entry: string | undefined, outdir: string, root: string) {
+  const wrangler = join(dirname(resolveModule("wrangler/package.json", root)), "bin/wrangler.js");
+  const env = { WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", WRANGLER_WRITE_LOGS: "false" };
+  const metafile = join(outdir, "inputs.json");
+  const args = ["deploy", ...(entry === undefined ? [] : [entry]), "--dry-run"];
+  const options = { cwd: root, env, stdin: "ignore", all: true, reject: false } as const;
+  const all = [wrangler, ...args, "--outdir", outdir, "--metafile", metafile];
+  const result = await execa(process.execPath, all, options);
+  if (result.failed) throw new Error(`The edge does not bundle:\n${result.all}`);
+  const { inputs, outputs }: Metafile = JSON.parse(await readFile(metafile, "utf8"));
+  await rm(metafile);
+  const [main] = Object.entries(outputs).find(([, { entryPoint }]) => entryPoint !== undefined) ?? [];
+  if (main === undefined) throw new Error("The edge's bundle has no entry point.");
+  const others = await readdir(outdir, { recursive: true });
+  const modules = others.filter((path) => path.endsWith(".js") && path !== basename(main)).sort();
+  return { main: basename(main), modules, inputs: Object.keys(inputs).filter(isOwn).sort() };
+}
+
+interface Metafile {
+  inputs: Record<string, unknown>;
+  outputs: Record<string, { entryPoint?: string }>;
+}
+
+/** Whether a file is the project's, and no dependency's and none that a bundler made up. */
+const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test(path);
+
+/** Bundles of earlier sources; young ones may still be about to be served by another process. */
+async function removeOldBundles(cache: string): Promise<void> {
+  await mkdir(cache, { recursive: true });
+  for (const name of await readdir(cache)) {
+    const path = join(cache, name);
+    if (!/^(edge|building|dev)-/.test(name)) continue;
+    const info = await stat(path).catch(() => undefined);
+    if (info && Date.now() - info.mtimeMs > DAY) await rm(path, { recursive: true, force: true });
+  }
+}
+
+const hash = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 8);

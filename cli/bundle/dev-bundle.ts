@@ -1,0 +1,189 @@
+/** Bundling for `dev`: by esbuild alone, which takes a fraction of a second where wrangler takes several. */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
+import { buildModules, copyModules, isBuild } from "../build/modules.ts";
+import { buildPages } from "../build/pages.ts";
+import { resolveModule } from "../package.ts";
+import { configurationOf, type Project, workerOf } from "../project.ts";
+import {
+  type Bundle,
+  bundleEdge,
+  type Configuration,
+  readConfiguration,
+  readSettings,
+  type Settings,
+} from "./bundle.ts";
+
+/** The sources do not compile; the message has the file, the line and the text. */
+export class CompileError extends Error {}
+
+/** A program as its sources are now. */
+export interface Built<T> {
+  /** The same for the same program. */
+  readonly version: string;
+  readonly program: T;
+  /** The project's files in it, absolute. */
+  readonly inputs: readonly string[];
+}
+
+export interface DevBundler {
+  /** @throws {CompileError} */
+  edge(): Promise<Built<Bundle>>;
+  /** The worker runs its sources as they are: this says whether they compile, and which they are. @throws {CompileError} */
+  worker(): Promise<Built<string>>;
+}
+
+/** Bundles into the folder `name` of the project's `.build`. */
+export async function devBundler(project: Project, name: string): Promise<DevBundler> {
+  const { root } = project;
+  // Of wrangler's, so that both bundle alike; or the project's own.
+  const esbuildPath = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
+  const esbuild: typeof import("esbuild") = (await import(pathToFileURL(esbuildPath).href)).default;
+  const config = configurationOf(project);
+  const dir = join(root, ".build", name);
+  const contexts = new Map<string, BuildContext>();
+  let settings: Settings;
+  let read: { text: string; configuration: Configuration } | undefined;
+  let count = 0;
+
+  const configuration = async (): Promise<Configuration> => {
+    const text = readFileSync(config, "utf8");
+    if (read?.text !== text) {
+      read = { text, configuration: await readConfiguration(config) };
+      settings = await readSettings(config);
+    }
+    return read.configuration;
+  };
+
+  const build = async (options: BuildOptions) => {
+    // Kept for as long as its options are the same: it parses only what has changed.
+    const key = JSON.stringify(options);
+    let context = contexts.get(key);
+    if (!context) {
+      context = await esbuild.context({ ...options, absWorkingDir: root });
+      contexts.set(key, context);
+    }
+    return context.rebuild().catch(async (failure: BuildFailure) => {
+      if (!Array.isArray(failure.errors)) throw failure;
+      const color = Boolean(process.stdout.isTTY);
+      const messages = await esbuild.formatMessages(failure.errors, { kind: "error", color });
+      throw new CompileError(messages.join("").trim());
+    });
+  };
+
+  return {
+    async edge() {
+      const built = Promise.all([buildPages(root), buildModules(root)]);
+      const [pages, sources] = await built.catch((error: Error) => {
+        throw new CompileError(error.message);
+      });
+      const current = await configuration();
+      if (isForWrangler(current)) {
+        const bundle = await bundleEdge(undefined, root).catch((error: Error) => {
+          throw new CompileError(error.message);
+        });
+        return { version: bundle.dir, program: bundle, inputs: [config, ...pages, ...sources] };
+      }
+      const result = await build(edgeOptions(current, root, dir));
+      const [map = "", code = ""] = texts(result);
+      const modules = await copyModules(root, dir);
+      const version = hash(
+        map,
+        code,
+        JSON.stringify(settings),
+        ...modules.map((path) => readFileSync(join(dir, path), "utf8")),
+      );
+      const main = `index-${++count}.js`;
+      await mkdir(dir, { recursive: true });
+      await Promise.all([writeFile(join(dir, main), code), writeFile(join(dir, `${main}.map`), map)]);
+      return {
+        version,
+        program: { ...settings, dir, main, modules },
+        inputs: [...inputsOf(result, root), config, ...pages, ...sources],
+      };
+    },
+    async worker() {
+      const program = workerOf(project);
+      const result = await build({
+        entryPoints: [program],
+        bundle: true,
+        write: false,
+        outdir: dir,
+        format: "esm",
+        platform: "node",
+        packages: "external",
+        sourcemap: "external", // An edit that moves lines is one: where an error arose is told by them.
+        sourcesContent: false,
+        metafile: true,
+        logLevel: "silent",
+      });
+      return { version: hash(...texts(result)), program, inputs: inputsOf(result, root) };
+    },
+  };
+}
+
+/** Whether the configuration asks for what only wrangler does to a bundle. */
+function isForWrangler({ compatibility_flags, build, rules }: Configuration): boolean {
+  const isNode = compatibility_flags.some((flag) => flag.startsWith("nodejs_"));
+  const isOwn = isBuild(build?.command) && rules?.every(({ type }) => type === "ESModule");
+  return isNode || (!isOwn && (build?.command !== undefined || (rules ?? []).length > 0));
+}
+
+/** As wrangler bundles, but not minified. */
+function edgeOptions(
+  { main, alias = {}, define = {}, build }: Configuration,
+  root: string,
+  outdir: string,
+): BuildOptions {
+  if (main === undefined) throw new CompileError("The wrangler configuration has no `main`, the edge's entry.");
+  return {
+    entryPoints: [main],
+    bundle: true,
+    write: false,
+    outdir,
+    format: "esm",
+    target: "es2024",
+    supported: { "import-source": true, using: true },
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*", ...(build === undefined ? [] : ["./modules/*.js"])],
+    alias: Object.fromEntries(
+      Object.entries(alias).map(([name, path]) => [name, path.startsWith(".") ? resolve(root, path) : path]),
+    ),
+    define: {
+      "navigator.userAgent": '"Cloudflare-Workers"',
+      "process.env.NODE_ENV": '"development"',
+      "global.process.env.NODE_ENV": '"development"',
+      "globalThis.process.env.NODE_ENV": '"development"',
+      ...define,
+    },
+    loader: { ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx", ".html": "text", ".sql": "text" },
+    keepNames: true,
+    sourcemap: "external",
+    sourcesContent: false,
+    metafile: true,
+    logLevel: "silent",
+  };
+}
+
+/** What was built, the source map first when there is one. */
+function texts({ outputFiles = [] }: BuildResult): string[] {
+  return outputFiles
+    .toSorted((a, b) => Number(b.path.endsWith(".map")) - Number(a.path.endsWith(".map")))
+    .map((f) => f.text);
+}
+
+const inputsOf = ({ metafile }: BuildResult, root: string) =>
+  Object.keys(metafile?.inputs ?? {})
+    .filter((path) => !path.includes("node_modules/"))
+    .map((path) => resolve(root, path));
+
+function hash(...parts: string[]): string {
+  const sum = createHash("sha256");
+  for (const part of parts) sum.update(`${part.length}\0`).update(part);
+  return sum.digest("hex");
+}

@@ -1,0 +1,234 @@
+/** `deploy`: the project to Cloudflare, whole: edge, Resonate and what runs the jobs. */
+import { createInterface } from "node:readline/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Configuration, readConfiguration } from "../bundle/bundle.ts";
+import { Account } from "../deploy/account.ts";
+import { withAdditions } from "../deploy/configuration.ts";
+import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
+import { type DeployOptions, readOptions } from "../deploy/deploy-options.ts";
+import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
+import { addToken, type Made, placeOf } from "../deploy/variables.ts";
+import { runWrangler } from "../deploy/wrangler.ts";
+import { run as examine } from "../doctor/doctor.ts";
+import { configurationOf, type Project, readProject, typed } from "../project.ts";
+import { clientConfiguration } from "../terminal/clients.ts";
+
+const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
+
+Deploys the project in this folder to Cloudflare: makes what is missing, waits until it answers, examines it, and says what
+to give to each client. The first time, at a terminal, it makes a caller and shows his token once.
+
+  --dry-run                 say what it would do: bundle it and show what it would be given, and upload nothing
+  --caller NAME             make this caller where there is none yet, and show his token, wherever the output goes
+  --container               run the jobs in a container of the account, or end with the reason why not
+  --no-container            run them in the account's own Workers
+                            (neither: as before; the first time a container where the account has them and Docker runs)
+  --image IMAGE             the container's image, from a registry that Cloudflare takes, instead of building it
+  --container-secrets FILE  set the secrets in it, for the container
+  --workers-elsewhere NAME  let workers on machines of your own take jobs: makes a token for one, and shows the line to run
+  --operator NAME           make a token for commands that look at the Resonate server itself (usage, backup, moving)
+  --location HINT           where the Resonate server is, the first time: wnam, enam, weur, eeur, apac and more
+  --jurisdiction NAME       where its data must stay, the first time: eu, us, fedramp
+  --paid                    bound what a request may take, as the paid plan can; without it, where the account has Containers
+  --no-wait                 neither wait until it answers nor examine it
+  --remove                  remove the deployment with everything that it keeps; asks first
+  --yes                     with --remove, do not ask
+  --help                    show this text
+
+Other options go to wrangler; the one that matters most:
+
+  --secrets-file FILE       set the secrets in it
+`;
+
+/** How long a new deployment may take to answer everywhere, in milliseconds. */
+const PATIENCE = 120_000;
+
+/** The tokens that a deployment has made. */
+interface Tokens {
+  caller: FirstCaller | undefined;
+  worker: Made | undefined;
+  operator: Made | undefined;
+}
+
+export async function run(args: string[]): Promise<void> {
+  if (args.includes("--help")) return console.log(usage());
+  const project = readProject();
+  const config = await readConfiguration(configurationOf(project));
+  const name = nameOf(args, config.name ?? project.name);
+  if (args.includes("--remove")) return remove(args, { ...project, name }, config);
+  await deploy(readOptions(args), { ...project, name }, config);
+}
+
+async function deploy(options: DeployOptions, project: Project, config: Configuration): Promise<void> {
+  const { others, values, isDry } = options;
+  // A dry run needs nobody who is logged in.
+  const account = await Account.open(config.account_id).catch((error) => (isDry ? undefined : Promise.reject(error)));
+  const [edge, worker] = await Promise.all([
+    account?.bindings(project.name),
+    account?.bindings(workerName(project.name)),
+  ]);
+  const place = placeOf(edge, options);
+  const choice = hasRunner(config)
+    ? await chooseContainer({
+        ...{ root: project.root, account, edge, worker, wanted: options.container },
+        ...{ image: values.image, secretsFile: values["container-secrets"] },
+      })
+    : undefined;
+
+  const hasCallers = "AUTH_MODE" in config.vars || others.some((arg) => /^--(secrets-file|var)\b/.test(arg));
+  const needsCaller = !hasCallers && !isDry && !edge?.some(({ name }) => name === "AUTH_MODE");
+  // A token is shown to whoever sits there, and to no log of a build unless it is asked for.
+  const mayShow = values.caller !== undefined || Boolean(process.stdout.isTTY);
+  await using caller = needsCaller && mayShow ? await firstCaller(values.caller) : undefined;
+  const elsewhere = values["workers-elsewhere"] ?? (caller && choice ? await askForWorkers() : undefined);
+  const forWorker = addToken(edge, "RESONATE_TOKENS", elsewhere);
+  const forOperator = addToken(edge, "OPERATOR_TOKENS", values.operator);
+
+  if (choice) console.log(choice.says);
+  const variables = {
+    ...(choice && { RUNS_IN: choice.runsIn }),
+    ...{ ...place, ...forWorker.variables, ...forOperator.variables },
+  };
+  const given = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
+  const secrets = caller ? ["--secrets-file", caller.secretsFile] : [];
+  // The free plan has neither Containers nor limits that a deployment sets, and refuses one that does.
+  const hasOwn = others.some((arg) => /^(--config|-c)\b/.test(arg));
+  const isPaid = !hasOwn && (options.isPaid || (await account?.hasContainers()) === true);
+  const deployEdge = async (isBound: boolean) => {
+    const containers = isBound && !hasOwn && choice?.runsIn === "container" ? workerName(project.name) : undefined;
+    await using added = await withAdditions(configurationOf(project), { isPaid, containers });
+    return await runWrangler(["deploy", ...added.args, ...others, "--keep-vars", ...given, ...secrets]);
+  };
+  const deployWorker = () => deployContainer(choice, project, options, place);
+  // A worker that is there gets its new functions before anybody can start them; a first one needs the edge's objects.
+  if (worker && !(await deployWorker())) return;
+  const { exitCode, targets } = await deployEdge(worker !== undefined || isDry);
+  process.exitCode = exitCode;
+  if (exitCode !== 0) return;
+  if (!worker && !(await deployWorker())) return;
+  // Each is bound to what the other has: the first time the edge is told of the containers when they are there.
+  if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
+  if (worker && choice?.runsIn === "workers") await removeContainer(project, isDry ? ["--dry-run"] : []);
+  if (isDry) {
+    if (!hasCallers) console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
+    return;
+  }
+  const url = targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
+  const tokens = { caller, worker: forWorker.made, operator: forOperator.made };
+  const isCallable = !needsCaller || caller !== undefined;
+  if (url !== undefined && isCallable && !options.noWait) await examined(url, tokens);
+  showTokens(url ?? "https://ITS-ADDRESS", project, tokens);
+  if (!isCallable) {
+    const command = typed(project, "deploy");
+    console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which makes a caller.`);
+  } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
+  else showClients(url, project);
+}
+
+/** What the deployment is called: wrangler's option, or what the configuration says. */
+function nameOf(args: readonly string[], configured: string): string {
+  const at = args.findIndex((arg) => /^--name(=|$)/.test(arg));
+  return at < 0 ? configured : (args[at]?.split("=")[1] ?? args[at + 1] ?? configured);
+}
+
+const hasRunner = ({ durable_objects }: Configuration) =>
+  durable_objects?.bindings?.some(({ name }) => name === "RUNNER") ?? false;
+
+async function askForWorkers(): Promise<string | undefined> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return undefined;
+  const answer = await ask("Shall workers on machines of your own take jobs, too (a private network, a GPU)? [y/N] ");
+  return /^y/i.test(answer) ? "machine" : undefined;
+}
+
+async function ask(question: string): Promise<string> {
+  const readline = createInterface({ input: process.stdin, output: process.stdout });
+  return (await readline.question(question).finally(() => readline.close())).trim();
+}
+
+/** Deploys the container, if it is to be; resolves with whether the deployment may go on. */
+async function deployContainer(
+  choice: Choice | undefined,
+  { root, name }: Project,
+  { isDry, values }: DeployOptions,
+  vars: Record<string, string>,
+): Promise<boolean> {
+  if (!choice?.isDeployed) return true;
+  const config = await containerConfig(root, name, { image: values.image, vars });
+  if (config === undefined) return true;
+  const file = values["container-secrets"];
+  const { exitCode } = await runWrangler([
+    ...["deploy", "--config", config, "--keep-vars"],
+    ...(isDry ? ["--dry-run"] : []),
+    ...(file === undefined ? [] : ["--secrets-file", file]),
+  ]);
+  process.exitCode = exitCode;
+  return exitCode === 0;
+}
+
+/** Waits for the deployment and examines it. */
+async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
+  console.log(`\nWaiting for ${origin} ...`);
+  if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
+  if (caller) process.env.DOCTOR_TOKEN = caller.token;
+  if (operator) process.env.OPERATOR_TOKEN = operator.token;
+  await examine(["--url", origin]);
+}
+
+/** Shows the tokens that were made. */
+function showTokens(origin: string, project: Project, { caller, worker, operator }: Tokens): void {
+  const shown = (whose: string, token: string) =>
+    console.log(`\nThe token of ${whose}, which is stored nowhere and not shown again:\n\n  ${token}`);
+  if (caller) {
+    shown(caller.name, caller.token);
+    console.log("\nClients send it as `Authorization: Bearer …`; the proxy takes it from MCP_TOKEN.");
+  }
+  if (operator) shown(`the operator ${operator.name} (OPERATOR_TOKEN for commands)`, operator.token);
+  if (worker) {
+    const command = typed(project, "worker");
+    console.log(`\nA worker elsewhere, ${worker.name}, with a token that is not shown again:\n`);
+    console.log(`  RESONATE_URL=${origin}/resonate RESONATE_TOKEN=${worker.token} ${command}`);
+  }
+}
+
+/** Says what to give to clients. */
+function showClients(origin: string, { name }: Project): void {
+  for (const { client, where, paste } of clientConfiguration(name, `${origin}/mcp`))
+    console.log(`\n${client}: ${where}\n${paste}`);
+}
+
+async function isReady(origin: string): Promise<boolean> {
+  for (const end = Date.now() + PATIENCE; Date.now() < end; await delay(1_000)) {
+    const response = await fetch(`${origin}/ready`, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined);
+    await response?.body?.cancel();
+    if (response?.ok) return true;
+  }
+  return false;
+}
+
+async function remove(args: readonly string[], project: Project, config: Configuration): Promise<void> {
+  const { name } = project;
+  const others = args.filter((arg) => arg !== "--remove" && arg !== "--yes");
+  const isDry = others.includes("--dry-run");
+  const account = isDry ? undefined : await Account.open(config.account_id);
+  const users = (await account?.users(name))?.filter((user) => user !== workerName(name)) ?? [];
+  for (const user of users) console.log(`${user} uses it, and will break.`);
+  if (!args.includes("--yes") && !isDry) {
+    const asked = `This removes ${name} from Cloudflare, with every job and result that it keeps. Type its name to go on: `;
+    if ((await ask(asked)) !== name) {
+      console.log("Nothing was removed.");
+      process.exitCode = 1;
+      return;
+    }
+  }
+  // Whoever typed the name is not asked again by wrangler, nor about what uses it.
+  const way = isDry ? [] : ["--force"];
+  // First: it uses the edge's objects, which would be left without their Worker's code.
+  if (await account?.bindings(workerName(name))) await removeContainer(project, way);
+  const { exitCode } = await runWrangler(["delete", ...others, ...way]);
+  process.exitCode = exitCode;
+}
+
+async function removeContainer({ root, name }: Project, others: readonly string[]): Promise<void> {
+  const config = await containerConfig(root, name);
+  if (config !== undefined) await runWrangler(["delete", "--config", config, ...others]);
+}

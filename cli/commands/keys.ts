@@ -1,0 +1,160 @@
+/** `keys`: the key pair of a Resonate server, and a token each for the edge and the worker of one deployment. */
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type CryptoKey, exportPKCS8, exportSPKI, generateKeyPair, importPKCS8, SignJWT } from "jose";
+import { readArguments } from "../arguments.ts";
+import { readProject, typed } from "../project.ts";
+
+const usage = () => `Usage: ${typed(readProject(), "keys", "--namespace NAME/ --out DIR [options]")}
+
+Writes what lets the parts of one deployment talk to one another:
+
+  private.pem  signs tokens; keep it where you keep secrets, no server needs it
+  public.pem   what the Resonate server checks tokens with
+  edge.env     secrets of the edge: its Resonate token, its task and view keys, the namespace, the worker group
+  worker.env   environment of the worker: its Resonate token, the namespace, the worker group
+
+  --namespace NAME/  put before the name of every job, and all that the tokens give access to; NAME is also the name
+                     of the worker group
+  --out DIR          where to write; files that are there are never overwritten
+  --days N           how long the tokens are valid (default 90)
+  --key FILE         sign with this private key instead of a new one: to renew tokens before they expire, or to add
+                     a deployment to the same Resonate server; writes no keys, and a task key only for a namespace
+                     that is new (--task-key)
+  --encrypt          write ENCRYPTION_KEYS for both too: what jobs hold is encrypted before the Resonate server gets it
+  --operator         write operator.env too: a token that may search, which no token of a namespace may, and so one for
+                     all namespaces of the server; for the commands of whoever runs it
+  --task-key         with --key: make a task and a view key too
+  --help             show this text
+`;
+
+/** EdDSA by Ed25519: the smallest of the kinds of key that the Resonate server takes. */
+const ALGORITHM = "EdDSA";
+
+interface Options {
+  namespace: string;
+  out: string;
+  days: number;
+  key: string | undefined;
+  taskKey: boolean;
+  operator: boolean;
+  encrypt: boolean;
+}
+
+/** @throws {Error} saying what is wrong with the arguments */
+function parseOptions(args: string[]): Options | undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      namespace: { type: "string" },
+      out: { type: "string" },
+      days: { type: "string", default: "90" },
+      key: { type: "string" },
+      "task-key": { type: "boolean", default: false },
+      operator: { type: "boolean", default: false },
+      encrypt: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const { namespace, out, key } = values;
+  if (!namespace || !out) throw new Error("--namespace and --out are needed.");
+  // A token opens every id that begins with its namespace: with a "/" at the end and nowhere else, none opens another's.
+  if (!/^[\w.-]+\/$/.test(namespace)) {
+    throw new Error(`--namespace must be letters, digits, ".", "_" or "-", and then one "/", not "${namespace}".`);
+  }
+  if (namespace === "default/") throw new Error('--namespace must not be "default/": that worker group is reserved.');
+  const days = Number(values.days);
+  if (!(days > 0 && days <= 3650)) throw new Error(`--days must be a number from 1 to 3650, not "${values.days}".`);
+  const { operator, encrypt } = values;
+  return { namespace, out, days, key, operator, encrypt, taskKey: key === undefined || values["task-key"] };
+}
+
+/** Tells apart, in the Resonate server's log and for whoever finds one, whose token it is; it gives no rights. */
+type Part = "edge" | "worker" | "operator";
+
+/**
+ * A token as the Resonate server takes it: signed, expiring, and limited to ids that begin with `prefix`. With an empty one it is
+ * for all; the server refuses everything to a token without any.
+ */
+function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promise<string> {
+  return new SignJWT({ prefix, role: part })
+    .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
+    .setSubject(part)
+    .setIssuedAt()
+    .setExpirationTime(expires)
+    .sign(key);
+}
+
+interface OutputFile {
+  name: string;
+  content: string;
+  /** Who may read it besides its owner. */
+  mode?: number;
+}
+
+async function make({ namespace, key, taskKey, operator, encrypt }: Options, expires: Date): Promise<OutputFile[]> {
+  const files: OutputFile[] = [];
+  let signing: CryptoKey;
+  if (key === undefined) {
+    const pair = await generateKeyPair(ALGORITHM, { crv: "Ed25519", extractable: true });
+    signing = pair.privateKey;
+    files.push(
+      { name: "private.pem", content: await exportPKCS8(pair.privateKey) },
+      { name: "public.pem", content: await exportSPKI(pair.publicKey), mode: 0o644 },
+    );
+  } else {
+    signing = await importPKCS8(await readFile(key, "utf8"), ALGORITHM).catch(() => {
+      throw new Error(`${key} is not an Ed25519 private key in PEM (PKCS #8), such as this program writes.`);
+    });
+  }
+  // A group of its own: what a server dispatches to a group, only tokens of one namespace can take.
+  const encryption = encrypt ? { ENCRYPTION_KEYS: randomBytes(32).toString("base64") } : {};
+  const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1), ...encryption };
+  const [edge, worker] = await Promise.all([
+    sign(signing, "edge", namespace, expires),
+    sign(signing, "worker", namespace, expires),
+  ]);
+  const secret = () => randomBytes(32).toString("hex");
+  const sealing = taskKey ? { TASK_KEY: secret(), VIEW_KEY: secret() } : {};
+  files.push(
+    { name: "edge.env", content: dotenv({ ...common, RESONATE_TOKEN: edge, ...sealing }) },
+    { name: "worker.env", content: dotenv({ ...common, RESONATE_TOKEN: worker }) },
+  );
+  if (operator) {
+    const RESONATE_TOKEN = await sign(signing, "operator", "", expires);
+    files.push({ name: "operator.env", content: dotenv({ ...common, RESONATE_TOKEN }) });
+  }
+  return files.map((file) => ({ ...file, content: file.content.endsWith("\n") ? file.content : `${file.content}\n` }));
+}
+
+const dotenv = (values: Record<string, string>) =>
+  Object.entries(values)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join("");
+
+async function write(dir: string, files: OutputFile[]): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  for (const { name } of files) {
+    const isThere = await stat(join(dir, name)).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) throw new Error(`${join(dir, name)} is already there. Nothing was written; choose another --out.`);
+  }
+  for (const { name, content, mode = 0o600 } of files) {
+    await writeFile(join(dir, name), content, { flag: "wx", mode });
+  }
+}
+
+export async function run(args: string[]): Promise<void> {
+  const options = readArguments(() => parseOptions(args), usage());
+  if (!options) return;
+  const expires = new Date(Date.now() + options.days * 24 * 60 * 60 * 1000);
+  const files = await make(options, expires);
+  await write(options.out, files);
+  console.log(`Tokens for the namespace ${options.namespace}, valid until ${expires.toISOString().slice(0, 10)}:`);
+  for (const { name } of files) console.log(`  ${join(options.out, name)}`);
+}

@@ -1,0 +1,99 @@
+/**
+ * `proxy [url] [options]`: serves a hosted MCP endpoint over stdio, for clients that speak nothing else. It is mcp-remote
+ * with this project's defaults; its options (`--header`, `--protocol auto`, ...) go behind the URL. A token is taken from
+ * the environment, as `MCP_TOKEN`: what is an argument, every user of the machine can read.
+ */
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { recordOf } from "../launcher/data-directory.ts";
+import { DATA } from "../launcher/start-options.ts";
+import { resolveModule } from "../package.ts";
+import { readProject, typed } from "../project.ts";
+
+/** How long the first answer may take, in milliseconds. */
+const TIMEOUT = 10_000;
+
+const usage = () => `Usage: ${quiet(typed(readProject(), "proxy", "[URL] [options]"))}
+
+Serves the MCP endpoint at URL (by default that of the stack on this machine) over stdio, for a client that speaks nothing
+else. Options go to mcp-remote: --header "Name: value", --protocol auto and more.
+
+MCP_TOKEN in the environment is the token to show (as Authorization: Bearer); an argument could be read by every user of
+the machine.
+`;
+
+/** Standard output is the client's: npm must not write its own lines there. */
+const quiet = (command: string) => command.replace(/^npm run /, "npm run --silent ");
+
+export async function run(args: string[]): Promise<void> {
+  if (args.includes("--help")) return console.log(usage());
+  const [first, ...rest] = args;
+  const given = first !== undefined && !first.startsWith("-");
+  const url = given ? first : (recordOf(DATA)?.url ?? "http://127.0.0.1:8787/mcp");
+  const options = given ? rest : args;
+
+  const reason = await whySilent(url);
+  if (reason !== undefined) {
+    const project = readProject();
+    const other = quiet(typed(project, "proxy", "URL"));
+    console.error(
+      `No server answers at ${url} (${reason}). Start it: ${typed(project, "start")}; or give its URL: ${other}`,
+    );
+    process.exit(1);
+  }
+  // A call that awaits a job may be silent for minutes; mcp-remote gives up after five by default.
+  const patience = ["--headers-timeout", "600", "--body-timeout", "0"];
+  if (options.some((option) => /^authorization:/i.test(option.trim()))) {
+    console.error("Every user of this machine can read the token in these arguments. Set it as MCP_TOKEN instead.");
+  }
+  const { MCP_TOKEN: token } = process.env;
+  // These arguments are seen in this process only.
+  const authorization = token ? ["--header", `Authorization:Bearer ${token}`] : [];
+  const more = [...patience, ...authorization, ...options];
+  process.argv.splice(2, Infinity, url, "--transport", "http-only", "--allow-http", ...more);
+  const program = resolveModule("mcp-remote/dist/proxy.js", process.cwd());
+  nameTasks(program);
+  await import(pathToFileURL(program).href);
+}
+
+/**
+ * Has requests about a task say in their `Mcp-Name` header which: mcp-remote says it of tools, prompts and resources alone.
+ * It takes `fetch` from undici when it is imported, so this comes before.
+ */
+function nameTasks(program: string): void {
+  const undici = createRequire(program)("undici") as { fetch: (url: unknown, init?: Init) => unknown };
+  const { fetch } = undici;
+  undici.fetch = (url, init) => {
+    const taskId = taskIn(init?.body);
+    if (taskId === undefined) return fetch(url, init);
+    const headers = new Headers(init?.headers);
+    if (!headers.has("mcp-name")) headers.set("mcp-name", taskId);
+    return fetch(url, { ...init, headers: [...headers] });
+  };
+}
+
+interface Init {
+  body?: unknown;
+  headers?: HeadersInit;
+}
+
+/** The id of the task that a message is about, where a header can hold it. */
+function taskIn(body: unknown): string | undefined {
+  if (typeof body !== "string" || !body.includes('"tasks/')) return undefined;
+  const { method, params } = JSON.parse(body) as { method?: unknown; params?: { taskId?: unknown } };
+  const id = params?.taskId;
+  const isNamed = typeof method === "string" && /^tasks\/(get|update|cancel)$/.test(method);
+  return isNamed && typeof id === "string" && /^[\x21-\x7e]+$/.test(id) ? id : undefined;
+}
+
+/** Why nothing answers at a URL; undefined when something does, whatever it says. */
+async function whySilent(url: string): Promise<string | undefined> {
+  try {
+    const answer = await fetch(url, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) });
+    await answer.body?.cancel();
+    return undefined;
+  } catch (error) {
+    const { cause, message } = error as Error & { cause?: NodeJS.ErrnoException };
+    return cause?.code ?? cause?.message ?? message;
+  }
+}

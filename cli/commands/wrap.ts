@@ -1,0 +1,60 @@
+/** `wrap`: a whole server on this machine, in front of one that exists. */
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
+import { readArguments } from "../arguments.ts";
+import { start } from "../launcher/start.ts";
+import { DATA } from "../launcher/start-options.ts";
+import { type Project, readProject, typed } from "../project.ts";
+import { quietLog } from "../wrap/log.ts";
+import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
+import { OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
+import { writeProject } from "../wrap/wrap-project.ts";
+
+const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
+       ${typed(readProject(), "wrap", "[options] -- COMMAND ...")}
+
+Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL, or the one that COMMAND
+is: its tools are durable jobs there.
+
+${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
+  --help                  show this text
+
+And the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
+`;
+
+export async function run(args: string[]): Promise<void> {
+  const given = readArguments(() => wrapArguments(args, process.env), usage());
+  if (!given) return;
+  const { options, rest, secrets } = given;
+  Object.assign(process.env, secrets, { WRAP_FOLLOW: "1" });
+  const server = new WrappedServer(options, process.env);
+  console.log(`Asking ${options.name} for its tools ...`);
+  const snapshot = await server.look(quietLog);
+  await server.close();
+  const { name, version } = snapshot.server;
+  console.log(`${name} ${version}, revision ${snapshot.revision}, ${snapshot.tools.length} tools\n`);
+  for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
+  for (const line of leftOut(snapshot, options)) console.log(line);
+  checkChosen(snapshot, options);
+  console.log("");
+  const root = resolve(".build", `wrap-${options.name}`);
+  mkdirSync(root, { recursive: true });
+  await writeProject(root, options, snapshot);
+  await start("dev", placed(rest, resolve(".")), atHome(root));
+}
+
+/** State is kept where the command was typed. */
+function placed(args: readonly string[], home: string): string[] {
+  const at = args.findIndex((arg) => arg === "--data" || arg.startsWith("--data="));
+  if (at < 0) return args.includes("--memory") ? [...args] : [...args, "--data", join(home, DATA)];
+  const all = args.flatMap((arg) => (arg.startsWith("--data=") ? ["--data", arg.slice("--data=".length)] : [arg]));
+  return all.map((arg, i) => (all[i - 1] === "--data" ? resolve(home, arg) : arg));
+}
+
+/** The project at `root`, with the commands as they are typed where this one was. */
+function atHome(root: string): Project {
+  const { scripts } = readProject();
+  process.chdir(root);
+  return { ...readProject(root), scripts };
+}

@@ -1,0 +1,129 @@
+/** The worker as a container of the account: whether it can be one, and its Worker as it is deployed. */
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { execa } from "execa";
+import { resolveModule } from "../package.ts";
+import type { Account, Bindings } from "./account.ts";
+
+/** The container's configuration, in the project's folder: of a project of its own, and of this repository. */
+const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;
+
+/** What the worker needs as the edge has it, where that has it. */
+const SHARED = ["RESONATE_URL", "RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS"];
+
+/** Where the jobs run, why, and whether the container is to be deployed now. */
+export interface Choice {
+  readonly runsIn: "container" | "workers";
+  /** In words, with the reason. */
+  readonly says: string;
+  readonly isDeployed: boolean;
+}
+
+/** What the choice depends on. */
+export interface Situation {
+  readonly root: string;
+  /** Undefined in a dry run that nobody is logged in for. */
+  readonly account: Account | undefined;
+  /** What the edge and the container's Worker have bound; undefined where they are not there. */
+  readonly edge: Bindings | undefined;
+  readonly worker: Bindings | undefined;
+  /** What the options say. */
+  readonly wanted: boolean | undefined;
+  readonly image: string | undefined;
+  readonly secretsFile: string | undefined;
+}
+
+/** Decides where the jobs run: in a container where the account has Containers and an image can be had. */
+export async function chooseContainer(situation: Situation): Promise<Choice> {
+  const { root, account, edge, worker, wanted, image, secretsFile } = situation;
+  const inWorkers = (why: string): Choice => {
+    if (wanted) throw new Error(`No container: ${why}.`);
+    return { runsIn: "workers", says: `Jobs run in the account's own Workers: ${why}.`, isDeployed: false };
+  };
+  const inContainer = (why: string, isDeployed = true): Choice => ({
+    runsIn: "container",
+    says: `Jobs run in a container of the account, ${why}.`,
+    isDeployed,
+  });
+  if (wanted === false) return inWorkers("as --no-container says");
+  if (!configIn(root)) return inWorkers(`the project has no ${CONFIGS[0]}`);
+  if (!account) return inWorkers("whether the account has Containers is not known");
+  if (!(await account.hasContainers())) return inWorkers("the account has no Containers (the paid plan has)");
+  const has = (bindings: Bindings | undefined, name: string) => bindings?.some((each) => each.name === name) ?? false;
+  const recorded = edge?.find(({ name }) => name === "RUNS_IN")?.text;
+  if (wanted === undefined && recorded === "workers") return inWorkers("as they did before (--container changes it)");
+  if (wanted === undefined && has(edge, "RESONATE_URL")) {
+    return { ...inWorkers(""), says: "Jobs run in the workers of the server that RESONATE_URL names." };
+  }
+  const missing = SHARED.filter((name) => has(edge, name) && !has(worker, name));
+  if (missing.length > 0 && secretsFile === undefined) {
+    return inWorkers(
+      `it needs ${missing.join(", ")} as the edge has it: put that into a file, --container-secrets FILE`,
+    );
+  }
+  if (image !== undefined) return inContainer(`from ${image}`);
+  if (await canBuild()) return inContainer("from an image that Docker builds here");
+  if (recorded === "container" && worker) return inContainer("which stays as it is: no Docker runs here", false);
+  return inWorkers("no Docker runs here that could build its image (--image takes one from a registry)");
+}
+
+/** Whether Docker runs here, as wrangler finds it out. */
+async function canBuild(): Promise<boolean> {
+  const docker = process.env.WRANGLER_DOCKER_BIN || "docker";
+  return !(await execa(docker, ["info"], { reject: false, stdio: "ignore", timeout: 20_000 })).failed;
+}
+
+function configIn(root: string): string | undefined {
+  return CONFIGS.map((config) => join(root, config)).find((path) => existsSync(path));
+}
+
+/** What the container's Worker is called beside an edge. */
+export const workerName = (edge: string): string => `${edge}-worker`;
+
+/** The configuration of a container for this edge, as a file; undefined where the project has none. */
+export async function containerConfig(
+  root: string,
+  edge: string,
+  { image, vars = {} }: { image?: string | undefined; vars?: Readonly<Record<string, string>> } = {},
+): Promise<string | undefined> {
+  const path = configIn(root);
+  if (path === undefined) return undefined;
+  const { experimental_readRawConfig }: Wrangler = await import(pathToFileURL(resolveModule("wrangler", root)).href);
+  const { rawConfig } = experimental_readRawConfig({ config: path });
+  const from = (file: string) => resolve(dirname(path), file);
+  const [container = { image: "" }] = rawConfig.containers;
+  const { image_build_context: context = ".", ...others } = container;
+  const made = {
+    ...rawConfig,
+    name: workerName(edge),
+    main: from(rawConfig.main),
+    vars: { ...rawConfig.vars, ...vars },
+    containers: [
+      image === undefined
+        ? { ...others, image: from(container.image), image_build_context: from(context) }
+        : { ...others, image },
+    ],
+    durable_objects: {
+      bindings: rawConfig.durable_objects.bindings.map((each) =>
+        each.script_name === undefined ? each : { ...each, script_name: edge },
+      ),
+    },
+  };
+  const file = join(root, ".build", "container", "wrangler.json");
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, JSON.stringify(made, undefined, 2));
+  return file;
+}
+
+interface Wrangler {
+  experimental_readRawConfig(args: { config: string }): {
+    rawConfig: {
+      main: string;
+      vars?: Record<string, string>;
+      containers: { image: string; image_build_context?: string }[];
+      durable_objects: { bindings: { name: string; class_name: string; script_name?: string }[] };
+    };
+  };
+}

@@ -1,0 +1,34 @@
+/** The project's own wrangler, as the deploy command calls it. */
+import { randomUUID } from "node:crypto";
+import { readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { execa } from "execa";
+import { resolveModule } from "../package.ts";
+
+const program = () => join(dirname(resolveModule("wrangler/package.json", process.cwd())), "bin/wrangler.js");
+
+/** Runs wrangler in front of the user; resolves with its exit code, and where it has deployed to. */
+export async function runWrangler(args: readonly string[]): Promise<{ exitCode: number; targets: string[] }> {
+  const report = join(tmpdir(), `wrangler-${randomUUID()}.json`);
+  const env = { WRANGLER_OUTPUT_FILE_PATH: report };
+  const { exitCode } = await execa(process.execPath, [program(), ...args], { stdio: "inherit", reject: false, env });
+  const text = await readFile(report, "utf8").catch(() => "");
+  await rm(report, { force: true });
+  const events: { type: string; targets?: string[] }[] = text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line));
+  return { exitCode: exitCode ?? 1, targets: events.find(({ type }) => type === "deploy")?.targets ?? [] };
+}
+
+/** What a command of wrangler's prints; undefined when it fails. */
+export async function wranglerOutput(...args: string[]): Promise<string | undefined> {
+  const env = { WRANGLER_HIDE_BANNER: "true" };
+  const { stdout, failed } = await execa(process.execPath, [program(), ...args], {
+    stdin: "ignore",
+    reject: false,
+    env,
+  });
+  return failed ? undefined : stdout;
+}

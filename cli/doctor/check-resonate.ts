@@ -1,0 +1,166 @@
+/** The Resonate server as the edge and the worker use it, asked directly. */
+
+import { randomUUID } from "node:crypto";
+import { decodeJwt } from "jose";
+import { ResonateClient } from "../../core/store/client.ts";
+import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
+import { checkSupport, SUPPORTED_RELEASE } from "../../core/store/support.ts";
+import { isLoopback } from "../../functions/auth/auth-config.ts";
+import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
+
+/** A token that expires within this time is worth a warning, in milliseconds. */
+const SOON = 14 * 24 * 60 * 60 * 1_000;
+
+const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key infra/keys/private.pem --out DIR.";
+
+export interface ResonateOptions {
+  url: URL;
+  token: string | undefined;
+  /** Whether the token is the secret of an embedded server, which says nothing of itself, and no JSON Web Token. */
+  isSecret?: boolean;
+  namespace: string;
+}
+
+export async function checkResonate({ url, token, isSecret = false, namespace }: ResonateOptions): Promise<Finding[]> {
+  const id = `${namespace}doctor`;
+  const open = await get(new ResonateClient({ url: url.href }), id);
+  const version = checkVersion(url, open);
+  const findings = [version];
+  if (version.status === "failed") return findings;
+  findings.push(checkClock("Resonate's clock", open));
+  findings.push(checkProtection(url, open, token));
+  if (token === undefined) {
+    if (open.status !== 401) findings.push(...(await checkRelease(new ResonateClient({ url: url.href }), namespace)));
+    return findings;
+  }
+  const client = new ResonateClient({ url: url.href, token });
+  const access = checkToken(await get(client, id));
+  findings.push(...(isSecret ? [] : [checkClaims(token, namespace)]), access);
+  if (access.status === "ok") findings.push(...(await checkRelease(client, namespace)), await checkPush(client));
+  return findings;
+}
+
+/** Asks for a promise that need not exist. The server looks at the version first, then at the token, then for the promise. */
+function get(client: ResonateClient, id: string): Promise<HttpAnswer> {
+  return answerOf(() => client.post("promise.get", { id }));
+}
+
+function checkVersion(url: URL, answer: HttpAnswer): Finding {
+  const check = "Resonate";
+  if (answer.status === undefined) {
+    return failed(
+      check,
+      `${url.origin} cannot be reached: ${answer.reason}`,
+      "Check RESONATE_URL and that the server runs: docker compose -f infra/compose.yaml ps, and logs resonate.",
+    );
+  }
+  const reason = field(answer.text, "data");
+  if (typeof reason === "string" && reason.startsWith("Unsupported protocol version")) {
+    return failed(
+      check,
+      reason,
+      "Run the release that infra/compose.yaml names; other releases speak other protocols.",
+    );
+  }
+  if (field(answer.text, "kind") !== "promise.get") {
+    return failed(
+      check,
+      `what answers at ${url.origin}, with ${answer.status}, is no Resonate server that this product knows`,
+      "Check RESONATE_URL; releases before 0.9 have another protocol. A proxy before the server must pass on / and /poll.",
+    );
+  }
+  return ok(check, `answers at ${url.origin} and speaks protocol ${PROTOCOL_VERSION}`);
+}
+
+function checkProtection(url: URL, answer: HttpAnswer, token: string | undefined): Finding {
+  const check = "Resonate's protection";
+  if (answer.status === 401) return ok(check, "calls without a token are refused");
+  if (isLoopback(url) && token === undefined) return ok(check, "none, on this machine only");
+  return failed(
+    check,
+    "calls without a token are answered: whoever reaches the server can read, start and end every job",
+    "Set RESONATE_AUTH__PUBLICKEY of the server to public.pem, as infra/compose.yaml does.",
+  );
+}
+
+function checkClaims(token: string, namespace: string): Finding {
+  const check = "Resonate token";
+  try {
+    const { exp = 0, prefix, role } = decodeJwt(token);
+    const expires = new Date(exp * 1_000);
+    const day = expires.toISOString().slice(0, 10);
+    if (expires.getTime() < Date.now()) return failed(check, `expired on ${day}`, NEW_TOKENS);
+    if (role === "admin" || prefix === "") {
+      return warning(check, "opens every namespace of the server", NEW_TOKENS);
+    }
+    if (typeof prefix !== "string" || !namespace.startsWith(prefix)) {
+      return failed(
+        check,
+        `is for the namespace ${prefix}, not ${namespace || "(none)"}`,
+        "RESONATE_NAMESPACE must be the token's.",
+      );
+    }
+    if (expires.getTime() < Date.now() + SOON) return warning(check, `expires on ${day}`, NEW_TOKENS);
+    return ok(check, `for ${prefix}, until ${day}`);
+  } catch {
+    return failed(check, "is not a JSON Web Token", NEW_TOKENS);
+  }
+}
+
+function checkToken(answer: HttpAnswer): Finding {
+  const check = "Resonate access";
+  if (answer.status === 200 || answer.status === 404) return ok(check, "the token is accepted");
+  if (answer.status === 401) {
+    return failed(
+      check,
+      "the server refuses the token",
+      `The server's public.pem belongs to another key. ${NEW_TOKENS}`,
+    );
+  }
+  if (answer.status === 403) {
+    return failed(check, "the token does not open this namespace", "RESONATE_NAMESPACE must be the token's.");
+  }
+  return failed(
+    check,
+    answer.status === undefined ? answer.reason : `the server answers ${answer.status}`,
+    "Look at its log: docker compose -f infra/compose.yaml logs resonate.",
+  );
+}
+
+/** What is wrong with the server's release: other releases speak the same protocol, and refuse what jobs are made of. */
+async function checkRelease(client: ResonateClient, namespace: string): Promise<Finding[]> {
+  const unsupported = await checkSupport(client, namespace);
+  if (unsupported?.reason !== "release") return [];
+  const fix = `Run ${SUPPORTED_RELEASE}, the release that infra/compose.yaml names.`;
+  return [failed("Resonate's release", unsupported.words, fix)];
+}
+
+/** Whether a connection for pushed messages opens: its headers must come at once, and through every proxy. */
+async function checkPush(client: ResonateClient): Promise<Finding> {
+  const check = "Resonate's messages";
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(5_000)]);
+  try {
+    await client.open({ group: "doctor", id: randomUUID(), onMessage() {}, signal });
+    return ok(check, "a connection for them opens");
+  } catch (error) {
+    const status = error instanceof ResonateUnavailable ? error.status : undefined;
+    if (status !== undefined) {
+      return failed(
+        check,
+        `their connection is answered with ${status}${status === 200 ? ", but with no stream" : ""}`,
+        status === 503
+          ? "The server has as many connections as it takes: raise RESONATE_TRANSPORTS__HTTP_POLL__MAX_CONNECTIONS."
+          : "A proxy before the server must pass on /poll as it is.",
+      );
+    }
+    return failed(
+      check,
+      "their connection does not open: workers get no jobs this way",
+      "A proxy before the server holds answers back. Let it stream /poll (nginx: proxy_buffering off).",
+    );
+  } finally {
+    over.abort();
+  }
+}

@@ -1,0 +1,175 @@
+/** `doctor`: checks a deployment from outside and inside, and says for each fault what to do. */
+import { parseArgs, styleText } from "node:util";
+import { readArguments } from "../arguments.ts";
+import { recordOf, type StackRecord } from "../launcher/data-directory.ts";
+import { DATA } from "../launcher/start-options.ts";
+import { readProject, typed } from "../project.ts";
+import { AUTH_MODES, type AuthMode, checkAuth, checkEdge, checkReady } from "./check-edge.ts";
+import { checkMcp } from "./check-mcp.ts";
+import { checkPlan } from "./check-plan.ts";
+import { checkResonate, type ResonateOptions } from "./check-resonate.ts";
+import { checkWorker } from "./check-worker.ts";
+import { checkWrapped } from "./check-wrapped.ts";
+import { type Finding, failed, skipped } from "./finding.ts";
+
+const usage = () => `Usage: ${typed(readProject(), "doctor", "[--url https://HOST] [options]")}
+
+Checks the edge at HOST, or without --url the stack that runs on this machine: that it answers, how it authenticates callers, that it reaches its Resonate server, and, with a
+token where one is demanded, that a timer of one second comes through. Given RESONATE_URL it asks that server too, and given
+OPERATOR_TOKEN the account's own, how near it is to what its plan has.
+
+  --url URL         the edge
+  --data DIR        without --url: where the stack of this machine keeps its state (default ${DATA})
+  --token TOKEN     to call the edge with; or DOCTOR_TOKEN, which other users of this machine cannot see
+  --auth MODE       what the edge should demand: oauth, bearer or none (default: a token, except on this machine)
+  --env-file FILE   read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from it (infra/keys/edge.env)
+  --worker-url URL  a worker's health address
+  --wait SECONDS    how long the timer may take to come through (default 20)
+  --json            print the findings as JSON
+  --help            show this text
+
+Exit code: 0 when nothing has failed, 1 otherwise, 2 for wrong arguments.
+`;
+
+interface Options {
+  url: URL;
+  /** Whether it is the stack that a launcher runs on this machine. */
+  isLocal: boolean;
+  token: string | undefined;
+  auth: AuthMode | undefined;
+  resonate: ResonateOptions | undefined;
+  workerUrl: URL | undefined;
+  wait: number;
+  json: boolean;
+  /** The folder of the project whose stack it is. */
+  project: string;
+}
+
+/** @throws {Error} saying what is wrong with the arguments */
+function parseOptions(args: string[]): Options | undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      url: { type: "string" },
+      data: { type: "string", default: DATA },
+      token: { type: "string" },
+      auth: { type: "string" },
+      "env-file": { type: "string" },
+      "worker-url": { type: "string" },
+      wait: { type: "string", default: "20" },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  if (values["env-file"] !== undefined) process.loadEnvFile(values["env-file"]);
+  const auth = AUTH_MODES.find((mode) => mode === values.auth);
+  if (values.auth !== undefined && !auth) throw new Error(`--auth must be ${AUTH_MODES.join(", ")}.`);
+  const wait = Number(values.wait);
+  if (!(wait >= 1 && wait <= 300)) throw new Error("--wait must be a number of seconds from 1 to 300.");
+  const local = values.url === undefined ? localStack(values.data) : undefined;
+  const { RESONATE_TOKEN, RESONATE_LOCAL_TOKEN, RESONATE_NAMESPACE: namespace = "" } = process.env;
+  const resonateUrl = process.env.RESONATE_URL || local?.resonateUrl;
+  const isEmbedded = local !== undefined && !process.env.RESONATE_URL;
+  const secret = isEmbedded ? RESONATE_LOCAL_TOKEN || local.resonateToken : undefined;
+  const workerUrl = values["worker-url"] ?? local?.workerUrl;
+  return {
+    url: address("--url", values.url ?? local?.url),
+    isLocal: local !== undefined,
+    token: values.token ?? (process.env.DOCTOR_TOKEN || undefined),
+    auth,
+    resonate: resonateUrl
+      ? {
+          url: address("RESONATE_URL", resonateUrl),
+          token: secret ?? (RESONATE_TOKEN || undefined),
+          isSecret: secret !== undefined,
+          namespace,
+        }
+      : undefined,
+    workerUrl: workerUrl === undefined ? undefined : address("--worker-url", workerUrl),
+    wait,
+    json: values.json,
+    project: local?.project ?? process.cwd(),
+  };
+}
+
+/** Where the stack of this machine is: as its launcher has written down, or else where one is by default. */
+function localStack(
+  data: string,
+): Pick<StackRecord, "url" | "resonateUrl" | "resonateToken" | "workerUrl" | "project"> {
+  const record = recordOf(data);
+  if (record) return { ...record, url: new URL(record.url).origin };
+  return { url: local(8787), resonateUrl: local(8001), workerUrl: `${local(8081)}/health` };
+}
+
+const local = (port: number) => `http://127.0.0.1:${port}`;
+
+function address(option: string, text = ""): URL {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text);
+  throw new Error(`${option} must be an http:// or https:// address.`);
+}
+
+/** Every finding, in the order in which to read them. */
+async function* examine({
+  url,
+  isLocal,
+  token,
+  auth,
+  resonate,
+  workerUrl,
+  wait,
+  project,
+}: Options): AsyncGenerator<Finding> {
+  const edge = await checkEdge(url);
+  if (isLocal && edge.some(({ status }) => status === "failed")) {
+    const here = readProject();
+    const fix = `Start it: ${typed(here, "start")}. To check a deployment: ${typed(here, "doctor", "--url URL")}.`;
+    yield failed("stack", `no stack answers at ${url.origin}`, fix);
+    return;
+  }
+  yield* edge;
+  if (edge.some(({ check, status }) => check === "edge" && status === "failed")) {
+    yield skipped("MCP", "the edge does not answer");
+  } else {
+    yield await checkReady(url);
+    yield await checkAuth(url, auth);
+    yield* await checkMcp({ url: new URL("/mcp", url), token, wait });
+  }
+
+  if (resonate) yield* await checkResonate(resonate);
+  else yield skipped("Resonate", "RESONATE_URL is not set: give --env-file");
+  if (workerUrl) yield* await checkWorker(workerUrl);
+  else yield skipped("worker", "give --worker-url to ask it; the timer needs it in any case");
+  if (!isLocal && process.env.OPERATOR_TOKEN) yield* await checkPlan(url, process.env.OPERATOR_TOKEN);
+  yield* checkWrapped(project);
+}
+
+const MARKS = {
+  ok: styleText("green", "ok     "),
+  warning: styleText("yellow", "warning"),
+  failed: styleText("red", "FAILED "),
+  skipped: styleText("dim", "skipped"),
+};
+
+function print({ check, status, detail, fix }: Finding): void {
+  console.log(`${MARKS[status]}  ${check.padEnd(21)} ${detail}`);
+  if (fix !== undefined) console.log(`${" ".repeat(31)} ${styleText("bold", "→")} ${fix}`);
+}
+
+export async function run(args: string[]): Promise<void> {
+  const options = readArguments(() => parseOptions(args), usage());
+  if (!options) return;
+  const findings: Finding[] = [];
+  for await (const finding of examine(options)) {
+    findings.push(finding);
+    if (!options.json) print(finding);
+  }
+  const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length;
+  const healthy = count("failed") === 0;
+  if (options.json) console.log(JSON.stringify({ healthy, findings }, undefined, 2));
+  else
+    console.log(
+      `\n${healthy ? "Nothing has failed" : `${count("failed")} failed`}, ${count("warning")} warnings, ${count("skipped")} skipped.`,
+    );
+  process.exitCode = healthy ? 0 : 1;
+}

@@ -1,0 +1,134 @@
+import { parseArgs } from "node:util";
+import { PARTS, type PortName } from "../process/ports.ts";
+import { CLIENTS } from "../terminal/clients.ts";
+import type { LocalService } from "./local-services.ts";
+
+export interface Options {
+  /** Ports on 127.0.0.1 that were asked for. */
+  ports: Partial<Record<PortName, number>>;
+  /** The services of the project that were turned on. */
+  services: readonly LocalService[];
+  /** Where the embedded Resonate keeps its state; undefined when it keeps none. */
+  data: string | undefined;
+  /** The client whose configuration is wanted, instead of a run. */
+  config: string | undefined;
+  /** Whether every line stays as it was written, on a terminal too. */
+  plain: boolean;
+  help: boolean;
+}
+
+/** The folder that keeps the state of a stack unless it is told another. */
+export const DATA = ".resonate";
+
+/** What `--help` prints; `command` is what the user types. */
+export function usage(command: string, what: string, services: readonly LocalService[]): string {
+  const lines = [
+    ...services.map(({ option }) => [`--${option.name}`, option.description]),
+    ["--port PORT", "the edge, which serves /mcp (default 8787)"],
+    ["--resonate-port PORT", "the embedded Resonate server (default 8001)"],
+    ["--worker-port PORT", "the worker's /health (default HEALTH_PORT, or 8081)"],
+    ["--data DIR", `where the embedded Resonate server keeps its state (default ${DATA})`],
+    ["--memory", "keep the state in memory only"],
+    ["--plain", "a line for all that happens to a job, instead of one a job that changes in place"],
+    ["--config CLIENT", `print how a client is told of the server: ${CLIENTS.join(", ")}`],
+    ["--help", "show this text"],
+  ] as const;
+  return `Usage: ${command}
+
+${what}
+
+${lines.map(([option, text]) => `  ${option.padEnd(21)} ${text}`).join("\n")}
+
+A default port that is taken gives way to the next free one, which is kept for the same state from then on.
+
+Environment: RESONATE_URL (use that Resonate server instead of the embedded one), and whatever else the edge and the
+worker read.
+`;
+}
+
+/**
+ * What the launcher is told, by its arguments and by `HEALTH_PORT`.
+ *
+ * @throws {Error} saying what is wrong with them
+ */
+export function parseOptions(
+  args: string[],
+  services: readonly LocalService[],
+  { HEALTH_PORT }: NodeJS.ProcessEnv = {},
+): Options {
+  const { values } = parseArgs({
+    args,
+    options: {
+      ...Object.fromEntries(services.map(({ option }) => [option.name, { type: "boolean" as const }])),
+      port: { type: "string" },
+      "resonate-port": { type: "string" },
+      "worker-port": { type: "string" },
+      data: { type: "string" },
+      memory: { type: "boolean", default: false },
+      config: { type: "string" },
+      plain: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.memory && values.data !== undefined) throw new Error("--memory and --data exclude each other");
+  const { config } = values;
+  if (config !== undefined && !CLIENTS.includes(config)) {
+    throw new Error(`--config must be one of ${CLIENTS.join(", ")}, not "${config}"`);
+  }
+  const ports: Options["ports"] = {};
+  for (const part of PARTS) {
+    const option = OPTION_OF[part];
+    const text = values[option as "port"];
+    if (text !== undefined) ports[part] = port(`--${option}`, text);
+  }
+  // Any free port is what it gets that was not asked for one.
+  if (ports.worker === undefined && HEALTH_PORT && HEALTH_PORT !== "0") ports.worker = port("HEALTH_PORT", HEALTH_PORT);
+  return {
+    ports,
+    services: services.filter(({ option }) => (values as Record<string, unknown>)[option.name] === true),
+    data: values.memory ? undefined : (values.data ?? DATA),
+    config,
+    plain: values.plain,
+    help: values.help,
+  };
+}
+
+/** The option that asks for the port of each part. */
+export const OPTION_OF: Readonly<Record<PortName, string>> = {
+  edge: "port",
+  resonate: "resonate-port",
+  worker: "worker-port",
+};
+
+function port(option: string, text: string): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= 1 && number <= 65_535) return number;
+  throw new Error(`${option} must be a port number from 1 to 65535, not "${text}"`);
+}
+
+/**
+ * The options that npm took for its own because they were not behind `--` (`npm start --port 1`), as they have to be
+ * typed; undefined when there are none. npm leaves them in the environment, and what it takes for no value of theirs
+ * among the arguments.
+ */
+export function swallowedByNpm(
+  args: readonly string[],
+  services: readonly LocalService[],
+  env: NodeJS.ProcessEnv,
+): string | undefined {
+  if (env.npm_lifecycle_event === undefined) return undefined;
+  const given = (name: string) => env[`npm_config_${name.replaceAll("-", "_")}`];
+  const flags = ["memory", "plain", ...services.map(({ option }) => option.name)].filter(
+    (name) => given(name) === "true",
+  );
+  const named = ["port", "resonate-port", "worker-port", "data", "config"].filter((name) => given(name));
+  if (flags.length + named.length === 0) return undefined;
+  const alone = named.length === 1 && args.length === 1 ? args[0] : undefined;
+  const values = named.map((name) => {
+    const value = given(name);
+    return `--${name} ${value === "true" ? (alone ?? PLACEHOLDERS[name] ?? "PORT") : value}`;
+  });
+  return [...flags.map((name) => `--${name}`), ...values].join(" ");
+}
+
+const PLACEHOLDERS: Record<string, string> = { data: "DIR", config: "CLIENT" };

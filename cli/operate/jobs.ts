@@ -1,0 +1,133 @@
+/** `jobs`: what is blocked, failing or waiting for an answer, by kind of job. */
+import { parseArgs } from "node:util";
+import PQueue from "p-queue";
+import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
+import { doing, entryId } from "../../core/jobs/progress-feed.ts";
+import { Journals } from "../../core/jobs/progress-feeds.ts";
+import { decodeValue } from "../../core/store/codec.ts";
+import type { PromiseRecord } from "../../core/store/protocol.ts";
+import { readArguments } from "../arguments.ts";
+import { readProject, typed } from "../project.ts";
+import { SERVER_OPTIONS, SERVER_USAGE, type Server, serverOf, withServer } from "../server-of.ts";
+
+const usage = () => `Usage: ${typed(readProject(), "jobs", "[options]")}
+
+Tells, for each kind of job, how many are under way, whether they are paused, and which of them are blocked (by code that does
+not fit), failing (and tried again), or waiting for an answer. It searches the server, which a token that is limited to a
+namespace may not: an operator's may.
+
+  --kind KIND      only this kind
+  --group GROUP    jobs of this worker group (default RESONATE_GROUP, or else workers)
+  --most N         how many jobs are looked at, at most (default 10000)
+  --json           print it as JSON
+${SERVER_USAGE}
+  --help           show this text
+`;
+
+/** How many jobs are asked about at once. */
+const AT_ONCE = 16;
+
+const STATES = ["blocked", "failing", "asking"] as const;
+
+/** A job that somebody may have to look after. */
+interface Trouble {
+  /** As logs name it. */
+  job: string;
+  kind: string;
+  state: (typeof STATES)[number];
+  /** What it says of itself. */
+  says: string;
+}
+
+interface Found {
+  /** How many jobs are under way, by kind. */
+  running: Record<string, number>;
+  trouble: Trouble[];
+  /** Whether there may be more than were looked at. */
+  more: boolean;
+}
+
+/** Looks at the jobs under way. @throws {SearchRefused} */
+async function look({ client, namespace, group }: Server, most: number, only: string | undefined): Promise<Found> {
+  const found: Found = { running: {}, trouble: [], more: false };
+  const journals = new Journals(client);
+  const queue = new PQueue({ concurrency: AT_ONCE });
+  const tags = { "resonate:target": `poll://any@${group}` };
+  const examine = async ({ id }: PromiseRecord, kind: string) => {
+    // Most have told nothing of themselves, which this is enough to find.
+    const first = await client.call({ kind: "promise.get", data: { id: entryId(id, 1) } });
+    const { entry } = first ? await journals.newest(id) : {};
+    const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
+    const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";
+    if (state === "asking" && !isAsking) return;
+    found.trouble.push({ job: id.slice(namespace.length), kind, state, says: doing(entry, Date.now()) ?? "" });
+  };
+  let looked = 0;
+  let cursor: string | undefined;
+  do {
+    const page = await client.search({ state: "pending", tags, limit: 500, ...(cursor !== undefined && { cursor }) });
+    const jobs = page.promises.flatMap((promise) => {
+      const kind = kindOf(promise);
+      const isOther = !promise.id.startsWith(namespace) || promise.id.includes(":");
+      return isOther || kind === undefined || (only ?? kind) !== kind ? [] : [{ promise, kind }];
+    });
+    for (const { kind } of jobs) found.running[kind] = (found.running[kind] ?? 0) + 1;
+    await queue.addAll(
+      jobs.map(
+        ({ promise, kind }) =>
+          () =>
+            examine(promise, kind),
+      ),
+    );
+    looked += jobs.length;
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined && looked < most);
+  found.more = cursor !== undefined;
+  found.trouble.sort((a, b) => a.kind.localeCompare(b.kind) || STATES.indexOf(a.state) - STATES.indexOf(b.state));
+  return found;
+}
+
+function kindOf({ param }: PromiseRecord): string | undefined {
+  const { func } = (decodeValue(param) ?? {}) as { func?: unknown };
+  return typeof func === "string" ? func : undefined;
+}
+
+export async function run(args: string[]): Promise<void> {
+  const read = () => {
+    const own = {
+      kind: { type: "string" },
+      group: { type: "string" },
+      most: { type: "string", default: "10000" },
+    } as const;
+    const flags = { json: { type: "boolean", default: false }, help: { type: "boolean" } } as const;
+    const { values } = parseArgs({ args, options: { ...SERVER_OPTIONS, ...own, ...flags } });
+    if (values.help) return undefined;
+    const most = Number(values.most);
+    if (!(most >= 1)) throw new Error("--most must be a number from 1 on.");
+    const server = serverOf(values);
+    return { ...values, most, server: { ...server, group: values.group ?? server.group } };
+  };
+  const options = readArguments(read, usage());
+  if (!options) return;
+  const { server, most, kind: only, json } = options;
+  const { all, more } = await withServer(server, async ({ client, namespace }) => {
+    const { running, trouble, more } = await look(server, most, only);
+    const pauses = new PausedKinds(client, namespace);
+    const kinds = [...new Set([...Object.keys(running), ...(only === undefined ? [] : [only])])].sort();
+    const ofKind = async (kind: string) => {
+      const paused = await pauses.find(kind);
+      const own = trouble.filter((one) => one.kind === kind);
+      return { kind, running: running[kind] ?? 0, paused_since: paused?.createdAt, trouble: own };
+    };
+    return { all: await Promise.all(kinds.map(ofKind)), more };
+  });
+  if (json) return console.log(JSON.stringify({ kinds: all, more }, undefined, 2));
+  for (const { kind, running, paused_since, trouble } of all) {
+    const counts = STATES.map((state) => `${trouble.filter((one) => one.state === state).length} ${state}`);
+    const since = paused_since === undefined ? "" : `, paused since ${new Date(paused_since).toISOString()}`;
+    console.log(`${kind}: ${running} under way, ${counts.join(", ")}${since}`);
+    for (const { job, state, says } of trouble) console.log(`  ${state.padEnd(8)} ${job}: ${says}`);
+  }
+  if (all.length === 0) console.log("No job is under way.");
+  if (more) console.log(`There are more than ${most}: --most looks at more of them.`);
+}

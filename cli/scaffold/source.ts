@@ -1,0 +1,46 @@
+/** Where a new project gets this package from. */
+import { existsSync } from "node:fs";
+import { mkdir, readFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { execa } from "execa";
+import { isCheckout, thisPackage } from "../package.ts";
+
+/** What `package.json` names; a tarball is copied into the project first. */
+export interface Source {
+  spec: string;
+  tarball?: string;
+}
+
+/** What was given with `--package`, or what this package itself is: a checkout, a tarball, a version. */
+export async function sourceOf(given: string | undefined): Promise<Source> {
+  if (given !== undefined) return /\.tgz$/.test(given) ? fromTarball(resolve(given)) : { spec: given };
+  if (isCheckout) return fromTarball(await pack());
+  return (await installedFrom()) ?? { spec: thisPackage().manifest.version };
+}
+
+function fromTarball(path: string): Source {
+  if (!existsSync(path)) throw new Error(`${path} does not exist.`);
+  return { spec: `file:vendor/${basename(path)}`, tarball: path };
+}
+
+/** Packs this checkout. */
+async function pack(): Promise<string> {
+  const { root } = thisPackage();
+  const folder = join(root, ".build/package");
+  await mkdir(folder, { recursive: true });
+  console.log("Packing this checkout ...");
+  const packed = await execa("npm", ["pack", "--pack-destination", folder], { cwd: root, reject: false, all: true });
+  if (packed.failed) throw new Error(`The checkout cannot be packed:\n${packed.all}`);
+  return join(folder, String(packed.stdout).trim().split("\n").at(-1) ?? "");
+}
+
+/** The tarball that this package was installed from, where its project names one. */
+async function installedFrom(): Promise<Source | undefined> {
+  const { root } = thisPackage();
+  const project = dirname(dirname(root));
+  const text = await readFile(join(project, "package.json"), "utf8").catch(() => "{}");
+  const { dependencies = {} } = JSON.parse(text) as { dependencies?: Record<string, string> };
+  const path = /^file:(.*\.tgz)$/.exec(dependencies["durable-mcp-edge"] ?? "")?.[1];
+  const tarball = path === undefined ? undefined : resolve(project, path);
+  return tarball !== undefined && existsSync(tarball) ? fromTarball(tarball) : undefined;
+}

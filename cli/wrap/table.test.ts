@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { CARD_TOOLS } from "../../functions/built-in/card.ts";
+import { builtIn } from "../../functions/built-in/index.ts";
+import { type Snapshot, TAKEN } from "../../wrap/snapshot.ts";
+import { checkChosen, leftOut, policyTable } from "./table.ts";
+
+const snapshot = (...names: string[]): Snapshot => ({
+  server: { name: "acme", version: "1" },
+  revision: "2025-11-25",
+  resources: false,
+  tools: names.map((name) => ({ name, inputSchema: { type: "object" } })),
+});
+
+test("a tool that is called as one of every server's is left out, unless a prefix tells them apart", () => {
+  expect([...TAKEN].toSorted()).toEqual([...builtIn([]).map(({ name }) => name), ...CARD_TOOLS].toSorted());
+  const there = snapshot("await_result", "echo");
+  expect(leftOut(there, { name: "acme" })).toEqual([expect.stringMatching(/"await_result" is left out: .*prefix/)]);
+  expect(policyTable(there, { name: "acme" })).toHaveLength(2);
+  expect(leftOut(there, { name: "acme", prefix: "my" })).toEqual([]);
+});
+
+test("of two tools of one name the second is left out, and a very long name is told in short", () => {
+  const lines = leftOut(snapshot("echo", "echo", "n".repeat(300)), { name: "acme" });
+  expect(lines).toEqual([
+    '"echo" is left out: another one of its tools is called so.',
+    expect.stringMatching(/^"n{60}…" is left out: its name is not of up to 128 letters/),
+  ]);
+});
+
+test("what is asked for and not there is said, and a server of which nothing is left is refused", () => {
+  const there = snapshot("echo", "crawl");
+  const options = { name: "acme", tools: ["crawl", "report_*"], policies: { ech: { repeatable: true } } };
+  expect(leftOut(there, options)).toEqual(['It has no tool "report_*".', 'It has no tool "ech".']);
+  expect(() => checkChosen(there, options)).not.toThrow();
+  expect(() => checkChosen(there, { name: "acme", tools: ["report_*"] })).toThrow("Its tools are echo, crawl.");
+  expect(() => checkChosen(snapshot(), { name: "acme" })).toThrow("It has no tools.");
+});

@@ -1,0 +1,63 @@
+/** What is made of the tools of a wrapped server, as a table for people. */
+
+import { policyOf } from "../../wrap/policy.ts";
+import { chosen, nameHere, type Snapshot } from "../../wrap/snapshot.ts";
+import { fits, type WrapOptions } from "../../wrap/wrap-options.ts";
+
+/** How long a text is that stands in the table. */
+const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
+  chosen({ tools }, options).tools.map((tool) => {
+    const { once, because, freshFor, shared } = policyOf(tool, options);
+    const kept = freshFor === undefined ? "each call its own job" : `same arguments, one job${age(freshFor)}`;
+    const repeat = once ? "at most once" : `repeatable (${because})`;
+    return [nameHere(tool.name, options.prefix), repeat, kept, shared ? "all callers" : "each caller"];
+  });
+
+const age = (freshFor: number) => (freshFor === 0 ? "" : ` for ${freshFor / 1_000} s more`);
+
+/** One line a tool: its name, whether it is repeated, when calls are one job, for whom. */
+export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] {
+  const rows = [["tool", "after a crash", "jobs", "shared by"], ...cells(snapshot, options)];
+  const widths = [0, 1, 2].map((i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+/** Why tools are not passed on, one line each, and what was asked for that is not there. */
+export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
+  const { tools: patterns = [], policies = {} } = options;
+  const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => fits(pattern, name));
+  return [
+    ...chosen(snapshot, options).left.map(({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`),
+    ...[...new Set([...patterns, ...Object.keys(policies)])]
+      .filter(isNowhere)
+      .map((pattern) => `It has no tool ${JSON.stringify(pattern)}.`),
+  ];
+}
+
+/** @throws {Error} when none of its tools is passed on */
+export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
+  if (chosen(snapshot, options).tools.length > 0) return;
+  const has = snapshot.tools.map(({ name }) => name.slice(0, 60));
+  const more = has.length > 20 ? ` and ${has.length - 20} more` : "";
+  const what = has.length === 0 ? "It has no tools." : `Its tools are ${has.slice(0, 20).join(", ")}${more}.`;
+  throw new Error(`Of ${options.name} no tool is passed on. ${what}`);
+}
+
+/** What has changed from one snapshot to the next, in words; empty where nothing has. */
+export function changes(before: Snapshot | undefined, after: Snapshot): string[] {
+  if (!before) return [];
+  const text = (snapshot: Snapshot) => new Map(snapshot.tools.map((tool) => [tool.name, JSON.stringify(tool)]));
+  const [old, now] = [text(before), text(after)];
+  return [
+    ...[...now.keys()].filter((name) => !old.has(name)).map((name) => `${name} is new`),
+    ...[...old.keys()].filter((name) => !now.has(name)).map((name) => `${name} is gone`),
+    ...[...now]
+      .filter(([name, tool]) => old.has(name) && old.get(name) !== tool)
+      .map(([name]) => `${name} has changed`),
+  ];
+}

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { wrapArguments } from "./wrap-arguments.ts";
+
+const of = (line: string, env: NodeJS.ProcessEnv = {}) => wrapArguments(line.split(" "), env);
+
+test("what is given as a value is named in the options, and stands in no file", () => {
+  const header = ["--header", "Authorization: Bearer a:b", "--header", "x-team:reports"];
+  const url = wrapArguments([...header, "--allow-private", "https://mcp.acme.example/mcp"], {});
+  expect(url?.options).toEqual({
+    name: "acme",
+    url: "https://mcp.acme.example/mcp",
+    headers: { Authorization: "$(WRAP_SECRET_1)", "x-team": "$(WRAP_SECRET_2)" },
+    allowPrivate: true,
+  });
+  expect(url?.secrets).toEqual({ WRAP_SECRET_1: "Bearer a:b", WRAP_SECRET_2: "reports" });
+  const command = of("--env TOKEN --env MODE=a=b -- python report_server.py --env X", { TOKEN: "the shell's" });
+  expect(command?.options).toMatchObject({
+    name: "report-server",
+    command: "python",
+    args: ["report_server.py", "--env", "X"],
+    env: { TOKEN: "$(WRAP_SECRET_1)", MODE: "$(WRAP_SECRET_2)" },
+  });
+  expect(command?.secrets).toEqual({ WRAP_SECRET_1: "the shell's", WRAP_SECRET_2: "a=b" });
+});
+
+test("tools, prefix, policies and the wait are the options'; what it does not know is for `start`", () => {
+  const given = of(
+    "--tools report_*,crawl --prefix my --after 20 --once a --repeatable b,c_* --port 9000 --memory -- npx some-mcp",
+  );
+  expect(given?.options).toMatchObject({
+    name: "some-mcp",
+    tools: ["report_*", "crawl"],
+    prefix: "my",
+    after: 20_000,
+    policies: { a: { repeatable: false }, b: { repeatable: true }, "c_*": { repeatable: true } },
+  });
+  expect(given?.rest).toEqual(["--port", "9000", "--memory"]);
+  expect(of("--help")).toBeUndefined();
+});
+
+test.each([
+  ["https://a.example/mcp https://b.example/mcp", /one URL at most/],
+  ["https://a.example/mcp -- python server.py", /the URL of a server, or a command/],
+  ["--header nothing https://a.example/mcp", /--header takes "NAME: VALUE", not "nothing"/],
+  ["--env NONE -- python server.py", /--env NONE: this shell has no variable of that name/],
+  ["--env A=1 https://a.example/mcp", /--env is for a command/],
+  ["--header A:1 -- python server.py", /--header is for a URL/],
+  ["--after 301 https://a.example/mcp", /--after takes seconds, up to 300/],
+])("%s is refused in words", (line, words) => {
+  expect(() => of(line)).toThrow(words);
+});

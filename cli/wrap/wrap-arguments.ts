@@ -1,0 +1,143 @@
+/** What the command line says of a server to wrap. */
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import type { WrapOptions } from "../../wrap/wrap-options.ts";
+
+/** The options of `wrap` and `sync`, for `--help`. */
+export const OPTIONS = [
+  ["--name NAME", "what the server is called here (default: by its URL or command)"],
+  ["--tools 'a,b_*'", "the tools that are passed on (default all)"],
+  ["--prefix NAME", "put before the names of its tools"],
+  ["--after SECONDS", "how long a call waits before it is answered with its job (default 4)"],
+  ["--repeatable 'a,b_*'", "tools whose calls may be sent again, whatever they say of themselves"],
+  ["--once 'a,b_*'", "tools whose calls may not"],
+  ["--header 'NAME: VALUE'", "sent with every request to a URL; may be repeated"],
+  ["--env NAME[=VALUE]", "a variable that a command gets; without a value, this shell's; may be repeated"],
+  ["--allow-private", "let the URL lead into a private network, or to this machine"],
+] as const;
+
+const PARSED = {
+  name: { type: "string" },
+  tools: { type: "string" },
+  prefix: { type: "string" },
+  after: { type: "string" },
+  repeatable: { type: "string" },
+  once: { type: "string" },
+  header: { type: "string", multiple: true },
+  env: { type: "string", multiple: true },
+  "allow-private": { type: "boolean" },
+} as const;
+
+export interface WrapArguments {
+  options: WrapOptions;
+  /** The arguments that are another command's. */
+  rest: string[];
+  /** Variables that the options name: what is secret is in no file. */
+  secrets: Record<string, string>;
+}
+
+/** @throws {Error} saying what is wrong with them */
+export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): WrapArguments | undefined {
+  const end = args.indexOf("--");
+  const before = end < 0 ? args : args.slice(0, end);
+  const command = end < 0 ? [] : args.slice(end + 1);
+  if (before.includes("--help")) return undefined;
+  const { own, rest } = apart(before);
+  const { values, positionals } = parseArgs({ args: own, options: PARSED, allowPositionals: true });
+  const [url, ...more] = positionals;
+  if (more.length > 0) throw new Error(`There is one URL at most, not ${positionals.join(" ")}.`);
+  if ((url === undefined) === (command.length === 0)) {
+    throw new Error("Give the URL of a server, or a command behind --.");
+  }
+  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
+    throw new Error(`${url} is no http or https URL. A command goes behind --.`);
+  }
+  if (url !== undefined && values.env) throw new Error("--env is for a command: a URL takes --header.");
+  if (url === undefined && values.header) throw new Error("--header is for a URL: a command takes --env.");
+  const secrets: Record<string, string> = {};
+  const hidden = (value: string): string => {
+    const name = `WRAP_SECRET_${Object.keys(secrets).length + 1}`;
+    secrets[name] = value;
+    return `$(${name})`;
+  };
+  const headers = (values.header ?? []).map((header) => {
+    const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
+    if (name === undefined || value === undefined) throw new Error(`--header takes "NAME: VALUE", not "${header}"`);
+    return [name, hidden(value)];
+  });
+  const variables = (values.env ?? []).map((each) => {
+    const at = each.indexOf("=");
+    const name = at < 0 ? each : each.slice(0, at);
+    const value = at < 0 ? env[name] : each.slice(at + 1);
+    if (value === undefined) throw new Error(`--env ${name}: this shell has no variable of that name`);
+    return [name, hidden(value)];
+  });
+  const after = values.after === undefined ? undefined : Number(values.after);
+  if (after !== undefined && !(after > 0 && after <= 300)) throw new Error("--after takes seconds, up to 300");
+  const policies = Object.fromEntries([
+    ...list(values.once).map((pattern) => [pattern, { repeatable: false }]),
+    ...list(values.repeatable).map((pattern) => [pattern, { repeatable: true }]),
+  ]);
+  const [program = "", ...programArgs] = command;
+  const options: WrapOptions = {
+    name: values.name ?? nameOf(url, command),
+    ...(url === undefined
+      ? { command: program, args: programArgs, cwd: resolve(".") }
+      : { url, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }),
+    ...(variables.length > 0 && { env: Object.fromEntries(variables) }),
+    ...(values["allow-private"] && { allowPrivate: true }),
+    ...(values.tools !== undefined && { tools: list(values.tools) }),
+    ...(values.prefix !== undefined && { prefix: values.prefix }),
+    ...(after !== undefined && { after: after * 1_000 }),
+    ...(Object.keys(policies).length > 0 && { policies }),
+  };
+  return { options, rest, secrets };
+}
+
+/** The arguments that are about the wrapped server, and the others. */
+function apart(args: readonly string[]): { own: string[]; rest: string[] } {
+  const own: string[] = [];
+  const rest: string[] = [];
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i] as string;
+    const name = /^--([^=]+)/.exec(arg)?.[1];
+    const isOwn = name === undefined || Object.hasOwn(PARSED, name);
+    const place = isOwn ? own : rest;
+    place.push(arg);
+    const takesValue = isOwn
+      ? PARSED[name as keyof typeof PARSED]?.type === "string"
+      : /^(port|data|config|.*-port)$/.test(name);
+    if (name !== undefined && takesValue && !arg.includes("=") && i + 1 < args.length) place.push(args[++i] as string);
+  }
+  return { own, rest };
+}
+
+const list = (text: string | undefined): string[] =>
+  (text ?? "")
+    .split(",")
+    .map((each) => each.trim())
+    .filter(Boolean);
+
+/** A name by what is wrapped: of `https://mcp.acme.example/mcp` acme, of `python report_server.py` report-server. */
+function nameOf(url: string | undefined, command: readonly string[]): string {
+  if (url !== undefined) {
+    const labels = new URL(url).hostname.split(".");
+    const named = labels.filter((label) => /[a-z]/i.test(label) && !/^(mcp|www|api)$/i.test(label));
+    return clean(named.length > 1 ? (named.at(-2) as string) : (named[0] ?? "server"));
+  }
+  const words = command.slice(1).filter((word) => !word.startsWith("-"));
+  const script = words.find((word) => /[./]|^@|server|mcp/i.test(word)) ?? words[0] ?? command[0] ?? "server";
+  const parts = script.replace(/\.([cm]?[jt]s|py)$/, "").split("/");
+  return clean(
+    parts.findLast((part) => !/^(|\.+|app|bin|build|dist|index|lib|main|out|server|src)$/.test(part)) ?? "server",
+  );
+}
+
+function clean(text: string): string {
+  const name = text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^[^a-z]+|-+$/g, "")
+    .slice(0, 31);
+  return name === "" ? "server" : name;
+}

@@ -1,0 +1,116 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { JOB, Passes } from "../../testing/passes.ts";
+import { trial } from "../../testing/trial.ts";
+import type { Context } from "../definitions/context.ts";
+import { hashed } from "../definitions/job.ts";
+import type { DurablePromise, RemoteStore } from "../jobs/remote-store.ts";
+import { PART, type Parts, partId, viewOfStretch, wholeOf } from "../tools/byte-range.ts";
+import { hold, PARTS, partsIn, pick, type Selection } from "../tools/results.ts";
+import { contentsOf, keepInParts } from "./chunks.ts";
+
+/** A job in simulation whose one step brings this. */
+function bringing(value: object): Passes {
+  const code = (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
+  // What is hashed takes real time.
+  const passes: Passes = new Passes(code, { trace: (_step, _attempt, run) => passes.clock.process().busy(run()) });
+  return passes;
+}
+
+/** The stretches of its result, as whoever asks for them is told. */
+function reader(passes: Passes, value: unknown) {
+  const asked: string[] = [];
+  const child = async (id: string) => {
+    asked.push(id);
+    return passes.sim.get(id);
+  };
+  const store = { child } as unknown as RemoteStore;
+  const promise = { id: JOB, name: JOB, state: "resolved", value, createdAt: 0 } as DurablePromise;
+  const read = async (selection: Selection, limit: number) => {
+    asked.length = 0;
+    return partsIn((await viewOfStretch(store, promise, selection, limit)).result) as Parts;
+  };
+  return { asked, read, store };
+}
+
+test("a large value is kept in parts, of which a stretch reads no more than it needs", async () => {
+  const value = { list: Array.from({ length: 60_000 }, (_, i) => `${i} é 😀 "`), last: { n: 1, text: "the end" } };
+  const json = JSON.stringify(value);
+  const passes = bringing(value);
+  const { value: result } = (await passes.toEnd()) as { value: unknown };
+  expect(JSON.stringify(result).length).toBeLessThan(10_000);
+  const { asked, read, store } = reader(passes, result);
+  const parts = partsIn(result) as Parts;
+  expect(parts).toMatchObject({ characters: json.length, offset: 0 });
+  expect(json.startsWith(parts.text)).toBe(true);
+  expect(parts.fields).toEqual({ list: JSON.stringify(value.list).length, last: JSON.stringify(value.last).length });
+
+  expect((await read({}, 50_000)).text).toBe(parts.text);
+  expect(asked).toEqual([]);
+  const offset = 2 * PART - 20;
+  expect(await read({ result: "full", offset }, 100)).toMatchObject({ text: json.slice(offset, offset + 100), offset });
+  expect(asked).toEqual([partId(JOB, parts.id, 1), partId(JOB, parts.id, 2)]);
+  expect(await read({ result: "full", offset: json.length + 5 }, 100)).toMatchObject({ text: "" });
+  expect(await read({ fields: ["last.text", "none.such"], offset: 0 }, 100)).toMatchObject({
+    text: '{"last":{"text":"the end"}}',
+    characters: 27,
+  });
+  expect(await wholeOf(store, JOB, parts)).toEqual(value);
+});
+
+test("what was being kept when the worker died is kept by the next one, under the same ids", async () => {
+  const value = { text: "0123456789".repeat(PART) };
+  const id = await hashed(JSON.stringify(value));
+  const code = () => (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
+  const whole = await trial(code, {}, { isReal: true }, { deaths: [], isWarm: false });
+  for (let at = 1; at <= whole.requests; at += 3) {
+    const deaths = [{ at, how: "alone" as const }];
+    const end = await trial(code, {}, { isReal: true }, { deaths, isWarm: false });
+    expect(end).toMatchObject({ outcome: "complete", value: whole.value });
+    const parts = end.points.filter((point) => point.includes(`:p${id}.`));
+    // Who died had written some of them, and who came after him found those.
+    expect(new Set(parts).size).toBe(11);
+    expect(parts.length).toBeLessThanOrEqual(22);
+  }
+});
+
+test("the table of contents leads to each field of the objects in a value", () => {
+  const key = fc.oneof(fc.string(), fc.constantFrom("a", "a:", '":"1+2"', "1+2", "é😀", "__proto__"));
+  const json = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: "small" },
+      fc.jsonValue({ maxDepth: 1 }),
+      fc.dictionary(key, tie("value"), { maxKeys: 5 }),
+    ),
+  })).value;
+  fc.assert(
+    fc.property(fc.dictionary(key, json, { minKeys: 1, maxKeys: 5 }), (given) => {
+      const value = JSON.parse(JSON.stringify(given));
+      const text = JSON.stringify(value);
+      const { shape, fields } = contentsOf(value);
+      const filled = (of: unknown) =>
+        JSON.stringify(of).replace(/(?<=:)"(\d+)\+(\d+)"/g, (_, begin, length) =>
+          text.slice(Number(begin), Number(begin) + Number(length)),
+        );
+      expect(filled(shape)).toBe(text);
+      for (const [name, size] of Object.entries(fields)) {
+        expect(JSON.stringify(value[name]).length).toBe(size);
+        if (!name.includes(".") && name !== "")
+          expect(filled(pick(shape, [name]))).toBe(JSON.stringify(pick(value, [name])));
+      }
+    }),
+  );
+});
+
+test("a value of ever so many fields has a small table of contents", () => {
+  const value = Object.fromEntries(
+    Array.from({ length: 25 }, (_, i) => [`f${i}`, { ...Array(29).fill({ x: { y: 1 } }) }]),
+  );
+  expect(JSON.stringify(contentsOf(value)).length).toBeLessThan(20_000);
+  expect(JSON.stringify(contentsOf({ [PARTS.repeat(5_000)]: 1 })).length).toBeLessThan(100_000);
+});
+
+test("what a function returns under the name of the table of contents is a result like any other", () => {
+  for (const result of [{ [PARTS]: 5 }, { [PARTS]: null }, { [PARTS]: { id: "a" } }, null, "text"])
+    expect(hold({ job_name: "a", status: "complete", result }, {}, 50_000).result?.value).toEqual(result);
+});

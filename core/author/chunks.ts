@@ -1,0 +1,69 @@
+/** Keeps what a step has brought that is too large for one promise: see `tools/stretch.ts`. */
+
+import type { Step } from "../definitions/context.ts";
+import { hashed } from "../definitions/job.ts";
+import type { Lease } from "../engine/runtime.ts";
+import { PART, type Parts, partId } from "../tools/byte-range.ts";
+import { boundary, PARTS } from "../tools/results.ts";
+
+/** How many parts are written at once. */
+const AT_ONCE = 4;
+/** How much of the beginning is in the table of contents, in characters. */
+const BEGINNING = 2_000;
+/** How many fields of objects the table of contents tells apart, of one and of all, and how long their names may be together. */
+const MOST = { each: 30, all: 300, characters: 20_000 };
+
+const leases = new WeakMap<Step, Lease>();
+
+/** Notes under which lease a step runs. */
+export const noteLease = (step: Step, lease: Lease): void => void leases.set(step, lease);
+
+/**
+ * Keeps a value in parts that go with the step's job. Resolves to what stands for it in the job's result. Done again for the
+ * same value it finds the parts that are there.
+ *
+ * @throws {LeaseLost}
+ */
+export async function keepInParts(step: Step, value: object): Promise<Record<string, unknown>> {
+  const lease = leases.get(step);
+  if (!lease) throw new Error("only a step of a job that runs keeps parts");
+  const text = JSON.stringify(value);
+  const id = await hashed(text);
+  let next = 0;
+  const lane = async () => {
+    for (let n = next++; n * PART < text.length; n = next++)
+      await lease.create(partId(lease.id, id, n), text.slice(n * PART, (n + 1) * PART), "resolved");
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  const { shape, fields } = contentsOf(value);
+  const beginning = text.slice(0, boundary(text, BEGINNING));
+  const parts: Parts = { id, shape, characters: text.length, fields, text: beginning, offset: 0 };
+  return { [PARTS]: parts };
+}
+
+/** Where in the JSON text of a value what is: see {@link Parts}. */
+export function contentsOf(value: object): Pick<Parts, "shape" | "fields"> {
+  const fields: Record<string, number> = {};
+  let told = 0;
+  let names = 0;
+  const shapeOf = (each: unknown, begin: number, length: number, isAll = false): unknown => {
+    const keys = typeof each === "object" && each !== null && !Array.isArray(each) ? Object.keys(each) : undefined;
+    told += keys?.length ?? 0;
+    names += keys?.join("").length ?? 0;
+    const isTold = keys && keys.length <= MOST.each && told <= MOST.all && names <= MOST.characters;
+    if (!isTold) return `${begin}+${length}`;
+    let at = begin + 1;
+    return Object.fromEntries(
+      Object.entries(each as object).map(([key, field]) => {
+        at += JSON.stringify(key).length + 1;
+        const size = JSON.stringify(field).length;
+        if (isAll) fields[key] = size;
+        const shape = shapeOf(field, at, size);
+        at += size + 1;
+        return [key, shape];
+      }),
+    );
+  };
+  const shape = shapeOf(value, 0, JSON.stringify(value).length, true);
+  return { shape, fields };
+}

@@ -1,0 +1,25 @@
+/** Arguments by which a model says that the user agreed to something, and a deployment that takes no model's word for it. */
+import * as z from "zod";
+import type { JsonSchema } from "../definitions/job.ts";
+import type { Tool } from "./tool.ts";
+
+/** The tool without its arguments of consent: they are not advertised, and are unknown like any other that is not. */
+export function withoutConsent(tool: Tool): Tool {
+  const { consent = [], input, listing } = tool;
+  if (consent.length === 0) return tool;
+  const strip = (schema: JsonSchema): JsonSchema => ({
+    ...schema,
+    properties: without(schema.properties as Record<string, JsonSchema>, consent),
+    required: ((schema.required ?? []) as string[]).filter((name) => !consent.includes(name)),
+  });
+  const schema = z.preprocess((args) => without(args as Record<string, unknown>, consent), input.schema);
+  return {
+    ...tool,
+    input: { ...input, json: strip(input.json), schema },
+    listing: { ...listing, inputSchema: strip(listing.inputSchema as JsonSchema) },
+  };
+}
+
+function without<T>(record: Record<string, T>, names: readonly string[]): Record<string, T> {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name)));
+}

@@ -1,0 +1,114 @@
+import type * as z from "zod";
+import { $ZodAsyncError } from "zod/v4/core"; // By its name alone: `z.core` is all of zod, with its languages.
+import type { Context } from "../definitions/context.ts";
+import { RuleBroken } from "../definitions/context.ts";
+import type { Job } from "../definitions/job.ts";
+import { changed, returned, storable } from "../engine/values.ts";
+
+/**
+ * The code of a job: see {@link Context}. It may be run several times, from its start; what it returns is kept.
+ *
+ * @example
+ * const greet: DurableFunction<{ name: string }, { text: string }> = async (ctx, { name }) => ({
+ *   text: await ctx.step("greet", () => `Hello, ${name}`),
+ * });
+ */
+export type DurableFunction<Args, Result, Env = unknown> = (ctx: Context<Env>, args: Args) => Promise<Result>;
+
+/**
+ * A job with its code, as workers run it.
+ *
+ * @example
+ * const runs: readonly Implementation[] = [waitForSiteRun];
+ */
+export interface Implementation {
+  readonly job: Job;
+  /** The variables and secrets that the code needs. */
+  readonly env: z.ZodType | undefined;
+  /** The code for jobs that were started with a version of the definition; undefined where it is not here any more. */
+  versionOf(version: number): ((ctx: Context<never>, args: unknown) => Promise<unknown>) | undefined;
+  readonly options: ImplementOptions<unknown, unknown>;
+}
+
+/**
+ * What `implement` is told besides the code. Without it the code needs no variables, and there was no earlier version.
+ *
+ * @example
+ * const needs = z.object({ SITE_TOKEN: z.string().default("") });
+ * export const run = implement(waitForSite, async (_ctx, { url }) => ({ url }), { env: needs, earlier: { 0: async () => "up" } });
+ */
+export interface ImplementOptions<Args, Env> {
+  /** The variables and secrets that the code needs, as a schema of an object: checked when the worker starts, `ctx.env` then. */
+  env?: z.ZodType<Env>;
+  /**
+   * The code of earlier versions of the definition, by version: jobs that were started with one end with it. Version 0 is
+   * what jobs were started with before there were versions.
+   */
+  earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
+}
+
+/**
+ * Ties a job's definition to its code.
+ *
+ * @example
+ * export const waitForSiteRun = implement(waitForSite, async (ctx, { url }) => {
+ *   await ctx.until("up", { every: 30_000, for: DAY }, async ({ signal }) => (await fetch(url, { signal })).ok);
+ *   return { url };
+ * });
+ */
+export function implement<Args, Result, Env = unknown>(
+  definition: { readonly job: Job<Args, Result> } | Job<Args, Result>,
+  run: DurableFunction<Args, Result, Env>,
+  options: ImplementOptions<Args, Env> = {},
+): Implementation {
+  const job = "job" in definition ? definition.job : definition;
+  if (typeof job?.kind !== "string" || typeof run !== "function") {
+    throw new Error("implement takes a definition, as durableTool and defineJob make it, and then its function.");
+  }
+  const versions = new Map<number, DurableFunction<Args, unknown, Env>>(
+    Object.entries(options.earlier ?? {}).map(([version, earlier]) => [Number(version), earlier]),
+  );
+  versions.set(job.version, run);
+  return {
+    job: job as Job,
+    env: options.env,
+    options: options as ImplementOptions<unknown, unknown>,
+    versionOf(version) {
+      const code = versions.get(version);
+      return code && (async (ctx, args) => checked(job, await code(ctx as Context as Context<Env>, parsed(job, args))));
+    },
+  };
+}
+
+function parsed<Args>(job: Job<Args>, args: unknown): Args {
+  const { success, data, error } = parsedAtOnce(job, args);
+  const once = "What is stored has gone through the schema once already: what a schema transforms it has to";
+  if (!success)
+    throw new RuleBroken(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept as well`);
+  const place = changed(args, data);
+  if (place === undefined) return data;
+  throw new RuleBroken(`the arguments of ${job.kind} change again${place && ` at ${place}`}. ${once} leave as it is`);
+}
+
+/** A schema that asks somebody else is the edge's alone: a replay would ask again, and may be answered otherwise. */
+function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
+  try {
+    return job.args.safeParse(args);
+  } catch (error) {
+    if (!(error instanceof $ZodAsyncError)) throw error;
+    throw new RuleBroken(
+      `the arguments of ${job.kind} are checked by something asynchronous, and are checked again when the job runs. Do that in a step`,
+    );
+  }
+}
+
+function checked(job: Job, result: unknown): unknown {
+  const value = storable(result, "the function");
+  if (typeof result === "object" && result !== null) returned.set(value as object, result);
+  const outcome = job.result?.safeParse(value);
+  if (!outcome || outcome.success) return value;
+  throw new RuleBroken(`the function returned what does not fit the output of ${job.kind}: ${problems(outcome.error)}`);
+}
+
+const problems = (error: z.ZodError): string =>
+  error.issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");

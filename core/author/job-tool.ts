@@ -1,0 +1,255 @@
+/** Tools whose work is a job. */
+import { defineJob, type Job, type JobOptions, type Schema, splitGeneration } from "../definitions/job.ts";
+import type { DurablePromise } from "../jobs/remote-store.ts";
+import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutJournal } from "../jobs/snapshot.ts";
+import { startJob } from "../jobs/start.ts";
+import { JobOutput, Json, statusOf } from "../jobs/status.ts";
+import { awaitSettled } from "../jobs/waiting.ts";
+import { presentJob, structured } from "../tools/present.ts";
+import { noteLimit } from "../tools/results.ts";
+import {
+  type CallContext,
+  describeTool,
+  refusal,
+  type Started,
+  type Tool,
+  type ToolContext,
+  ToolError,
+  type ToolOptions,
+} from "./tool.ts";
+
+/**
+ * How long a call waits for its job before it answers with the job's name where the caller is told of progress, in
+ * milliseconds: less than clients do that go on waiting while there is some.
+ */
+const PATIENCE = 45_000;
+
+/** Milliseconds between progress notifications, and before the first: some clients give up after five seconds of silence. */
+export const PROGRESS_INTERVAL = 2_500;
+
+type MaybePromise<T> = T | Promise<T>;
+
+/**
+ * What {@link jobTool} is told of a tool: what every tool says of itself, its job, and what the job is given.
+ *
+ * @example
+ * const options: JobToolOptions<{ in_days: number }, { day: string }, unknown> = {
+ *   job: report,
+ *   name: "report_soon",
+ *   title: "Report",
+ *   description: "Writes the report of a day to come.",
+ *   input: z.object({ in_days: z.int().min(1).describe("In how many days, from 1.") }),
+ *   args: ({ in_days }, { now }) => ({ day: new Date(now + in_days * DAY).toISOString().slice(0, 10) }),
+ * };
+ */
+export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> {
+  job: Job<Args, Result>;
+  /** The job's arguments. Default: the tool's own. Throws a {@link ToolError} for what cannot be done. */
+  args?(input: Input, context: ToolContext): MaybePromise<Args>;
+  /** Called when the job has been started or found, before the answer. */
+  onStarted?(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<void>;
+  /** Whether it serves only clients that understand tasks. */
+  tasksOnly?: boolean;
+}
+
+/**
+ * What {@link jobTool} is told of a tool that starts a job and answers at once.
+ *
+ * @example
+ * export const startReport = jobTool({
+ *   job: report,
+ *   name: "start_report",
+ *   title: "Start a report",
+ *   description: "Starts the report of a day.",
+ *   input: z.object({ day: z.iso.date().describe("The day.") }),
+ *   output: z.object({ job_name: z.string(), status: JobStatus }),
+ *   answer: ({ job_name, status }) => ({ job_name, status }),
+ * } satisfies StartToolOptions<{ day: string }, { day: string }, unknown, object>);
+ */
+export interface StartToolOptions<Input, Args, Result, Output extends object>
+  extends JobToolOptions<Input, Args, Result> {
+  output: Schema<Output>;
+  answer(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<Output>;
+}
+
+/**
+ * A tool that starts a job which is defined by itself. To a client that understands tasks a call is the task, at once;
+ * any other waits for the result, and gets the job's name and how to collect it when that takes long. With `answer` every
+ * call is answered at once, with what that makes of the job.
+ *
+ * @example
+ * export const dailyReport = jobTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
+ *   input: z.object({ day: z.iso.date() }) });
+ */
+export function jobTool<Input, Args, Result, Output extends object>(
+  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
+): Tool & { readonly job: Job<Args, Result> } {
+  const { job } = options;
+  if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
+  const argsOf = async (input: Input, context: ToolContext) =>
+    (options.args ? await refusing(options.name, () => options.args?.(input, context)) : input) as Args;
+  const launch = async (input: Input, context: CallContext): Promise<DurablePromise> => {
+    const promise = await startJob(context.store, job, await argsOf(input, context), context.now);
+    await options.onStarted?.(startedOf(promise), input, context);
+    return promise;
+  };
+  const find = async (args: unknown, context: ToolContext) =>
+    context.jobs.find(job, await argsOf(args as Input, context));
+  if ("answer" in options) {
+    return {
+      ...describeTool(options, options.output),
+      job,
+      find,
+      waits: false,
+      returnsAtOnce: true,
+      async call(args, context) {
+        const input = args as Input;
+        return structured(await options.answer(startedOf(await launch(input, context)), input, context));
+      },
+    };
+  }
+  const result = job.result ?? Json;
+  const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
+  return {
+    ...describeTool(options, output),
+    job,
+    waits: !options.tasksOnly,
+    ...(options.tasksOnly && { tasksOnly: true }),
+    find,
+    start: (args, context) => launch(args as Input, context),
+    call: (args, context) => waitFor(launch(args as Input, context), context, options),
+  };
+}
+
+/**
+ * What {@link durableTool} is told: what every tool says of itself, and what its job is.
+ *
+ * @example
+ * const options: DurableToolOptions<{ url: string }, unknown> = {
+ *   name: "watch_site",
+ *   title: "Watch a site",
+ *   description: "Watches a web site for a week.",
+ *   input: z.object({ url: z.url().describe("The site's URL.") }),
+ *   id: ({ url }) => url,
+ *   deadline: 8 * DAY,
+ * };
+ * export const watchSite = durableTool(options);
+ */
+export interface DurableToolOptions<Args, Result>
+  extends ToolOptions<Args>,
+    Pick<
+      JobOptions<Args, Result>,
+      | "id"
+      | "deadline"
+      | "expectedAt"
+      | "shared"
+      | "freshFor"
+      | "keepFor"
+      | "counts"
+      | "version"
+      | "runs"
+      | "group"
+      | "view"
+    > {
+  /** What the function returns: advertised, and checked before it is stored. */
+  output?: Schema<Result>;
+  /** What the names of its jobs begin with. Default: the tool's name and `_`. */
+  prefix?: string;
+}
+
+/**
+ * A tool whose work is a durable job: the whole definition. The function that does the work is given by `implement`, in a
+ * file of its own.
+ *
+ * @example
+ * export const waitForSite = durableTool({
+ *   name: "wait_for_site",
+ *   title: "Wait for a web site",
+ *   description: "Waits until a web site answers, for up to a day.",
+ *   input: z.object({ url: z.url().describe("The site's URL.") }),
+ *   output: z.object({ url: z.string() }),
+ *   id: ({ url }) => url,
+ * });
+ */
+export function durableTool<Args, Result>(
+  options: DurableToolOptions<Args, Result>,
+): Tool & { readonly job: Job<Args, Result> } {
+  const { name, input, output } = options;
+  const kind = name.replace(/[^A-Za-z0-9_]/g, "_");
+  const job = defineJob<Args, Result>({ ...options, kind, args: input, ...(output && { result: output }) });
+  return jobTool({ ...options, job });
+}
+
+export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, Result> {
+  const { name, args, createdAt, state, value } = promise;
+  return {
+    job_name: name,
+    status: statusOf(promise),
+    args: args as Args,
+    generation: splitGeneration(name).generation,
+    startedAt: createdAt,
+    ...(state === "resolved" && { result: value as Result }),
+  };
+}
+
+/** What `make` makes of a tool's arguments, before anything is started. @throws {ToolError} that says so */
+async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
+  try {
+    return await make();
+  } catch (error) {
+    if (error instanceof ToolError) throw new ToolError(refusal(tool, [error.message]), { cause: error });
+    throw error;
+  }
+}
+
+/**
+ * What a call is answered with whose work is a job: the result when it comes in time, and otherwise the job's name. Time is
+ * counted from the call on, as its client counts it, and so is when its client hears of it first.
+ */
+export async function waitFor(
+  launching: Promise<DurablePromise>,
+  { store, signal, now, until, patience, reportProgress, mayConfirm }: CallContext,
+  { name: tool, consent = [] }: { name?: string; consent?: readonly string[] } = {},
+) {
+  const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
+  let settled: DurablePromise | undefined;
+  let snapshot: JobSnapshot | undefined;
+  /** Ends the wait before its time: the job waits for an answer. */
+  const asks = new AbortController();
+  const look = async (known: JobSnapshot) => {
+    // What it does is told besides; a server that is slow to say does not fail the call.
+    snapshot = await jobSnapshotOf(store, known.promise, signal).catch(() => snapshot ?? known);
+    if (snapshot.questions.size > 0) asks.abort();
+    return snapshot;
+  };
+  const report = () => {
+    const at = Date.now();
+    const doing = snapshot && `${snapshot.promise.name}: ${doingOf(snapshot, at) ?? "running"}`;
+    reportProgress?.(Math.min((at - now) / timeout, 0.99), 1, doing ?? "starting");
+    if (snapshot) void look(snapshot);
+  };
+  const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+  let started: DurablePromise;
+  try {
+    started = await launching;
+    if (started.state !== "pending") return presentJob(started);
+    snapshot = withoutJournal(started);
+    await awaitSettled(store, [started.name], {
+      timeout: Math.max(0, now + timeout - Date.now()),
+      signal: AbortSignal.any([signal, asks.signal]),
+      onSettled: (_name, promise) => {
+        settled = promise;
+      },
+    });
+  } finally {
+    clearInterval(ticker);
+  }
+  if (settled) return presentJob(settled);
+  const last = signal.aborted ? snapshot : await look(snapshot);
+  const { name } = started;
+  const how = howToAnswer(name, last);
+  const agree =
+    how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
+  const note = `${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
+  return structured({ job_name: name, status: "running", ...tellingOf(last, Date.now()), note });
+}

@@ -1,0 +1,245 @@
+import { expect, test } from "vitest";
+import { JOB, Passes } from "../../testing/passes.ts";
+import { type Death, trial } from "../../testing/trial.ts";
+import { type Context, DAY, HOUR, type Log, MINUTE, RuleBroken, SECOND } from "../definitions/context.ts";
+import { LeaseLost, type Runnable } from "./execution.ts";
+
+const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
+const yes = { action: "accept", content: { yes: true } };
+type Pause = (ms: number) => Promise<void>;
+const never = () => new Promise<never>(() => {});
+
+test("the function sees live what a replay shows, values and errors alike", async () => {
+  const values = [
+    null,
+    undefined,
+    0,
+    "",
+    [1, [2]],
+    { a: { b: null } },
+    "__INF__",
+    { __type: "error", message: "no error" },
+  ];
+  const seen: unknown[][] = [];
+  const passes = new Passes(async (ctx: Context) => {
+    const now: unknown[] = [];
+    seen.push(now);
+    for (const [i, value] of values.entries()) now.push(await ctx.step(`value ${i}`, () => value));
+    const failing = Object.assign(new RangeError("too far"), { code: "EFAR" });
+    await ctx
+      .step("fail", () => Promise.reject(failing))
+      .catch((error) => {
+        now.push(
+          error instanceof Error,
+          error.name,
+          error.message,
+          error.code,
+          Object.keys(error),
+          error instanceof RangeError,
+        );
+      });
+    for (const name of ["once", "twice"]) await ctx.sleep(name, SECOND);
+  });
+  await passes.pass();
+  const live = seen[0];
+  await passes.next();
+  passes.forget();
+  await passes.toEnd();
+  expect(live).toEqual([...values, true, "RangeError", "too far", "EFAR", ["code"], false]);
+  expect(seen.length).toBeGreaterThan(3);
+  for (const each of seen) expect(each).toStrictEqual(live);
+});
+
+test("what a function does to a value or its arguments it does not find done in the next pass", async () => {
+  const passes = new Passes(
+    async (ctx: Context, { tags }: { tags: string[] }) => {
+      const list = await ctx.step("list", () => [1]);
+      list.push(2);
+      tags.push("more");
+      await ctx.sleep("once", SECOND);
+      await ctx.sleep("twice", SECOND);
+      return { list, tags };
+    },
+    { args: { tags: ["one"] } },
+  );
+  expect(await passes.toEnd()).toEqual({ kind: "complete", value: { list: [1, 2], tags: ["one", "more"] } });
+});
+
+test("what the function logs and counts is not repeated by replays", async () => {
+  const said: string[] = [];
+  let counted = 0;
+  const log: Log = { debug() {}, info: (message) => said.push(message), warn() {}, error() {} };
+  const metrics = { count: () => counted++, observe() {} };
+  const passes = new Passes(
+    async (ctx: Context) => {
+      const { log, metrics } = ctx;
+      log.info("begun");
+      metrics.count("begun");
+      for (const name of ["once", "twice", "thrice"]) {
+        await ctx.sleep(name, SECOND);
+        await ctx.step(`step ${name}`, () => 1);
+        log.info(name);
+      }
+    },
+    { log, metrics },
+  );
+  await passes.toEnd();
+  expect(said).toEqual(["begun", "once", "twice", "thrice"]);
+  expect(counted).toBe(1);
+});
+
+// --- the order of outcomes --------------------------------------------------------------------------------------------
+
+test.each(["Promise.race", "ctx.race"])("who has won %s stays the winner, wherever the worker dies", async (kind) => {
+  const fn = (pause: Pause) => async (ctx: Context) => {
+    const a = (on: Context) => on.step("a", () => pause(3));
+    const b = (on: Context) => on.step("b", () => pause(3));
+    const winner =
+      kind === "ctx.race"
+        ? (await ctx.race({ a, b })).winner
+        : await Promise.race([a(ctx).then(() => "a"), b(ctx).then(() => "b")]);
+    await ctx.step("seal", () => winner);
+    await ctx.sleep("a day", DAY);
+    return [winner, await ctx.step("tell", () => winner)];
+  };
+  const run = (deaths: Death[], isWarm: boolean) =>
+    trial((clock) => fn((ms) => clock.pause(ms)) as unknown as Runnable, {}, {}, { deaths, isWarm });
+  const { requests } = await run([], true);
+  for (let at = 1; at <= requests; at++) {
+    for (const how of ["before", "after", "alone"] as const) {
+      const { value, records } = await run([{ at, how }], at % 2 === 0);
+      const [winner, told] = value as [string, string];
+      const sealed = records.find(({ event }) => event.op === "seal")?.event;
+      expect([told, sealed], `${how} ${at}`).toMatchObject([winner, { value: winner }]);
+    }
+  }
+});
+
+test("what was heard first stays first for a step that has begun with it, also where an earlier answer is heard of later", async () => {
+  const told: [winner: string, key: string][] = [];
+  const passes: Passes = new Passes(async (ctx: Context) => {
+    const winner = await Promise.race([
+      ctx.ask("one", question).then(() => "one"),
+      ctx.ask("two", question).then(() => "two"),
+    ]);
+    await ctx.step("tell", ({ idempotencyKey }) => {
+      told.push([winner, idempotencyKey]);
+      if (told.length > 1) return winner;
+      passes.sim.kill(JOB);
+      passes.stop.abort();
+      return never();
+    });
+    return winner;
+  });
+  await passes.pass();
+  passes.unheard.add(`${JOB}:e1`);
+  await passes.clock.until(passes.clock.pause(10));
+  passes.answer("one", yes);
+  await passes.clock.until(passes.clock.pause(10));
+  passes.answer("two", yes);
+  await expect(passes.pass()).rejects.toThrow(LeaseLost);
+  passes.unheard.clear();
+  passes.forget();
+  expect(await passes.toEnd()).toEqual({ kind: "complete", value: "two" });
+  expect(told).toHaveLength(2);
+  expect(told[1]).toEqual(told[0]);
+});
+
+test("an answer is heard while a long step runs beside the question", async () => {
+  let then = 0;
+  const passes: Passes = new Passes(async (ctx: Context) => {
+    const work = ctx.step("work", () => passes.clock.pause(HOUR));
+    await ctx.ask("go on", question);
+    await ctx.step("then", () => {
+      then = passes.clock.now();
+    });
+    await work;
+  });
+  const begun = passes.clock.now();
+  passes.clock.after(MINUTE, () => passes.answer("go on", yes));
+  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  expect(then - begun).toBeLessThan(2 * MINUTE);
+});
+
+// --- its end ----------------------------------------------------------------------------------------------------------
+
+test("a step hears that its race is lost, that its job's lease is, and that its job has no more time", async () => {
+  const aborted: string[] = [];
+  const long = (ctx: Context, name: string) =>
+    ctx.step(name, ({ signal }) => {
+      signal.addEventListener("abort", () => aborted.push(name));
+      return never();
+    });
+  const race = new Passes((ctx: Context) =>
+    ctx.race({ won: (branch) => branch.step("won", () => 1), lost: (branch) => long(branch, "race") }),
+  );
+  expect(await race.toEnd()).toEqual({ kind: "complete", value: { winner: "won", value: 1 } });
+  expect(aborted).toEqual(["race"]);
+
+  const lost: Passes = new Passes((ctx: Context) =>
+    Promise.all([long(ctx, "lease"), ctx.step("next", () => lost.sim.kill(JOB))]),
+  );
+  await expect(lost.pass()).rejects.toThrow(LeaseLost);
+  expect(aborted).toEqual(["race", "lease"]);
+
+  const late = new Passes((ctx: Context) => long(ctx, "deadline"), { deadline: MINUTE });
+  await expect(late.pass()).rejects.toThrow("no longer run here");
+  expect(aborted).toEqual(["race", "lease", "deadline"]);
+});
+
+test("a step that has ended, or has failed, is told nothing when its job sleeps or ends", async () => {
+  const signals: AbortSignal[] = [];
+  const passes = new Passes(async (ctx: Context) => {
+    await ctx.step("well", ({ signal }) => signals.push(signal));
+    const ill = ({ signal }: { signal: AbortSignal }) => {
+      signals.push(signal);
+      throw new Error("ill");
+    };
+    await ctx.step("ill", ill, { retry: false }).catch(() => {});
+    await ctx.sleep("a while", HOUR);
+  });
+  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
+});
+
+test("a branch that was given up goes no further", async () => {
+  const done: string[] = [];
+  const passes: Passes = new Passes(async (ctx: Context) => {
+    await ctx.race({
+      quick: (branch) => branch.sleep("quick", SECOND),
+      slow: async (branch) => {
+        await branch.step("slow", () => passes.clock.pause(MINUTE));
+        done.push("slow");
+        await branch.step("after slow", () => done.push("after slow"));
+      },
+    });
+    await ctx.step("work", () => passes.clock.pause(HOUR));
+  });
+  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  expect(done).toEqual([]);
+});
+
+test("the end of the function waits for steps in the background, and for nothing else", async () => {
+  let isNoted = false;
+  const passes: Passes = new Passes(async (ctx: Context) => {
+    void ctx.sleep("for ever", 300 * DAY);
+    void ctx.step("note", async () => {
+      await passes.clock.pause(MINUTE);
+      isNoted = true;
+    });
+    return "done";
+  });
+  expect(await passes.toEnd()).toEqual({ kind: "complete", value: "done" });
+  expect(isNoted).toBe(true);
+});
+
+test("a rule that is broken is not caught", async () => {
+  const passes = new Passes(async (ctx: Context) => {
+    try {
+      await ctx.step("now", () => new Date());
+    } catch {
+      return "caught";
+    }
+  });
+  expect(await passes.toEnd()).toMatchObject({ kind: "failed", error: expect.any(RuleBroken) });
+});

@@ -1,0 +1,40 @@
+import { MINUTE, type Retry, RetryLater, SECOND } from "../definitions/context.ts";
+import { backoff } from "../store/backoff.ts";
+import { isFinal } from "./values.ts";
+
+/** How a step is tried again unless it says otherwise. */
+export const DEFAULT_RETRY = { for: 10 * MINUTE, first: SECOND, longest: MINUTE } as const;
+
+/** An attempt is not begun with less time than this before the job's deadline, in milliseconds. */
+const SHORTEST_ATTEMPT = 2 * SECOND;
+
+/** What is known of a step when an attempt has failed. */
+export interface Failure {
+  /** How many attempts have failed, this one included. */
+  attempts: number;
+  /** When the first of them failed, and now; milliseconds since the epoch. */
+  since: number;
+  now: number;
+  /** When the job times out. */
+  deadline: number;
+}
+
+/**
+ * The pause before the next attempt, in milliseconds; undefined when there is none to come. A pause that would reach past
+ * the budget or the job's deadline is not begun, so that the step ends with its reason instead of timing out without one.
+ */
+export function pauseAfter(
+  error: unknown,
+  retry: Retry | false | undefined,
+  { attempts, since, now, deadline }: Failure,
+  random = Math.random(),
+): number | undefined {
+  if (retry === false || isFinal(error)) return undefined;
+  const { for: budget, first, longest, attempts: most = Number.POSITIVE_INFINITY } = { ...DEFAULT_RETRY, ...retry };
+  if (attempts >= most) return undefined;
+  const wait = backoff(attempts, { base: first, max: longest }, random);
+  // Never sooner than was asked for; the random part on top keeps those that were sent away together apart.
+  const pause = error instanceof RetryLater ? Math.max(wait, error.after + Math.round(500 * random)) : wait;
+  const isTooLate = now + pause > since + budget || now + pause > deadline - SHORTEST_ATTEMPT;
+  return isTooLate ? undefined : pause;
+}

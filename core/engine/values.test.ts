@@ -1,0 +1,107 @@
+import { expect, test } from "vitest";
+import { NonRetryableError, ProtocolFailure, RuleBroken } from "../definitions/context.ts";
+import { difference, fromStored, isFinal, MAX_RESULT, storable, toStored } from "./values.ts";
+
+const cycle: { self?: unknown } = {};
+cycle.self = cycle;
+
+class Money {
+  amount = 1;
+}
+
+test.each<[what: string, value: unknown, words: string]>([
+  ["a Date", { at: new Date(0) }, "a Date at at: return value.toISOString()"],
+  ["a Map", new Map(), "a Map: return Object.fromEntries(value)"],
+  ["a Set", [new Set()], "a Set at [0]: return [...value]"],
+  ["an Error", { error: new TypeError("no") }, "a TypeError at error: throw it, or return its message"],
+  ["a URL", new URL("https://example.org"), "a URL: return value.href"],
+  ["a Response", new Response("hello"), "a Response: return await value.json() or await value.text()"],
+  ["a promise", { page: Promise.resolve(1) }, "a Promise at page: await it"],
+  ["bytes", { image: new Uint8Array(3) }, "a Uint8Array at image: return it as base64 text"],
+  ["an instance of a class", [[new Money()]], "a Money at [0][0]: return a plain object of what is needed"],
+  ["a BigInt", { total: 1n }, "a BigInt at total: return String(value)"],
+  ["not a number", [1, Number.NaN], "NaN at [1]: JSON has no such number, return null or a string"],
+  ["infinity", Number.POSITIVE_INFINITY, "Infinity: JSON has no such number, return null or a string"],
+  ["a function", { page: () => 1 }, "a function at page: return what it computes"],
+  ["a symbol", Symbol("s"), "a symbol: return a string"],
+  ["a cycle", { cycle }, "an object that holds itself at cycle.self: return the parts that are needed"],
+  ["toJSON", { money: { toJSON: () => 1 } }, "an object with toJSON at money: return its plain form"],
+])("%s is refused, with what to return instead", (_what, value, words) => {
+  expect(() => storable(value, 'step "a"')).toThrow(RuleBroken);
+  expect(() => storable(value, 'step "a"')).toThrow(`step "a" returned ${words}`);
+});
+
+test("what JSON holds is stored as JSON has it, and is no object of the step's any more", () => {
+  const value = { list: [1, null, { deep: "\ud800 __INF__" }], none: undefined, __proto__: null };
+  const kept = storable(value, "it");
+  expect(kept).toEqual({ list: [1, null, { deep: "\ud800 __INF__" }] });
+  value.list.push(2);
+  expect((kept as typeof value).list).toHaveLength(3);
+  expect(storable(undefined, "it")).toBeUndefined();
+  expect(storable(null, "it")).toBeNull();
+  const shared = { a: 1 };
+  expect(storable([shared, shared], "it")).toEqual([shared, shared]);
+});
+
+test("a result that is too large is refused with its size, the limit and what to do", () => {
+  const words = `returned ${MAX_RESULT + 3} bytes of JSON; up to ${MAX_RESULT} are stored. Put the data where it belongs (a bucket, a database) and return its address, or return less`;
+  expect(() => storable("x".repeat(MAX_RESULT + 1), "it")).toThrow(words);
+  expect(() => storable("ß".repeat(MAX_RESULT / 2), "it")).toThrow(words.replace(/\d+/, String(MAX_RESULT + 2)));
+  expect(storable("x".repeat(MAX_RESULT - 2), "it")).toHaveLength(MAX_RESULT - 2);
+  let deep: unknown = 1;
+  for (let i = 0; i < 1_000; i++) deep = [deep];
+  expect(() => storable(deep, "it")).toThrow("nested more than 500 deep");
+});
+
+test("an error comes back with its name, message and code, whatever was thrown", () => {
+  const refused = Object.assign(new RangeError("out of range"), { code: "E1" });
+  const back = fromStored(toStored(refused, 3)) as Error & { code?: unknown; attempts?: unknown };
+  expect([back.name, back.message, back.code, back.attempts]).toEqual(["RangeError", "out of range", "E1", 3]);
+  expect(String(back)).toBe("RangeError: out of range");
+  expect(toStored("just words")).toEqual({ name: "Error", message: "just words" });
+  expect(toStored({ status: 503 }).message).toBe('{"status":503}');
+  expect(toStored(undefined).message).toBe("failed without giving a reason");
+  expect(toStored(new Error("x".repeat(2_000))).message).toHaveLength(500);
+  const odd = Object.assign(new Error("odd"), { name: "n".repeat(1_000), code: Number.POSITIVE_INFINITY });
+  expect(toStored(odd)).toEqual({ name: "n".repeat(100), message: "odd" });
+});
+
+test("what cannot get better is told from what can", () => {
+  const never = [new NonRetryableError("no"), new ProtocolFailure("no"), new TypeError("x is not a function")];
+  const more = [new ReferenceError("x"), new RangeError("x"), new SyntaxError("x"), new RuleBroken("x")];
+  for (const error of [...never, ...more]) expect(isFinal(error), error.name).toBe(true);
+  const network = new TypeError("fetch failed", { cause: new Error("ECONNRESET") });
+  for (const error of [network, new Error("503"), "words", undefined]) expect(isFinal(error)).toBe(false);
+});
+
+test("where two values differ is found by its path", () => {
+  expect(difference({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] })).toBeUndefined();
+  expect(difference({ a: [1, { b: 2 }] }, { a: [1, { b: 3 }] })).toBe("a[1].b");
+  expect(difference({ a: 1 }, { b: 1 })).toBe("a");
+  expect(difference(1, "1")).toBe("");
+  expect(difference(cycle, { self: cycle })).toBeUndefined();
+});
+
+const circular: Record<string, unknown> = { name: "loop" };
+circular.self = circular;
+const hostile = new Error("x");
+Object.defineProperty(hostile, "message", {
+  get() {
+    throw new Error("no message for you");
+  },
+});
+
+test.each([
+  ["an error", new Error("out of tea"), "out of tea"],
+  ["a string", "out of tea", "out of tea"],
+  ["nothing", undefined, "failed without giving a reason"],
+  ["null", null, "failed without giving a reason"],
+  ["an error without words", new Error(""), "failed without giving a reason"],
+  ["an object that holds itself", circular, "loop"],
+  ["a big integer", 10n, "10n"],
+  ["an error whose message throws", hostile, "failed without giving a reason"],
+])("what %s leaves behind can be stored and says what it can", (_what, thrown, message) => {
+  const stored = JSON.parse(JSON.stringify(toStored(thrown)));
+  expect(stored.message).toContain(message);
+  expect(stored).not.toHaveProperty("stack");
+});

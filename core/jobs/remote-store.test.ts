@@ -1,0 +1,120 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineJob } from "../definitions/job.ts";
+import { RemoteStore, ResonateRefused, ResonateUnavailable } from "./remote-store.ts";
+
+const timer = defineJob({
+  kind: "timer",
+  args: z.object({ timer_name: z.string(), fires_at: z.string() }),
+  id: ({ timer_name }) => timer_name,
+});
+
+/** Answers that a healthy Resonate server does not give, in order; the last one for good. */
+let script: { status: number; body: string }[];
+let asked: number;
+let server: Server;
+let store: RemoteStore;
+beforeAll(async () => {
+  server = createServer((_req, res) => {
+    const { status, body } = script[Math.min(asked++, script.length - 1)] ?? { status: 404, body: "" };
+    res.writeHead(status).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  store = new RemoteStore({ url, group: "workers", namespace: "" }, [timer]);
+});
+afterAll(() => server?.close());
+
+/** An answer as the server words it. */
+const answer = (status: number, data: unknown = "") => ({
+  status,
+  body: JSON.stringify({ kind: "promise.get", head: { corrId: "1", status, version: "2026-04-01" }, data }),
+});
+
+const fires_at = "2030-01-01T00:00:00.000Z";
+const param = { data: btoa(JSON.stringify({ func: "timer", args: [{ timer_name: "tea", fires_at }], version: 1 })) };
+const record = { id: "timer_tea", state: "pending", param, value: {}, tags: {}, timeoutAt: 9e12, createdAt: 1 };
+
+/** What each way to call the server comes to when it answers like this. */
+async function play(...answers: typeof script) {
+  script = answers;
+  const calls = [
+    () => store.get("timer_tea"),
+    async () => (await store.cancel("timer_tea"))?.promise,
+    () => store.create(timer, "timer_tea", { timer_name: "tea", fires_at }, 0),
+  ];
+  const outcomes = [];
+  for (const call of calls) {
+    asked = 0;
+    outcomes.push({ outcome: await call().catch((error: unknown) => error), asked });
+  }
+  return outcomes;
+}
+
+describe("a server that answers with", () => {
+  test.each([
+    ["401", answer(401, "no token"), "it refused this deployment's token"],
+    ["403", answer(403, "not yours"), "it refused this deployment's token"],
+    [
+      "400 and a reason, which is not passed on,",
+      answer(400, "Invalid request: id"),
+      "it refused the request as malformed",
+    ],
+    ["413", { status: 413, body: "length limit exceeded" }, "the request is larger than it takes"],
+  ])("%s refuses for good, and is asked once", async (_what, reply, reason) => {
+    for (const { outcome, asked } of await play(reply)) {
+      expect([outcome, (outcome as Error).message, asked]).toEqual([expect.any(ResonateRefused), reason, 1]);
+    }
+  });
+
+  test.each([
+    ["a page", { status: 200, body: "<html></html>" }, "it answered 200"],
+    ["a redirect's page", { status: 418, body: "<html></html>" }, "it answered 418"],
+  ])("%s is unavailable, and is asked once", async (_what, reply, reason) => {
+    for (const { outcome, asked } of await play(reply)) {
+      expect([outcome, (outcome as Error).message, asked]).toEqual([expect.any(ResonateUnavailable), reason, 1]);
+      expect(outcome).not.toBeInstanceOf(ResonateRefused);
+    }
+  });
+
+  test.each([
+    ["429", answer(429), "it is at capacity"],
+    ["503", { status: 503, body: "busy" }, "it is at capacity"],
+    ["500", answer(500, "deadlock"), "it answered 500"],
+    ["a gateway's 502", { status: 502, body: "<html></html>" }, "it answered 502"],
+  ])("%s is asked a few times more, and then unavailable", async (_what, reply, reason) => {
+    for (const { outcome, asked } of await play(reply)) {
+      expect((outcome as Error).message).toBe(reason);
+      expect(outcome).toBeInstanceOf(ResonateUnavailable);
+      expect(asked).toBeGreaterThan(1);
+      expect(asked).toBeLessThan(10);
+    }
+  });
+
+  test("500 in passing is none the worse for it", async () => {
+    const found = answer(200, { promise: record });
+    for (const { outcome } of await play(answer(500), answer(500), found)) {
+      expect(outcome).toMatchObject({ name: "timer_tea", state: "pending", args: { timer_name: "tea", fires_at } });
+    }
+  });
+
+  test("404 has no such promise", async () => {
+    script = [answer(404, "Promise not found")];
+    expect(await store.get("timer_tea")).toBeUndefined();
+    expect(await store.cancel("timer_tea")).toBeUndefined();
+  });
+});
+
+test("a name that is nobody's is not asked about", async () => {
+  script = [answer(200, { promise: record })];
+  asked = 0;
+  const channel = { address: "poll://uni@edge/1", closed: Promise.resolve(undefined) };
+  for (const name of ["order-1", "timer_tea:0", "timer_a\nb", ""]) {
+    expect(await store.get(name)).toBeUndefined();
+    expect(await store.cancel(name)).toBeUndefined();
+    expect(await store.listen(name, channel)).toBeUndefined();
+  }
+  expect(asked).toBe(0);
+});

@@ -1,0 +1,407 @@
+/** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
+
+import { type Caller, splitKey } from "../definitions/caller.ts";
+import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
+import { ResonateClient } from "../store/client.ts";
+import { childOf, type DurablePromise, EARLIER, encodeValue, KEEP, lineage, PLACE, STARTER } from "../store/codec.ts";
+import type { Channel } from "../store/connections.ts";
+import type { Settled, StorePlace } from "../store/endpoint.ts";
+import { ResonateUnavailable } from "../store/failures.ts";
+import { createFanOut, type FanOut, takingTurns } from "../store/fan-out.ts";
+import type { PromiseRecord } from "../store/protocol.ts";
+import { AFTER, afterId } from "./after.ts";
+import { Claims, startRecordId } from "./claims.ts";
+import { Ledgers } from "./ledger.ts";
+import { Listing, ListMemory } from "./listing.ts";
+import { Names, rootOf } from "./names.ts";
+import { type Cursor, Own, ownTags } from "./own.ts";
+import { Journals, Read } from "./progress-feeds.ts";
+import { exceeded, isOver, type Places, placesIn, Seen, wantedFor } from "./quota.ts";
+
+export type { DurablePromise } from "../store/codec.ts";
+export type { Channel } from "../store/connections.ts";
+export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
+export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own.ts";
+export type { NewestEntry } from "./progress-feeds.ts";
+
+/** In whose name a job is claimed where nobody is told apart. */
+const ANYBODY = "anyone";
+
+/** How long what a cancelled job started may take to be given up, while no worker is there; in milliseconds. */
+const CLEAN_UP_TIME = 24 * 3_600_000;
+
+/** The name of a job is held by a promise that is none of this deployment's. */
+class NameTaken extends NotStarted {
+  constructor(name: string) {
+    super(`the name ${name} is taken on the Resonate server by something that is not a job of this server`);
+  }
+}
+
+/** What the requests of an isolate, or a worker's jobs, know in common: values alone. */
+interface Shared {
+  ledgers: Ledgers;
+  seen: Seen;
+  read: Read;
+}
+
+/** For whom a store acts. */
+interface Scope {
+  /** The caller's. */
+  key: string;
+  /** In whose name it claims shared jobs; empty where they are everybody's. */
+  claimant: string;
+  /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
+  quota: number;
+  /** The id of the request that is being answered; empty outside of one. */
+  request: string;
+  /** Whether a durable function acts for the caller: what it starts of shared jobs is not the caller's own. */
+  onBehalf: boolean;
+}
+
+/** How long after its start a job is added to its caller's list when it is started again, in milliseconds. */
+const SOON = 10 * 60_000;
+
+/** What is remembered of callers' lists, by the place that they are at. */
+const MEMORIES = new WeakMap<StorePlace, ListMemory>();
+
+/**
+ * Whatever else lives on the Resonate server is not there: an id that no job could have made, a promise that calls
+ * another function than its job's, or a job that is another caller's is neither read, listened to nor settled.
+ *
+ * Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer.
+ */
+export class RemoteStore {
+  readonly journals: Journals;
+  readonly #place: StorePlace;
+  readonly #scope: Scope;
+  readonly #names: Names;
+  readonly #client: ResonateClient;
+  readonly #shared: Shared;
+
+  constructor(
+    place: StorePlace,
+    jobs: readonly Job[],
+    { key = "", claimant = "", quota = 0, request = "", onBehalf = false }: Partial<Scope> = {},
+    client = new ResonateClient(place),
+    shared: Shared = { ledgers: new Ledgers(), seen: new Seen(), read: new Read() },
+  ) {
+    this.#place = place;
+    this.#scope = { key, claimant, quota, request, onBehalf };
+    this.#names = new Names(jobs, place.namespace, key);
+    this.#client = client;
+    this.#shared = shared;
+    this.journals = new Journals(client, shared.read);
+  }
+
+  /** The same store for one request of a caller, whose calls to the Resonate server take turns by `fanOut`. */
+  as({ key }: Caller, request: string, fanOut: FanOut = createFanOut()): RemoteStore {
+    const scope = { ...this.#scope, key, claimant: key, request };
+    return new RemoteStore(this.#place, this.#names.jobs, scope, takingTurns(this.#client, fanOut), this.#shared);
+  }
+
+  /** The same store for the durable function whose promise is `promiseId`: for the caller that it belongs to, if to one. */
+  onBehalfOf(promiseId: string): RemoteStore {
+    const local = this.#names.local(promiseId);
+    const { key } = splitKey(local);
+    return this.#scoped({ key, claimant: local, quota: 0, request: "", onBehalf: true });
+  }
+
+  /** The id of the promise that `name` names for this caller or, where it is shared, for all; undefined for no job's name. */
+  idOf(name: string): string | undefined {
+    return this.#names.idOf(name);
+  }
+
+  /** What a job is called in logs, where callers are not kept apart: its promise id without the namespace. */
+  logName(name: string): string {
+    return this.#names.local(this.#names.idOf(name) ?? "");
+  }
+
+  /**
+   * Creates the promise `name` with the worker group as its target, or returns the one already there. What `earlier`, the
+   * attempt before, had done when it failed is not done again.
+   *
+   * @throws {NotStarted} when its name is taken by something else, or it would end before it began
+   * @throws {QuotaExceeded} when there is none, and the caller has too many jobs under way
+   */
+  async create<Args>(
+    job: Job<Args>,
+    name: string,
+    args: Args,
+    now: number,
+    earlier?: DurablePromise,
+  ): Promise<DurablePromise> {
+    const timeoutAt = job.deadline(args, now);
+    const taken = await this.#admit(job, name, args, now);
+    // When this fails, it is not known whether the job is there, with the places: they stay its.
+    const promise = await this.#createOrFind(job, name, args, timeoutAt, earlier, taken);
+    if (taken !== undefined && promise.place !== taken) await this.giveBack(placesIn(taken), true).catch(() => {});
+    if (this.#scope.quota > 0) this.#shared.seen.add(promise.id);
+    return this.join(promise);
+  }
+
+  async #createOrFind<Args>(
+    job: Job<Args>,
+    name: string,
+    args: Args,
+    timeoutAt: number,
+    earlier: DurablePromise | undefined,
+    taken: string | undefined,
+  ): Promise<DurablePromise> {
+    const own = ownTags(this.#names, job);
+    const failed = earlier?.state === "rejected" || earlier?.state === "rejected_timedout";
+    const again = failed && earlier.version === job.version && { [EARLIER]: this.#names.id(job, earlier.name) };
+    const place = taken !== undefined && { [PLACE]: taken };
+    if (!this.#claims(job)) {
+      const promise = await this.#create(job, name, args, timeoutAt, { ...own, ...again, ...place });
+      await this.#list(name, promise.createdAt, promise.request);
+      return promise;
+    }
+    const { claimant, key } = this.#scope;
+    const isOwn = this.#isCaller || key === "";
+    const tags = { [STARTER]: claimant, ...(isOwn && own), ...again, ...place };
+    const promise = await this.#create(job, name, args, timeoutAt, tags);
+    if (this.#isCaller && promise.starter === claimant) await this.#list(name, promise.createdAt, promise.request);
+    return promise;
+  }
+
+  /** Makes a job that was found one that this caller started, and nobody else cancels. Returns it as it is then. */
+  async join(promise: DurablePromise): Promise<DurablePromise> {
+    if (!this.#claims(promise.job)) {
+      // A durable function that gives up what it started does not take it from whoever asks for it as well.
+      const mayBeGivenUp = promise.job.shared && promise.starter !== undefined;
+      return mayBeGivenUp ? this.#claim(promise, ANYBODY) : promise;
+    }
+    const { claimant, request } = this.#scope;
+    if (promise.starter !== claimant) {
+      if (this.#isCaller) await this.#recordStart(promise);
+      return this.#claim(promise);
+    }
+    // It is his, unless he gave it up after he had created it.
+    const isNew = request !== "" && promise.request === request;
+    if (isNew || !this.#isCaller || promise.state !== "pending") return promise;
+    const record = await this.#startRecord(promise);
+    return record?.state === "resolved" ? this.#claim(promise) : promise;
+  }
+
+  /** The promise `name`, or undefined. */
+  async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
+    const id = this.#names.idOf(name);
+    if (id === undefined) return undefined;
+    const record = await this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    return record && this.#names.decode(record);
+  }
+
+  /** Whether the job of a promise that was got waits for a worker; false where the server does not say. */
+  async isOffered({ id, state }: DurablePromise, signal?: AbortSignal): Promise<boolean> {
+    if (state !== "pending") return false;
+    const answer = await this.#client.send("task.get", { id }, { origin: id, signal }).catch(() => undefined);
+    return answer?.status === 200 && answer.data.task.state === "pending";
+  }
+
+  /** A child of a promise that was got, as it is; undefined when there is none. */
+  child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
+    return this.#client.call({ kind: "promise.get", data: { id } }, signal);
+  }
+
+  /**
+   * Cancels the promise `name` unless it has settled, and returns it as it then is, and whether this ended it; undefined
+   * when there is none, or none that this caller started. One that others started too is given up, and goes on.
+   */
+  async cancel(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
+    const promise = await this.get(name);
+    if (!promise) return undefined;
+    const { id } = promise;
+    const { key } = this.#scope;
+    const asItIs = { promise, isOurs: false };
+    if (promise.job.shared && key !== "") {
+      if (promise.starter !== key && !(await this.#startRecord(promise))) return undefined;
+      if (promise.state !== "pending" || !(await this.#claimsOf(promise).giveUp(key, promise.starter))) return asItIs;
+    }
+    const ended = promise.state === "pending" ? await this.#cancel(id) : asItIs;
+    if (ended?.promise.state === "rejected_canceled" && !promise.job.shared && !promise.job.expectedAt)
+      await this.#cleanUp(id);
+    return ended;
+  }
+
+  /**
+   * Gives up, for the durable function that this store acts for, a job that it started. Whether nobody else wants it, so
+   * that it is cancelled.
+   */
+  async giveUp(name: string): Promise<boolean> {
+    const promise = await this.get(name);
+    if (!promise?.job.shared || promise.state !== "pending") return false;
+    const isUnwanted = await this.#claimsOf(promise).giveUp(this.#scope.claimant, promise.starter);
+    if (isUnwanted) await this.#cancel(promise.id);
+    return isUnwanted;
+  }
+
+  /** Has a worker give up what a job started that was cancelled. */
+  async #cleanUp(id: string): Promise<void> {
+    const after = afterId(id);
+    // Any worker of the group: that it is no job's own shows in the address, to whoever looks for jobs by that.
+    const tags = { ...lineage(id, after), "resonate:target": `poll://any@${this.#place.group}/after` };
+    const param = encodeValue({ func: AFTER, args: [], version: 1 });
+    const data = { id: after, timeoutAt: Date.now() + CLEAN_UP_TIME, param, tags };
+    await this.#client.call({ kind: "promise.create", data });
+  }
+
+  /**
+   * Asks for the settlement of `name` to be pushed to `channel`, and returns the promise as it is: a settled one is
+   * not pushed. Undefined when there is none, or none that can be listened to.
+   */
+  async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
+    const id = this.#names.idOf(name);
+    if (id === undefined) return undefined;
+    const data = { awaited: id, address: channel.address };
+    const record = await this.#client.call({ kind: "promise.register_listener", data }, signal);
+    return record && this.#names.decode(record);
+  }
+
+  /**
+   * Begins to be told of what settles of these jobs. What is lost is not begun again: see {@link Channel.closed}.
+   *
+   * @throws {ResonateUnavailable} where nobody tells
+   */
+  async open(names: readonly string[], onSettled: (settled: Settled) => void, signal: AbortSignal): Promise<Channel> {
+    const { feed } = this.#place;
+    if (!feed) throw new ResonateUnavailable("nobody is connected to it for news");
+    return feed.open({
+      ids: names.flatMap((name) => this.#names.idOf(name) ?? []),
+      caller: this.#scope.key,
+      onNews: ({ id, promise }) =>
+        onSettled({
+          name: this.#names.nameIn(rootOf(id)),
+          isChild: id !== rootOf(id),
+          promise: promise && id === rootOf(id) ? this.#names.decode(promise) : undefined,
+        }),
+      signal,
+    });
+  }
+
+  /** Whether the server says that it is ready. */
+  ready(): Promise<void> {
+    return this.#client.ready();
+  }
+
+  /** The jobs that this caller started: see {@link Own.started}. */
+  started(from: { kind?: string | undefined; cursor?: Cursor | undefined }, signal?: AbortSignal) {
+    return this.#own.started(from, signal);
+  }
+
+  get #own(): Own {
+    const memory = MEMORIES.get(this.#place) ?? new ListMemory();
+    MEMORIES.set(this.#place, memory);
+    return new Own(this.#client, this.#names, new Listing(this.#client, this.#names, memory));
+  }
+
+  /** Adds a job to the caller's list, where callers are told apart, when it has been started just now, or is not known to be there. */
+  async #list(name: string, startedAt: number, request: string | undefined): Promise<void> {
+    const { key, request: own } = this.#scope;
+    if (key === "") return;
+    const isNew = own !== "" && request === own;
+    // A start that was cut short is repeated soon: until then the job may not be on the list.
+    if (isNew || Math.abs(Date.now() - startedAt) < SOON) await this.#own.add(name, startedAt);
+  }
+
+  /** Whether it acts for a caller who asks for it himself. */
+  get #isCaller(): boolean {
+    return this.#scope.key !== "" && !this.#scope.onBehalf;
+  }
+
+  /** Whether the job is one that others may want as well. */
+  #claims(job: Pick<Job, "shared">): boolean {
+    return job.shared === true && this.#scope.claimant !== "";
+  }
+
+  #claimsOf({ id, timeoutAt }: DurablePromise): Claims {
+    return new Claims(this.#client, id, timeoutAt);
+  }
+
+  #startRecord({ id }: DurablePromise) {
+    return this.#client.call({ kind: "promise.get", data: { id: startRecordId(id, this.#scope.key) } });
+  }
+
+  async #recordStart({ id, job, name, timeoutAt }: DurablePromise): Promise<void> {
+    const { key, request } = this.#scope;
+    const tags = { ...ownTags(this.#names, job), ...(request !== "" && { [REQUEST_TAG]: request }) };
+    const record = await this.#client.call(childOf(id, startRecordId(id, key), timeoutAt, { tags }));
+    if (record) await this.#list(name, record.createdAt, record.tags[REQUEST_TAG]);
+  }
+
+  /** Sees to it that nobody else cancels a shared job. Returns it as it is then. */
+  async #claim(promise: DurablePromise, claimant = this.#scope.claimant): Promise<DurablePromise> {
+    if (promise.state !== "pending") return promise;
+    const isClaimed = await this.#claimsOf(promise).claim(claimant);
+    return isClaimed ? promise : ((await this.#cancel(promise.id))?.promise ?? promise);
+  }
+
+  /**
+   * Takes what places a job needs; none for one that is there.
+   *
+   * @throws {QuotaExceeded} for a job that is not there, when the caller has too many
+   */
+  async #admit<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<string | undefined> {
+    const { quota, key } = this.#scope;
+    if (quota === 0 || this.#shared.seen.has(this.#names.id(job, name))) return undefined;
+    const duration = (job.expectedAt?.(args) ?? job.deadline(args, now)) - now;
+    const start = { duration, now, count: job.counts(args) };
+    const wanted = wantedFor((place) => this.#names.quotaId(place), quota, start);
+    let taken = await this.#place.keeper?.take(key, wanted);
+    if (taken === undefined) taken = await this.#shared.ledgers.take(this.#client, wanted);
+    if (typeof taken === "string") return taken;
+    if (!(await this.get(name))) throw exceeded(quota, start);
+    return undefined;
+  }
+
+  /** Jobs that had these places have ended, or did not need them: gives them back, as far as they are of use. */
+  async giveBack(places: Places, isUnneeded = false): Promise<void> {
+    if (places.count === 0 || isOver(places.base, Date.now())) return;
+    const isDone = await this.#place.keeper?.giveBack(this.#scope.key, places, isUnneeded);
+    if (!isDone) await this.#shared.ledgers.giveBack(this.#client, places);
+  }
+
+  async #create<Args>(
+    job: Job<Args>,
+    name: string,
+    args: Args,
+    timeoutAt: number,
+    tags: Record<string, string>,
+  ): Promise<DurablePromise> {
+    const id = this.#names.id(job, name);
+    const call = { func: job.kind, args: [args], version: 1 };
+    const param = encodeValue(call);
+    const target = { "resonate:target": `poll://any@${job.group ?? this.#place.group}` };
+    const version = { [VERSION_TAG]: String(job.version) };
+    const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
+    const { request } = this.#scope;
+    const log = request === "" ? {} : { [REQUEST_TAG]: request };
+    const data = {
+      id,
+      timeoutAt,
+      param,
+      tags: { ...lineage(id, id), ...target, ...version, ...keep, ...tags, ...log },
+    };
+    const record = await this.#client.call({ kind: "promise.create", data });
+    const promise = record && this.#names.decode(record, { param, call });
+    if (!promise) throw new NameTaken(name);
+    return promise;
+  }
+
+  async #cancel(id: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
+    const by = crypto.randomUUID();
+    const data = { id, state: "rejected_canceled" as const, value: encodeValue({ by }) };
+    const record = await this.#client.call({ kind: "promise.settle", data });
+    const promise = record && this.#names.decode(record);
+    // Whoever ends a job gives its places back, and of several who cancel it only one did.
+    const isOurs = (promise?.value as { by?: unknown } | undefined)?.by === by;
+    if (promise?.place !== undefined && isOurs) {
+      // It is cancelled. Places that cannot be given back for the moment are lost until their period is over.
+      await this.giveBack(placesIn(promise.place)).catch(() => {});
+    }
+    return promise && { promise, isOurs };
+  }
+
+  #scoped(scope: Scope): RemoteStore {
+    return new RemoteStore(this.#place, this.#names.jobs, scope, this.#client, this.#shared);
+  }
+}

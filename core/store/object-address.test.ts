@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { fetchFrom, placed } from "./object-address.ts";
+
+/** A namespace as the platform gives it, which notes down what its objects are asked for; no request is sent. */
+class FakeNamespace {
+  readonly asked: object[] = [];
+  readonly #jurisdiction: string | undefined;
+
+  constructor(jurisdiction?: string, asked: object[] = []) {
+    this.#jurisdiction = jurisdiction;
+    this.asked = asked;
+  }
+
+  idFromName(name: string): object {
+    return { name, jurisdiction: this.#jurisdiction };
+  }
+
+  get(id: object, options?: object): { fetch: typeof fetch } {
+    this.asked.push({ ...id, ...options });
+    return { fetch: async () => new Response() };
+  }
+
+  jurisdiction(name: string): this {
+    return new FakeNamespace(name, this.asked) as this;
+  }
+}
+
+const SERVER = "resonate 1 of 1";
+
+test.each([
+  [{}, { name: SERVER, jurisdiction: undefined }],
+  [{ RESONATE_LOCATION: "weur" }, { name: SERVER, jurisdiction: undefined, locationHint: "weur" }],
+  [{ RESONATE_JURISDICTION: "eu" }, { name: SERVER, jurisdiction: "eu" }],
+  [
+    { RESONATE_JURISDICTION: "eu", RESONATE_LOCATION: "weur" },
+    { name: SERVER, jurisdiction: "eu", locationHint: "weur" },
+  ],
+])("the server is asked for where the deployment says that it is: %j", async (where, asked) => {
+  const namespace = new FakeNamespace();
+  await fetchFrom(placed(namespace, where))("http://resonate/");
+  expect(namespace.asked).toEqual([asked]);
+});

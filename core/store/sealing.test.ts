@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { decodeValue, encodeValue } from "./codec.ts";
+import type { PromiseRecord } from "./protocol.ts";
+import { KEYS, maySeal, Sealing } from "./sealing.ts";
+
+const [first = "", second = ""] = ["a", "b"].map((letter) => Buffer.from(letter.repeat(32)).toString("base64"));
+
+const create = (id: string, param: unknown) => ({
+  id,
+  timeoutAt: 1,
+  param: encodeValue(param),
+  tags: { owner: "ada" },
+});
+
+/** The promise that a server makes of a request. */
+const stored = ({ id, param, tags }: ReturnType<typeof create>): PromiseRecord => ({
+  ...{ id, param, tags, state: "pending", value: {}, timeoutAt: 1, createdAt: 1 },
+});
+
+describe("what a promise holds", () => {
+  test("is unreadable where it is kept, and comes back as it was", async () => {
+    const sealing = new Sealing(first);
+    const sent = await sealing.seal(create("job", { secret: "ünïcode" }));
+    expect([sent.id, sent.tags]).toEqual(["job", { owner: "ada" }]);
+    expect(sent.param.data).toMatch(/^sealed:/);
+    expect(Buffer.from(sent.param.data.split(":")[2] ?? "", "base64").toString("latin1")).not.toContain("secret");
+    expect(maySeal(JSON.stringify(sent))).toBe(true);
+    const { promise } = await sealing.open({ promise: stored(sent) });
+    expect(promise.param).toEqual(encodeValue({ secret: "ünïcode" }));
+    // Two of the same differ.
+    expect((await sealing.seal(create("job", { secret: "ünïcode" }))).param.data).not.toBe(sent.param.data);
+  });
+
+  test("is found wherever requests and answers have it", async () => {
+    const sealing = new Sealing(first);
+    const action = { kind: "promise.settle" as const, data: { id: "job", state: "resolved", value: encodeValue(7) } };
+    const { action: sealed } = await sealing.seal({ id: "task", version: 1, action });
+    expect(sealed.data.value.data).toMatch(/^sealed:/);
+    const promise = { ...stored(create("job", 1)), value: sealed.data.value };
+    const answer = { preload: [promise], promises: [promise], action: { kind: "x", data: { promise } } };
+    const opened = await sealing.open(answer);
+    const all = [...opened.preload, ...opened.promises, opened.action.data.promise];
+    expect(all.map(({ value }) => decodeValue(value))).toEqual([7, 7, 7]);
+    // What is empty stays so, and what is in clear from before.
+    expect((await sealing.seal(create("job", undefined))).param.data).toBe("");
+    expect(await sealing.record(stored(create("job", 1)))).toEqual(stored(create("job", 1)));
+  });
+
+  test("is read with the old key when there is a new one, and with no other", async () => {
+    const old = stored(await new Sealing(first).seal(create("job", "old")));
+    const both = new Sealing(`${second},${first}`);
+    expect(decodeValue((await both.record(old)).param)).toBe("old");
+    const recent = stored(await both.seal(create("job", "new")));
+    expect(decodeValue((await new Sealing(second).record(recent)).param)).toBe("new");
+    await expect(new Sealing(first).record(recent)).rejects.toThrow("no key fits");
+    await expect(new Sealing().record(recent)).rejects.toThrow("no key fits");
+    // A search is not ended by it.
+    expect(await new Sealing(first).open({ promises: [recent] })).toEqual({ promises: [recent] });
+  });
+
+  test("cannot be put into the place of another's", async () => {
+    const sealing = new Sealing(first);
+    const hers = await sealing.seal(create("hers", 1));
+    await expect(sealing.record(stored({ ...hers, id: "his" }))).rejects.toThrow();
+  });
+});
+
+test("keys are 32 bytes in base64, of either alphabet", () => {
+  const url = first.replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
+  expect([first, `${first},${second}`, url].every((keys) => KEYS.test(keys))).toBe(true);
+  expect(["", "short", `${first},`, `${first} `, first.slice(4)].some((keys) => KEYS.test(keys))).toBe(false);
+});

@@ -1,0 +1,94 @@
+import * as z from "zod";
+import { defineTool, refusal, ToolError } from "../../core/author/tool.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import { jobName } from "../../core/tools/arguments.ts";
+import { checkAnswer } from "../tasks/answer.ts";
+
+const NAME = "answer_question";
+
+/** How much of what is no question's key is said back, in characters. */
+const MAX_SAID = 200;
+
+/**
+ * JSON text: that of what is no text already. An object with no properties of its own is what some models cannot be told,
+ * and what strict schemas have no word for.
+ */
+export const jsonText = z.preprocess(
+  (value) => (typeof value === "string" ? value : JSON.stringify(value)),
+  z.string(),
+);
+
+export const answerQuestion = defineTool({
+  name: NAME,
+  title: "Answer a job's question",
+  description:
+    "Answer what a running job asks (waiting_for), where answered_by is anyone. What is asked of the user only the " +
+    "user answers.",
+  input: z.object({
+    job_name: jobName,
+    question: z.string().describe("Its key."),
+    answer: jsonText.describe('JSON that fits answer_schema, such as {"approved": true}; null declines.'),
+  }),
+  output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
+  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  async run({ job_name, question, answer }, { store, signal }) {
+    await giveAnswer(NAME, { job_name, question, content: jsonOf(answer), isUser: false }, store, signal);
+    return { job_name, question, answered: true as const };
+  },
+});
+
+/** An answer as a tool is given it: null declines. */
+interface Given {
+  job_name: string;
+  question: string;
+  content: unknown;
+  /** Whether it is the user's own. */
+  isUser: boolean;
+}
+
+/** Gives an answer by a tool. @throws {ToolError} for one that is not asked for, not the caller's to give, or does not fit */
+export async function giveAnswer(
+  tool: string,
+  { job_name, question: key, content, isUser }: Given,
+  store: RemoteStore,
+  signal: AbortSignal,
+): Promise<void> {
+  const refused = (reason: string) => new ToolError(refusal(tool, [reason]));
+  const promise = await store.get(job_name, signal);
+  if (!promise)
+    throw refused(`job_name: ${JSON.stringify(job_name)} names no job. Accepted: a name as tools returned it.`);
+  const { questions } = await jobSnapshotOf(store, promise, signal);
+  const open = questions.get(key);
+  if (!open) {
+    const keys = [...questions.keys()].join(", ");
+    throw refused(
+      keys === ""
+        ? `${job_name} asks nothing now. Look at it with probe_status.`
+        : `question: ${JSON.stringify(key.slice(0, MAX_SAID))} is not open. Accepted: ${keys}.`,
+    );
+  }
+  if (!isUser && open.question.answeredBy !== "anyone") {
+    throw refused(
+      `only the user may answer "${open.question.message}", in a client that shows questions or on the job's page, if any.`,
+    );
+  }
+  const response = content === null ? { action: "decline" } : { action: "accept", content };
+  const fitted = checkAnswer(open.question, response);
+  if ("reason" in fitted) {
+    const schema = JSON.stringify(open.question.requestedSchema);
+    throw refused(
+      `answer: ${content === undefined ? "it is no JSON" : fitted.reason}. Accepted: JSON that fits ${schema}.`,
+    );
+  }
+  await store.journals.answer(open.promiseId, fitted.answer);
+}
+
+/** Undefined for what is no JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

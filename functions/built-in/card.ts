@@ -1,0 +1,97 @@
+/**
+ * The tools of the cards that hosts show of jobs: a card is a program, and it is the user who acts in it. Hosts that show
+ * cards keep these tools from models.
+ */
+import * as z from "zod";
+import { type CallContext, defineTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
+import type { DurablePromise } from "../../core/jobs/remote-store.ts";
+import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import { newerGeneration } from "../../core/jobs/start.ts";
+import { JobStatus, viewOf } from "../../core/jobs/status.ts";
+import { check, nameText } from "../../core/tools/arguments.ts";
+import { giveAnswer, jsonOf, jsonText } from "./answer-question.ts";
+
+/** Their names. */
+export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
+const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
+
+/** For cards alone. */
+const _meta = { ui: { visibility: ["app"] } };
+const description = "For cards, not for models.";
+
+/** The most of a job's arguments that a card is told, in characters of JSON. */
+const MAX_ARGUMENTS = 4_000;
+
+/** What a card shows of a job, which it knows by its name, or by the call that has started it. */
+export const jobCard = (tools: readonly Tool[]): Tool =>
+  defineTool({
+    name: JOB_CARD,
+    title: "Show a job in a card",
+    description,
+    input: z.object({
+      job_name: nameText.optional(),
+      tool: z.string().optional(),
+      arguments: jsonText.optional(),
+    }),
+    // What else there is only the card's own program reads.
+    output: z.looseObject({ job_name: z.string(), status: JobStatus }),
+    annotations: { readOnlyHint: true, openWorldHint: false },
+    _meta,
+    async run({ job_name, tool, arguments: args = "{}" }, context) {
+      const called = tools.find(({ name }) => name === tool);
+      const name = job_name ?? (called && (await nameOf(called, jsonOf(args), context))) ?? "";
+      const promise = await context.store.get(name, context.signal);
+      return promise ? cardOf(promise, context) : { job_name: name, status: "not_found" as const };
+    },
+  });
+
+/** The name of the newest job that a call has started; undefined when there is none. */
+async function nameOf({ input, find }: Tool, args: unknown, context: CallContext) {
+  if (!find || typeof args !== "object" || args === null) return undefined;
+  const checked = await check(input, args as Record<string, unknown>);
+  if ("problems" in checked) return undefined;
+  try {
+    return (await find(checked.args, context))?.job_name;
+  } catch (error) {
+    // What could not be started now is not there to be shown.
+    if (error instanceof ToolError) return undefined;
+    throw error;
+  }
+}
+
+async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
+  const { name, args } = promise;
+  const { result: _result, ...view } = viewOf(name, promise);
+  const shown = { ...view, ...((JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS && { arguments: args }) };
+  if (promise.state !== "pending") {
+    return { ...shown, newer: (await newerGeneration(store, promise, signal))?.name };
+  }
+  const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
+  const { progress, step } = snapshot.journal.entry ?? {};
+  const questions = [...snapshot.questions].map(([question, asked]) => ({ ...asked.question, question }));
+  return { ...shown, doing: doingOf(snapshot, Date.now()), progress, step, questions };
+}
+
+/** The user's own answer, given in a card; null declines. */
+export const answerForUser = defineTool({
+  name: ANSWER_FOR_USER,
+  title: "Give the user's answer",
+  description,
+  input: z.object({
+    job_name: nameText,
+    question: z.string(),
+    answer: jsonText,
+  }),
+  output: z.object({ answered: z.literal(true) }),
+  annotations: { destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  _meta,
+  async run({ job_name, question, answer }, { store, signal, showsCards }) {
+    // Of any other client it may be the model that calls.
+    if (!showsCards) {
+      const why = "this client does not say that it shows cards, in which only its user answers.";
+      throw new ToolError(refusal(ANSWER_FOR_USER, [why]));
+    }
+    await giveAnswer(ANSWER_FOR_USER, { job_name, question, content: jsonOf(answer), isUser: true }, store, signal);
+    return { answered: true as const };
+  },
+});

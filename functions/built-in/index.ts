@@ -1,0 +1,15 @@
+/** The tools that every deployment has: those that look at jobs, whatever started them. */
+
+import type { Tool } from "../../core/author/tool.ts";
+import type { Job } from "../../core/definitions/job.ts";
+import { answerQuestion } from "./answer-question.ts";
+import { listJobs } from "./list.ts";
+import { awaitResult, cancelJob, probeStatus } from "./status.ts";
+
+export const builtIn = (jobs: readonly Job[]): Tool[] => [
+  probeStatus,
+  awaitResult,
+  answerQuestion,
+  cancelJob,
+  listJobs(jobs),
+];

@@ -1,0 +1,123 @@
+import * as z from "zod";
+import { defineTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
+import type { Job } from "../../core/definitions/job.ts";
+import {
+  type Cursor,
+  cursorIn,
+  type OwnJob,
+  type OwnStep,
+  type RemoteStore,
+  textOf,
+} from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
+import { JobStatus, JobView, viewOf } from "../../core/jobs/status.ts";
+import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 100;
+
+/** The most jobs that one call goes through. */
+const MAX_SEEN = 200;
+
+const STATUSES = JobStatus.exclude(["not_found"]).options;
+
+const ListedJob = z.object({
+  job_name: z.string(),
+  kind: z.string(),
+  status: JobStatus,
+  started_at: z.string().describe("ISO 8601, UTC."),
+  finished_at: z.string().optional().describe("ISO 8601, UTC."),
+  ...JobView.pick({ doing: true, waiting_for: true }).shape,
+});
+
+/** `list_jobs`, for a deployment of these kinds of jobs. */
+export function listJobs(jobs: readonly Job[]): Tool {
+  const kinds = jobs.map(({ kind }) => kind);
+  return defineTool({
+    name: "list_jobs",
+    title: "List jobs",
+    description: "List the jobs you started, in any session, newest first: for names that were forgotten.",
+    input: z.object({
+      status: z.enum(STATUSES).optional(),
+      kind: z.enum(kinds).optional(),
+      limit: z.int().min(1).max(MAX_LIMIT).optional().describe(`${DEFAULT_LIMIT} when left out.`),
+      cursor: z.string().optional().describe("next_cursor of the call before."),
+    }),
+    output: z.object({
+      jobs: z.array(ListedJob),
+      next_cursor: z.string().optional().describe("The cursor of older jobs; absent when there are none."),
+      note: z.string().optional(),
+    }),
+    annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+    async run({ status, kind, limit = DEFAULT_LIMIT, cursor }, { store, signal }) {
+      const from = cursor ? cursorIn(cursor) : undefined;
+      if (cursor && !from) {
+        throw new ToolError(
+          refusal("list_jobs", [
+            "cursor: it is none of list_jobs. Accepted: the next_cursor of an earlier call, as it was.",
+          ]),
+        );
+      }
+      const steps = store.started({ kind, cursor: from }, signal);
+      const { jobs, next, complete } = await take(store, steps, limit, status, signal);
+      return {
+        jobs,
+        ...(next && { next_cursor: textOf(next) }),
+        ...(!complete && { note: "There are more jobs than can be listed: filter by kind." }),
+      };
+    },
+  });
+}
+
+/** Up to `limit` of a caller's jobs with that status, as many as an answer holds, and where it goes on. */
+async function take(
+  store: RemoteStore,
+  steps: AsyncGenerator<OwnStep, boolean>,
+  limit: number,
+  status: JobStatus | undefined,
+  signal: AbortSignal,
+) {
+  const taken = new Map<string, z.infer<typeof ListedJob>>();
+  let room = MAX_ANSWER - 1_000;
+  let last: Cursor | undefined;
+  for (let seen = 0; ; ) {
+    const batch: OwnStep[] = [];
+    while (batch.length < limit - taken.size && seen < MAX_SEEN) {
+      const { done, value } = await steps.next();
+      if (done) {
+        const { isFull } = await takeFrom(batch);
+        return { jobs: [...taken.values()], next: isFull ? last : undefined, complete: value };
+      }
+      seen += 1;
+      batch.push(value);
+    }
+    const { isFull } = await takeFrom(batch);
+    if (!isFull && taken.size < limit && seen < MAX_SEEN) continue;
+    const isAll = !isFull && (await steps.next()).done;
+    return { jobs: [...taken.values()], next: isAll ? undefined : last, complete: true };
+  }
+
+  async function takeFrom(batch: readonly OwnStep[]): Promise<{ isFull: boolean }> {
+    const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, signal)));
+    for (const [i, { cursor }] of batch.entries()) {
+      const job = listed[i];
+      if (job && (status === undefined || job.status === status) && !taken.has(job.job_name)) {
+        room -= costOf(job) + 1;
+        if (room < 0) return { isFull: true };
+        taken.set(job.job_name, job);
+      }
+      last = cursor;
+    }
+    return { isFull: false };
+  }
+}
+
+async function list(store: RemoteStore, { name, job, startedAt, promise }: OwnJob, signal: AbortSignal) {
+  const found = promise ?? (await store.get(name, signal));
+  if (!found) return undefined; // it is kept no longer
+  const { status, finished_at } = viewOf(name, found);
+  const started_at = new Date(startedAt).toISOString();
+  const telling = status === "running" && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());
+  const times = { started_at, ...(finished_at !== undefined && { finished_at }) };
+  return { job_name: name, kind: job.kind, status, ...times, ...(telling && inShort(telling)) };
+}

@@ -1,0 +1,233 @@
+import * as z from "zod";
+import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
+import { defineTool } from "../../core/author/tool.ts";
+import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
+import { newerGeneration } from "../../core/jobs/start.ts";
+import { JobStatus, JobView, Json, ResultSummary, statusOf, viewOf, WaitingFor } from "../../core/jobs/status.ts";
+import { awaitSettled } from "../../core/jobs/waiting.ts";
+import { jobNames } from "../../core/tools/arguments.ts";
+import {
+  arrange,
+  costOf,
+  type Held,
+  hold,
+  inShort,
+  MAX_ANSWER,
+  noteOn,
+  type Selection,
+} from "../../core/tools/results.ts";
+
+/** Below what common clients give a call before they give up, a minute. */
+const DEFAULT_TIMEOUT = 45;
+const MAX_TIMEOUT = 300;
+
+/** What of results is wanted: for clients that read no resources, too. */
+const selection = {
+  result: z.enum(["none", "summary", "full"]).optional().describe("How much of results."),
+  fields: z.array(z.string().max(200)).max(50).optional().describe("Of results, such as daily.time."),
+  offset: z.int().min(0).optional().describe("In a large result."),
+};
+
+export const probeStatus = defineTool({
+  name: "probe_status",
+  title: "Probe job status",
+  description:
+    "Tell how jobs are, without waiting: running (what they do or wait for), complete (with result), failed (why), " +
+    "cancelled, timed_out or not_found.",
+  input: z.object({ job_names: jobNames, ...selection }),
+  output: z.object({
+    statuses: z.array(JobView).describe("One entry a name, in the order asked."),
+    note: z.string().optional(),
+  }),
+  annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  async run({ job_names, ...selected }, { store, signal }) {
+    // Each is reduced to what may be sent as soon as it is read: a hundred results are more than an isolate has room for.
+    const held = await Promise.all(
+      job_names.map(async (name) => hold(await look(store, name, selected, signal), selected, MAX_ANSWER)),
+    );
+    const fitted = arrange(held, MAX_ANSWER);
+    const note = noteOn(fitted);
+    return { statuses: fitted.views, ...(note !== undefined && { note }) };
+  },
+});
+
+/** What there is to say of a job: while it runs, what it is doing as well. */
+async function look(store: RemoteStore, name: string, selected: Selection, signal: AbortSignal): Promise<JobView> {
+  const promise = await store.get(name, signal);
+  if (!promise) return viewOf(name, promise);
+  const view = (await promise.job.answers?.(store, promise, selected, MAX_ANSWER, signal)) ?? viewOf(name, promise);
+  if (promise.state !== "pending") return { ...view, ...(await newerOf(store, promise, signal)) };
+  return { ...view, ...tellingOf(await jobSnapshotOf(store, promise, signal, "recent"), Date.now()) };
+}
+
+/** That there is a newer attempt than one that ended without a result: its name, and how it is. */
+async function newerOf(
+  store: RemoteStore,
+  promise: DurablePromise,
+  signal?: AbortSignal,
+): Promise<Pick<JobView, "newer">> {
+  const newer = await newerGeneration(store, promise, signal);
+  return newer ? { newer: { job_name: newer.name, status: statusOf(newer) } } : {};
+}
+
+export const awaitResult = defineTool({
+  name: "await_result",
+  title: "Await job results",
+  description:
+    "Wait for jobs and return their results: when all have settled, or after timeout_seconds with the names still " +
+    "running, to await again. If your calls are cut short, wait in turns of 4 seconds.",
+  input: z.object({
+    job_names: jobNames,
+    timeout_seconds: z.number().min(1).max(MAX_TIMEOUT).optional().describe(`${DEFAULT_TIMEOUT} when left out.`),
+  }),
+  output: z.object({
+    results: z.record(z.string(), Json).describe("Of each job that is complete, by job name."),
+    errors: z.record(z.string(), z.string()).describe("Why a job has no result, by job name."),
+    running: z.array(z.string()).describe("The names that had not settled in time."),
+    waiting_for: z
+      .record(z.string(), z.array(WaitingFor))
+      .optional()
+      .describe("What those that are running ask, by job name."),
+    summaries: z
+      .record(z.string(), ResultSummary)
+      .optional()
+      .describe("Of those that are not in results, by job name."),
+    note: z.string().optional(),
+  }),
+  annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  waits: true,
+  async run({ job_names, timeout_seconds = DEFAULT_TIMEOUT }, { store, now, until, signal, reportProgress }) {
+    const held = new Map<string, Held>();
+    const ended: DurablePromise[] = [];
+
+    const timeout = Math.max(0, Math.min(timeout_seconds * 1_000, until - now));
+    const total = job_names.length;
+    let settled = 0;
+    const report = () => {
+      // The share of the time that has passed makes each report greater than the one before.
+      const waited = Math.min((Date.now() - now) / timeout, 0.99);
+      reportProgress?.(settled + (settled < total ? waited : 0), total, `${settled} of ${total} jobs settled`);
+    };
+
+    const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+    try {
+      const running = await awaitSettled(store, job_names, {
+        timeout,
+        signal,
+        onSettled(name, promise) {
+          const view = viewOf(name, promise);
+          held.set(name, hold(view, {}, MAX_ANSWER));
+          if (promise && view.status !== "complete") ended.push(promise);
+          settled += 1;
+          report();
+        },
+      });
+      await Promise.all(
+        ended.map(async (promise) => {
+          const { newer } = await newerOf(store, promise, signal);
+          const { view } = held.get(promise.name) ?? {};
+          if (newer && view) {
+            const error = view.error?.replace(/[^.!?]$/, "$&.");
+            view.error = `${error} A newer attempt, ${newer.job_name}, is ${newer.status}.`;
+          }
+        }),
+      );
+      const asking = await Promise.all(
+        running.map(async (name) => [name, await questionsOf(store, name, signal)] as const),
+      );
+      const waiting = asking.flatMap(([name, questions]) =>
+        questions ? [[name, shortQuestions(questions)] as const] : [],
+      );
+      return {
+        ...awaited([...held.values()], running, costOf(waiting)),
+        ...(waiting.length > 0 && { waiting_for: Object.fromEntries(waiting) }),
+      };
+    } finally {
+      clearInterval(ticker);
+    }
+  },
+});
+
+const shortQuestions = (questions: NonNullable<JobView["waiting_for"]>) =>
+  inShort({ waiting_for: questions }).waiting_for ?? [];
+
+/** What a job waits to be told; undefined when it waits for nothing of the kind, or cannot be asked. */
+async function questionsOf(store: RemoteStore, name: string, signal: AbortSignal): Promise<JobView["waiting_for"]> {
+  if (signal.aborted) return undefined;
+  try {
+    const promise = await store.get(name, signal);
+    return promise && tellingOf(await jobSnapshotOf(store, promise, signal), Date.now()).waiting_for;
+  } catch {
+    // What the wait was for is known; a server that is slow now does not take that away.
+    return undefined;
+  }
+}
+
+function awaited(held: readonly Held[], running: readonly string[], taken: number) {
+  const fitted = arrange(held, MAX_ANSWER, { taken: costOf(running) + taken });
+  const note = noteOn(fitted);
+  const of = (isOne: (view: JobView) => boolean, value: (view: JobView) => unknown) =>
+    Object.fromEntries(fitted.views.filter(isOne).map((view) => [view.job_name, value(view)]));
+  const summaries = of(
+    ({ summary }) => summary !== undefined,
+    ({ summary }) => summary,
+  ) as Record<string, ResultSummary>;
+  return {
+    results: of(
+      (view) => "result" in view,
+      ({ result }) => result,
+    ),
+    errors: of(
+      ({ status }) => status !== "complete",
+      ({ status, error }) => `${status}: ${error}`,
+    ) as Record<string, string>,
+    running: [...running],
+    ...(Object.keys(summaries).length > 0 && { summaries }),
+    ...(note !== undefined && { note }),
+  };
+}
+
+export const cancelJob = defineTool({
+  name: "cancel_job",
+  title: "Cancel jobs",
+  description: "Stop jobs for good. What has finished is not changed; a job that others started too goes on for them.",
+  input: z.object({ job_names: jobNames }),
+  output: z.object({
+    cancelled: z.array(z.string()).describe("Stopped now, or before."),
+    given_up: z.array(z.string()).optional().describe("Going on, but only for others who started them too."),
+    already_finished: z.array(z.string()).describe("Had ended by itself before it could be stopped."),
+    not_found: z.array(z.string()).describe("No such job, or none that you started."),
+    newer: z
+      .record(z.string(), z.object({ job_name: z.string(), status: JobStatus }))
+      .optional()
+      .describe("Newer attempts at jobs that had ended, not touched: cancel those by their own names."),
+  }),
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  async run({ job_names }, { store }) {
+    const ended = await Promise.all(job_names.map((name) => store.cancel(name)));
+    const outcomes = Object.groupBy(job_names, (_name, i) => outcomeOf(ended[i]?.promise));
+    // There is no newer attempt at what has ended just now.
+    const before = ended.flatMap((one) => (one && !one.isOurs ? [one.promise] : []));
+    const newer = (
+      await Promise.all(before.map(async (promise) => ({ name: promise.name, ...(await newerOf(store, promise)) })))
+    ).flatMap(({ name, newer }) => (newer ? [[name, newer] as const] : []));
+    // Of very long names, those that fit: what was done is said of each.
+    while (newer.length > 0 && costOf([outcomes, newer]) > MAX_ANSWER - 1_000) newer.pop();
+    return {
+      cancelled: [],
+      already_finished: [],
+      not_found: [],
+      ...outcomes,
+      ...(newer.length > 0 && { newer: Object.fromEntries(newer) }),
+    };
+  },
+});
+
+type Outcome = "cancelled" | "given_up" | "already_finished" | "not_found";
+
+function outcomeOf(promise: DurablePromise | undefined): Outcome {
+  if (!promise) return "not_found";
+  if (promise.state === "pending") return "given_up";
+  return promise.state === "rejected_canceled" ? "cancelled" : "already_finished";
+}

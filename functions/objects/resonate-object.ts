@@ -1,0 +1,4 @@
+import { resonateObject } from "./load.ts";
+
+/** The Resonate server of this deployment. */
+export const ResonateObject = resonateObject(() => import("../modules/resonate.js"));

@@ -1,0 +1,81 @@
+import { describe, expect, test, vi } from "vitest";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { readConfig } from "../app/config.ts";
+import { Seal } from "./seal.ts";
+import { Pages } from "./sessions.ts";
+
+const ada = await callerOf("ada", "ada");
+const BEARER = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "ada", sha256: "0".repeat(64) }]) };
+const HOSTED = {
+  ...BEARER,
+  RESONATE_URL: "http://127.0.0.1:9",
+  PUBLIC_URL: "https://tools.example",
+  VIEW_KEY: "k".repeat(32),
+  ASSETS: {},
+};
+
+const pages = (env: object = {}) => {
+  const identity = { info: { name: "test", title: "Test", version: "1" }, instructions: "", description: "Tests." };
+  return new Pages(readConfig({ ...HOSTED, ...env }), { tools: [], identity, handles: undefined });
+};
+const sealedIn = (url = "") => new URL(url).pathname.slice("/view/".length);
+
+describe("a link to a job", () => {
+  test("is at the configured host, and leads to that job's page", async () => {
+    const url = await pages().urlOf("timer_a/b", ada);
+    expect(url).toMatch(/^https:\/\/tools\.example\/view\/[\w-]+$/);
+    const followed = await pages().follow(sealedIn(url), true);
+    expect(followed?.path).toMatch(/^\/jobs\/timer_a%2Fb\?link=[\w-]{16}$/);
+    expect(followed?.cookie).toMatch(
+      /; Path=\/pages\/link\/[\w-]{16}; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+    );
+  });
+
+  test("tells nothing of the job to whoever reads it, and is another each time", async () => {
+    const [one, other] = await Promise.all([pages().urlOf("timer_tea", ada), pages().urlOf("timer_tea", ada)]);
+    expect(one).not.toBe(other);
+    expect(atob(sealedIn(one).replaceAll("-", "+").replaceAll("_", "/"))).not.toMatch(/timer|ada/);
+  });
+
+  test.each([
+    ["another key", { VIEW_KEY: "l".repeat(32) }],
+    ["no key", { VIEW_KEY: "" }],
+    ["links switched off", { VIEW_LINKS: "off" }],
+    ["its caller blocked", { BLOCKED_CALLERS: "ada" }],
+  ])("is void with %s", async (_what, env) => {
+    const sealed = sealedIn(await pages().urlOf("timer_tea", ada));
+    expect(await pages(env).follow(sealed, true)).toBeUndefined();
+  });
+
+  test("is void once its time is over, changed in any place, or sealed for something else", async () => {
+    const sealed = sealedIn(await pages().urlOf("timer_tea", ada));
+    for (let i = 0; i < sealed.length; i++) {
+      const changed = sealed.slice(0, i) + (sealed[i] === "A" ? "B" : "A") + sealed.slice(i + 1);
+      // The last character may have bits that stand for nothing.
+      if (i < sealed.length - 1) expect(await pages().follow(changed, true)).toBeUndefined();
+    }
+    const session = await new Seal(HOSTED.VIEW_KEY).close(
+      "session",
+      { job: "timer_tea", caller: ada },
+      Date.now() + 1_000,
+    );
+    expect(await pages().follow(session, true)).toBeUndefined();
+    vi.useFakeTimers({ now: Date.now() + 8 * 24 * 3_600_000, toFake: ["Date"] });
+    expect(await pages().follow(sealed, true)).toBeUndefined();
+    vi.useRealTimers();
+  });
+
+  test.each([
+    ["no host is configured", { PUBLIC_URL: "" }],
+    ["there is no key", { VIEW_KEY: "" }],
+    ["links are switched off", { VIEW_LINKS: "off" }],
+    ["there are no pages", { ASSETS: undefined }],
+  ])("there is none where %s", async (_what, env) => {
+    expect(await pages(env).urlOf("timer_tea", ada)).toBeUndefined();
+  });
+
+  test("is the page itself where nobody signs in", async () => {
+    const url = await pages({ AUTH_MODE: "none" }).urlOf("timer_tea", ada);
+    expect(url).toBe("https://tools.example/jobs/timer_tea");
+  });
+});

@@ -1,0 +1,65 @@
+/**
+ * Jobs as MCP resources: `job://NAME` is what `probe_status` says of one, with its result. Reads have no paging of their own,
+ * so what part of a result that is too large is wanted is in the address. Whose job it is goes by the caller, as everywhere.
+ */
+import * as z from "zod";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { viewOf } from "../../core/jobs/status.ts";
+import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { arrange, hold, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
+import { printable } from "../http/printable.ts";
+
+/** How long a client may keep what is said of a job that has ended, and so does not change; in milliseconds. */
+const KEPT = 60 * 60_000;
+
+const Address = z.object({
+  offset: z.coerce.number().int().min(0).optional(),
+  fields: z
+    .string()
+    .transform((text) => text.split(",").filter((field) => field !== ""))
+    .pipe(z.array(z.string().max(200)).max(50))
+    .optional(),
+});
+
+/** @throws {ProtocolError} -32602 for an address that leads to no job of this caller's */
+export async function readJob(store: RemoteStore, uri: string, signal?: AbortSignal) {
+  const address = parse(uri);
+  if (!address) throw new ProtocolError(ErrorCode.InvalidParams, `no resource of this server: ${printable(uri)}`);
+  const { name, selection } = address;
+  const promise = await store.get(name, signal);
+  if (!promise) {
+    throw new ProtocolError(ErrorCode.InvalidParams, `Resource not found: ${printable(uri)}`, { uri: printable(uri) });
+  }
+  const limit = limitOf(promise.job);
+  const wanted = { ...selection, result: "full" } as const;
+  const view = (await promise.job.answers?.(store, promise, wanted, limit, signal)) ?? viewOf(name, promise);
+  const { views } = arrange([hold(view, wanted, limit)], limit, {
+    copies: 1,
+    taken: 2 * uri.length,
+  });
+  const [shown] = views;
+  const next = shown?.summary?.next_offset;
+  const fields = selection.fields?.map(encodeURIComponent).join(",");
+  const more = next && { next: `${uriOf(name)}?offset=${next}${fields ? `&fields=${fields}` : ""}` };
+  const text = JSON.stringify({ ...shown, ...more });
+  return {
+    contents: [{ uri, mimeType: "application/json", text }],
+    // Whose it is goes by the token, which is no part of the address.
+    cacheScope: "private" as const,
+    ttlMs: promise.state === "pending" ? 0 : KEPT,
+  };
+}
+
+function parse(uri: string): { name: string; selection: Selection } | undefined {
+  const [, encoded, query] = /^job:\/\/([^?#]+)(?:\?([^#]*))?$/.exec(uri) ?? [];
+  if (encoded === undefined || uri.length > MAX_URI) return undefined;
+  const address = Address.safeParse(Object.fromEntries(new URLSearchParams(query)));
+  try {
+    return address.success ? { name: decodeURIComponent(encoded), selection: address.data } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Longer than any name can be encoded, with the fields that may be asked for. */
+const MAX_URI = 20_000;

@@ -1,8 +1,0 @@
-/** Builds the pages into the folder that is named: `node infra/pages/main.ts dist/pages`. */
-import { resolve } from "node:path";
-import { thisPackage } from "../launcher/package.ts";
-import { writePages } from "./build.ts";
-
-const [out] = process.argv.slice(2);
-if (out === undefined) throw new Error("Name the folder to build the pages into.");
-await writePages(thisPackage().root, resolve(out));

@@ -1,0 +1,99 @@
+import { startGate } from "../../test/support/gate.ts";
+import { freePort } from "../../testing/port.ts";
+import { until } from "../../testing/program.ts";
+import { inspectHeap } from "../load/heap.ts";
+import { type Bench, inParallel, pidOf, seconds } from "./bench.ts";
+import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
+import { ask, callTool, MODERN, mcpRequest } from "./mcp.ts";
+import { floorRequestOf } from "./operations.ts";
+import type { Requests } from "./requests.ts";
+import { memory } from "./usage.ts";
+
+/** As many as a Resonate server connects by default. */
+const WAITING = 1_000;
+const REQUESTS = 100_000;
+
+/**
+ * The memory of an edge at rest, and with a thousand calls that wait, each for a job of its own: of the process, most of
+ * which is connections, and of the isolate's JavaScript heap, which is what Cloudflare limits.
+ */
+export async function measureWaiting(bench: Bench): Promise<Figure[]> {
+  // Through a gate, which tells when a call waits.
+  await using gate = await startGate(bench.resonate.url);
+  const inspectorPort = await freePort();
+  await using edge = await bench.serve("product", { RESONATE_URL: gate.url }, inspectorPort);
+  const url = `${edge.url}/mcp`;
+  const request = async () => void (await ask(url, { method: "tools/list" }));
+  await request();
+  using heap = await inspectHeap(inspectorPort);
+  const heapInUse = async () => {
+    let isKnown = false;
+    const used = heap.used().finally(() => {
+      isKnown = true;
+    });
+    // The isolate answers its inspector with the next request: each of its questions may need another.
+    while (!isKnown) await request();
+    return used;
+  };
+  const heapAtRest = await heapInUse();
+  const rest = memory(pidOf(edge));
+
+  const numbers = Array.from({ length: WAITING }, (_, n) => n);
+  const calls: Promise<unknown>[] = [];
+  const names = await inParallel(numbers, 16, async (n) => {
+    const name = `weather_data_47.${n + 1}1_-122.1_2013_5`;
+    const args = { latitude: Number(`47.${n + 1}1`), longitude: -122.1, year: 2013, month: 5 };
+    const id = bench.namespace + name;
+    await bench.resonate.start({ id, func: "weather_data", args, timeoutAt: inAnHour() });
+    const call = callTool(url, "await_result", { job_names: [name], timeout_seconds: 300 });
+    // A call that fails while others are still being made is reported by the wait for all of them below.
+    call.catch(() => {});
+    calls.push(call);
+    await until("the call to wait", () => gate.calls.some((read) => READS.has(read.kind) && read.id === id));
+    return name;
+  });
+  const waiting: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    await seconds(0.5);
+    waiting.push(memory(pidOf(edge)));
+  }
+  const heapWaiting = await heapInUse();
+  await inParallel(names, 16, (name) => bench.complete(name));
+  await Promise.all(calls);
+  const above = spreadOf(waiting.map((mb) => mb - rest));
+  return [
+    figure("memory at rest", "MB", exactly(rest)),
+    figure(`memory with ${WAITING} calls waiting`, "MB", spreadOf(waiting)),
+    figure(`memory with ${WAITING} calls waiting, above rest`, "MB", above, atMost(100)),
+    figure("JavaScript heap at rest", "MB", exactly(heapAtRest)),
+    figure(`JavaScript heap with ${WAITING} calls waiting, above rest`, "MB", exactly(heapWaiting - heapAtRest)),
+    figure("open event streams for them", "", exactly(gate.streams.opened)),
+  ];
+}
+
+/** The least that can take: as many requests, each with a listener, a stream to read from and one to answer with. */
+export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
+  await using floor = await bench.serve("floor");
+  const ended = new AbortController();
+  const open = (calls: string[], hold: boolean) =>
+    fetch(floor.url, { method: "POST", signal: ended.signal, ...floorRequestOf(calls, { poll: hold, hold }) });
+  await (await open([], false)).text();
+  const rest = memory(pidOf(floor));
+  const data = { awaited: `${bench.namespace}none`, address: "poll://uni@floor/nobody" };
+  const call = bench.envelope("promise.register_listener", data);
+  await inParallel(Array.from({ length: WAITING }), 16, () => open([call], true));
+  const held = memory(pidOf(floor));
+  ended.abort();
+  return [figure(`memory with ${WAITING} calls waiting, above rest, floor`, "MB", exactly(held - rest))];
+}
+
+const READS = new Set(["promise.register_listener", "promise.get"]);
+const inAnHour = () => Date.now() + 3_600_000;
+
+/** The memory of the edge that has served the measured requests, made up to a hundred thousand. */
+export async function measureServed(bench: Bench, { edge, url, answered }: Requests): Promise<Figure[]> {
+  const list = { ...mcpRequest(MODERN, { method: "tools/list" }), url, connections: 16, expect: "start_gathering" };
+  let requests = answered;
+  while (requests < REQUESTS) requests += (await bench.generator.run({ ...list, seconds: 1 })).requests;
+  return [figure(`memory after ${REQUESTS} requests`, "MB", exactly(memory(pidOf(edge))))];
+}

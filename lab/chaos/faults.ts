@@ -1,0 +1,182 @@
+/** Makes the planned faults happen to a stack, and mends what they broke. */
+import { setTimeout as delay } from "node:timers/promises";
+import { answerAll } from "../../cli/process/supervise.ts";
+import { isAccount } from "../../test/support/account.ts";
+import type { Stack, StackPart } from "../../test/support/stack.ts";
+import type { Journal } from "./journal.ts";
+import type { PlannedFault } from "./plan.ts";
+
+/** A time during which a process was away or had just come back, in milliseconds since the epoch. */
+export interface Disruption {
+  what: string;
+  /** The archive is part of the run's own process. */
+  process: "edge" | "worker" | "resonate" | "archive";
+  from: number;
+  to: number;
+}
+
+type ProcessFault = Exclude<PlannedFault, { target: "upstream" }>;
+
+interface Victim {
+  name: string;
+  process: Disruption["process"];
+  part: StackPart;
+  /** What answers 2xx when it works. */
+  health(): string;
+}
+
+/** How long a process may take to end, and to answer once it works again, in milliseconds. */
+const RECOVERY = 30_000;
+
+/** How often a start may fail; on a busy machine one takes long. */
+const STARTS = 3;
+
+/** From how many milliseconds on a pause of this process counts as one. */
+const STALL = 500;
+
+export class Faults {
+  readonly disruptions: Disruption[] = [];
+  readonly #stack: Stack;
+  readonly #journal: Journal;
+  /** Processes that this has ended; any other that ends did so by itself. */
+  readonly #ended = new Set<StackPart["process"]>();
+  readonly #turns = new Map<StackPart, Promise<void>>();
+
+  constructor(stack: Stack, journal: Journal) {
+    this.#stack = stack;
+    this.#journal = journal;
+    for (const victim of this.#victims()) this.#watch(victim);
+  }
+
+  /** Counts the times when this process, and with it the archive, got no turn: the machine has other things to do. */
+  watchStalls(over: AbortSignal): void {
+    let last = Date.now();
+    const watch = setInterval(() => {
+      const now = Date.now();
+      if (now - last > STALL) this.disruptions.push({ what: "stall", process: "archive", from: last, to: now });
+      last = now;
+    }, 100);
+    over.addEventListener("abort", () => clearInterval(watch));
+  }
+
+  /** Whether a fault hits only what this run started itself. */
+  isOurs({ target }: PlannedFault): boolean {
+    if (target === "resonate") return this.#stack.server !== undefined;
+    return target !== "worker" || this.#stack.workers.length > 0;
+  }
+
+  /** Makes a fault happen and waits until what it hit works again. */
+  async inject(fault: PlannedFault): Promise<void> {
+    if (fault.target === "upstream") {
+      return this.#stack.archive.control.inject({ fault: fault.fault, times: fault.times });
+    }
+    await Promise.all(this.#hitBy(fault).map((victim) => this.#inTurn(victim, () => this.#disrupt(victim, fault))));
+  }
+
+  /** A process that takes long to end or to come back is spared until it works again. */
+  #inTurn({ part }: Victim, disrupt: () => Promise<void>): Promise<void> {
+    const turn = (this.#turns.get(part) ?? Promise.resolve()).then(disrupt);
+    this.#turns.set(part, turn);
+    return turn;
+  }
+
+  /** Kills every process at once and starts them again. */
+  async restartAll(): Promise<void> {
+    await this.inject({ target: "everything", index: 0, how: "SIGKILL", ms: 100, at: 0 });
+  }
+
+  async #disrupt(victim: Victim, { how, ms }: ProcessFault): Promise<void> {
+    const { name, process, part, health } = victim;
+    const from = Date.now();
+    const disruption: Disruption = {
+      what: `${how} ${process === "worker" ? process : name}`,
+      process,
+      from,
+      to: Number.POSITIVE_INFINITY,
+    };
+    this.disruptions.push(disruption);
+    if (how === "SIGSTOP") {
+      part.process.signal("SIGSTOP");
+      await delay(ms);
+      part.process.signal("SIGCONT");
+    } else {
+      this.#ended.add(part.process);
+      const { exitCode } = await this.#end(victim, how);
+      // The edge is workerd, which has nothing to put in order.
+      if (how === "SIGTERM" && name !== "edge" && exitCode !== 0) {
+        this.#journal.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
+      }
+      await delay(Math.max(0, from + ms - Date.now()));
+      await this.#start(victim);
+    }
+    if (!(await answerAll([health()], AbortSignal.timeout(RECOVERY)))) {
+      this.#journal.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
+    }
+    disruption.to = Date.now();
+  }
+
+  /** Starts a process again, and again when that fails, as whatever supervises it would. */
+  async #start(victim: Victim): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await victim.part.start();
+        return this.#watch(victim);
+      } catch (error) {
+        if (attempt === STARTS) throw error;
+      }
+    }
+  }
+
+  /** Ends a process, in the time that it has for that. */
+  async #end({ name, part }: Victim, how: NodeJS.Signals): ReturnType<StackPart["end"]> {
+    const ended = part.end(how);
+    const patience = new AbortController();
+    const inTime = await Promise.race([
+      ended.then(() => true),
+      delay(RECOVERY, false, { signal: patience.signal }).catch(() => true),
+    ]);
+    patience.abort();
+    if (!inTime) {
+      this.#journal.violation("process", `${name} does not end on ${how}:\n${tail(part)}`);
+      return part.end("SIGKILL");
+    }
+    return ended;
+  }
+
+  #hitBy({ target, index }: ProcessFault): Victim[] {
+    const victims = this.#victims();
+    if (target === "everything") return victims;
+    return victims.filter(({ name }) => name === (target === "worker" ? `worker ${index}` : target));
+  }
+
+  #victims(): Victim[] {
+    const { edge, origin, workers, server, resonate } = this.#stack;
+    return [
+      // Of an account it is the Resonate server as well, and the runner.
+      { name: "edge", process: isAccount ? "resonate" : "edge", part: edge, health: () => `${origin}/health` },
+      ...workers.map(
+        (part, i): Victim => ({
+          name: `worker ${i}`,
+          process: "worker",
+          part,
+          health: () => part.process.healthUrl,
+        }),
+      ),
+      ...(server
+        ? [{ name: "resonate", process: "resonate", part: server, health: () => `${resonate.url}/ready` } as const]
+        : []),
+    ];
+  }
+
+  #watch({ name, part }: Victim): void {
+    const { process } = part;
+    void process.exited.then(({ exitCode, signal }) => {
+      if (this.#ended.has(process)) return;
+      this.#journal.violation("process", `${name} ended by itself (${signal ?? exitCode}):\n${tail(part)}`);
+    });
+  }
+}
+
+function tail({ process }: StackPart): string {
+  return process.output().split("\n").slice(-15).join("\n");
+}

@@ -1,0 +1,59 @@
+/**
+ * Keeps hundreds of jobs in flight while it kills and pauses the product's processes and makes the archive fail, then
+ * holds every job against what it had to come to.
+ *
+ *   npm run chaos -- [--seed N] [--minutes 2] [--workers 3] [--sleepers 50000 [--sqlite FILE | --postgres URL]]
+ *
+ * The same seed makes the same plan. With RESONATE_URL the jobs are kept by that server, which is left alone. With
+ * `--sleepers` so many timers sleep behind it, due over four hours, written into the embedded server's state, or into the
+ * database of the server at RESONATE_URL. With RESONATE_HOST=object they are kept by the Resonate object, in one workerd
+ * with the edge, which is killed as a whole; with RESONATE_RUNNER=1 as well the runner, in there too, takes them, and there
+ * are no workers. Ends with 0 when nothing was lost, invented, wrong, early or late.
+ */
+import { randomInt } from "node:crypto";
+import { parseArgs } from "node:util";
+import { isRunner, RUNNER_LEASE } from "../../test/support/account.ts";
+import { makePlan } from "./plan.ts";
+import { report } from "./report.ts";
+import { runChaos } from "./run.ts";
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: String(randomInt(2 ** 31)) },
+    minutes: { type: "string", default: "2" },
+    workers: { type: "string", default: "3" },
+    sleepers: { type: "string", default: "0" },
+    sqlite: { type: "string" },
+    postgres: { type: "string" },
+  },
+});
+const [seed, minutes, workers] = [values.seed, values.minutes, values.workers].map(positive) as [
+  number,
+  number,
+  number,
+];
+const lease = isRunner ? RUNNER_LEASE : 5_000;
+const { sqlite, postgres } = values;
+const sleepers = Number(values.sleepers);
+const database = sqlite !== undefined ? { sqlite } : postgres !== undefined ? { postgres } : undefined;
+if (sleepers > 0 && process.env.RESONATE_URL && !database) throw new Error("--sqlite or --postgres says where they go");
+
+console.log(`chaos --seed ${seed} --minutes ${minutes} --workers ${workers}`);
+const plan = makePlan({ seed, seconds: minutes * 60, workers, lease });
+const outcome = await runChaos(plan, {
+  workers,
+  lease,
+  quiet: 180_000,
+  sleepers,
+  ...(database && { database }),
+  say: console.log,
+});
+console.log(report(outcome));
+console.log(`Repeat with: npm run chaos -- --seed ${seed} --minutes ${minutes} --workers ${workers}`);
+process.exit(outcome.violations.length === 0 ? 0 : 1);
+
+function positive(text: string): number {
+  const number = Number(text);
+  if (!(number > 0)) throw new Error(`not a number greater than 0: ${text}`);
+  return number;
+}

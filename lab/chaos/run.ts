@@ -1,0 +1,198 @@
+/** One chaos run: jobs and faults as planned, then quiet, then a reckoning. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { splitGeneration } from "../../core/definitions/job.ts";
+import { isAccount } from "../../test/support/account.ts";
+import { client2025, currentClient } from "../../test/support/clients.ts";
+import { type Stack, startStack } from "../../test/support/stack.ts";
+import { type Stored, storedJobs } from "../../test/support/stored.ts";
+import { until } from "../../testing/program.ts";
+import type { Database } from "../load/plant.ts";
+import { Calls } from "./calls.ts";
+import { Clients, untilOver } from "./clients.ts";
+import { Faults } from "./faults.ts";
+import { Journal, type Violation } from "./journal.ts";
+import type { Plan, PlannedFault } from "./plan.ts";
+import { asksInVain, type Evidence, reconcile } from "./reconcile.ts";
+import { putToSleep } from "./sleepers.ts";
+
+export interface RunOptions {
+  workers: number;
+  /** The workers' lease in milliseconds. */
+  lease: number;
+  /** How long everything may take to end once nothing is disrupted any more, in milliseconds. */
+  quiet: number;
+  /** A worker to run instead of the product's, as a path from the repository root, and what to tell it. */
+  worker?: string;
+  /** How many timers sleep meanwhile, and where the server at `RESONATE_URL` keeps them. */
+  sleepers?: number;
+  database?: Database;
+  env?: Record<string, string>;
+  say?: (line: string) => void;
+}
+
+export interface Outcome extends Evidence {
+  violations: Violation[];
+  /** Those that were injected. */
+  faults: PlannedFault[];
+  /** The most jobs that were running at one moment. */
+  mostRunning: number;
+  /** How many of the timers that slept have fired. */
+  sleepersFired: number;
+  /** How long the jobs took to end after the last fault, in milliseconds. */
+  settled: number;
+}
+
+/** How many clients of each revision look at jobs all the time. */
+const READERS = 2;
+
+/** How long reading everything again may take, in milliseconds. Each page of a list costs a search over all jobs. */
+const REREADING = 120_000;
+
+/** The pause between two looks at whether all jobs have ended, in milliseconds. */
+const LOOK_AGAIN = 1_000;
+
+export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome> {
+  const { workers, lease, quiet, worker, env, sleepers: count = 0, say = () => {} } = options;
+  const data = await mkdtemp(join(tmpdir(), "chaos-"));
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rm(data, { recursive: true, force: true }));
+  const stack = cleanup.use(
+    await startStack({
+      workers,
+      ...(process.env.RESONATE_URL === undefined && { own: { data } }),
+      ...(worker !== undefined && { programs: { edge: "functions/index.ts", worker } }),
+      env: { LEASE_SECONDS: String(lease / 1_000), DRAIN_SECONDS: "1.5", UPSTREAM_TIMEOUT_SECONDS: "3", ...env },
+    }),
+  );
+  const sleepers = count > 0 ? await putToSleep(stack, count, options.database ?? { embedded: data }) : undefined;
+  const journal = new Journal();
+  const over = new AbortController();
+  cleanup.defer(() => over.abort());
+  const calls = new Calls(stack.url, journal, over.signal);
+  const connections = await Promise.all([currentClient, client2025].map(({ connect }) => connect(stack.url)));
+  const clients = new Clients({ calls, journal, clients: connections });
+  const faults = new Faults(stack, journal);
+  faults.watchStalls(over.signal);
+  let mostRunning = 0;
+
+  const injected = plan.faults.filter((fault) => faults.isOurs(fault));
+  const watching = everySecond(over.signal, async () => {
+    if (sleepers) return; // each look goes through all of them
+    mostRunning = Math.max(mostRunning, (await storedJobs(stack, "pending").catch(() => new Map())).size);
+  });
+  for (let i = 0; i < READERS; i++) for (const client of connections) clients.read(client).catch(untilOver);
+  const driven = plan.jobs.map(async (job) => {
+    await calls.pause(job.at);
+    await clients.drive(job);
+  });
+  const done = Promise.all(driven.map((job) => job.catch(untilOver)));
+  say(`${plan.jobs.length} jobs to start and ${injected.length} faults to inject in ${plan.duration / 1_000} s`);
+  await Promise.all(
+    injected.map(async (fault) => {
+      await delay(fault.at);
+      await faults.inject(fault);
+    }),
+  );
+  await delay(Math.max(0, plan.duration - (injected.at(-1)?.at ?? 0)));
+
+  stack.archive.control.clear();
+  const quietFrom = Date.now();
+  say("faults are over; waiting for every job to end");
+  await allEnded(stack, journal, done, quiet);
+  const settled = Date.now() - quietFrom;
+  over.abort();
+  await Promise.all([done, watching]);
+
+  const jobs = await storedJobs(stack);
+  await sleepers?.reckon(journal, quietFrom);
+  await readAgain({ stack, journal, faults, jobs });
+  const evidence: Evidence = {
+    journal,
+    jobs,
+    requests: stack.archive.control.requests.log,
+    disruptions: faults.disruptions,
+    allowedDelay: allowedDelay(lease, stack),
+  };
+  return {
+    ...evidence,
+    violations: reconcile(evidence),
+    faults: injected,
+    mostRunning,
+    sleepersFired: sleepers?.fired ?? 0,
+    settled,
+  };
+}
+
+/** What takes its lease with it is dispatched again when that has lapsed; then it is claimed and done. */
+function allowedDelay(lease: number, { server }: Stack): number {
+  const again = server || isAccount ? 0 : 30_000; // the real server repeats a dispatch that nobody claimed after half a minute
+  return lease + again + 10_000;
+}
+
+/** Waits until every client has had its answers and no job is running, for `ms` at most. */
+async function allEnded(stack: Stack, journal: Journal, done: Promise<unknown>, ms: number): Promise<void> {
+  const deadline = Date.now() + ms;
+  const patience = new AbortController();
+  const answered = await Promise.race([done.then(() => true), delay(ms, false, { signal: patience.signal })]);
+  patience.abort();
+  if (!answered) return journal.violation("lost", `a client waited in vain for ${ms / 1_000} s after the last fault`);
+  const none = async () => {
+    const running = [...(await storedJobs(stack, "pending")).values()];
+    if (running.every((job) => asksInVain(job, journal.wanted.get(splitGeneration(job.name).base)))) return true;
+    // A look goes through all that the server has, which keeps it from what else it has to do.
+    await delay(LOOK_AGAIN);
+    return false;
+  };
+  // A job that is still running then is found in the reckoning.
+  await until("every job to end", none, Math.max(0, deadline - Date.now())).catch(() => {});
+}
+
+interface Rereading {
+  stack: Stack;
+  journal: Journal;
+  faults: Faults;
+  jobs: ReadonlyMap<string, Stored>;
+}
+
+/** Kills everything once more: what had ended is the same afterwards, on the server and for clients old and new. */
+async function readAgain({ stack, journal, faults, jobs }: Rereading): Promise<void> {
+  await faults.restartAll();
+  const again = await storedJobs(stack);
+  for (const [name, job] of jobs) {
+    if (!isDeepStrictEqual(again.get(name), job))
+      journal.violation("changed", "stored otherwise after a restart", name);
+  }
+  for (const name of again.keys()) if (!jobs.has(name)) journal.violation("invented", "there after a restart", name);
+  const over = new AbortController();
+  const calls = new Calls(stack.url, journal, over.signal);
+  await using newcomer = await currentClient.connect(stack.url);
+  const clients = new Clients({ calls, journal, clients: [newcomer] });
+  const names = [...journal.wanted.values()].flatMap(({ acknowledged }) => acknowledged ?? []);
+  const patience = setTimeout(() => over.abort(), REREADING);
+  try {
+    for (let i = 0; i < names.length; i += 100) {
+      await calls.persist(async () => (await clients.probe(newcomer, names.slice(i, i + 100))) || undefined);
+    }
+    const listed = await clients.list(newcomer);
+    for (const name of names) {
+      if (listed?.has(name) === false) journal.violation("lost", "list_jobs does not list it", name);
+    }
+    for (const name of listed ?? []) if (!again.has(name)) journal.violation("invented", "only list_jobs has it", name);
+  } catch (error) {
+    untilOver(error);
+    journal.violation("lost", `not all could be read again in ${REREADING / 1_000} s after a restart`);
+  } finally {
+    clearTimeout(patience);
+  }
+}
+
+async function everySecond(over: AbortSignal, look: () => Promise<void>): Promise<void> {
+  while (!over.aborted) {
+    await look();
+    await delay(1_000, undefined, { signal: over }).catch(() => {});
+  }
+}

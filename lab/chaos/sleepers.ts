@@ -1,0 +1,65 @@
+/** Timers that sleep by the ten thousand behind a chaos run, and fire in the middle of it. */
+
+import type { Resonate } from "../../test/support/resonate.ts";
+import type { Stack } from "../../test/support/stack.ts";
+import { type Database, plant, readTemplate, sleeperId } from "../load/plant.ts";
+import type { Journal } from "./journal.ts";
+
+const HOUR = 3_600_000;
+
+/** From the first to the last of them. */
+const SPREAD = 4 * HOUR;
+
+export interface Sleepers {
+  /** How many have fired so far. */
+  fired: number;
+  /** Holds each against what it had to come to: those that were due before `before` have completed, none is early. */
+  reckon(journal: Journal, before: number): Promise<void>;
+}
+
+/** Writes them into the server's database; an embedded server is stopped for it. */
+export async function putToSleep(stack: Stack, count: number, database: Database): Promise<Sleepers> {
+  const { resonate, namespace, group } = stack;
+  // Jobs of the run are found by their group: these are none of its clients'. Its workers take them all the same.
+  const target = `poll://any@${group}/sleepers`;
+  const id = `${namespace}timer_sleeper`;
+  const from = Date.now() + 60_000;
+  const args = { timer_name: "sleeper", fires_at: new Date(from + SPREAD).toISOString() };
+  await resonate.start({ id, func: "timer", args, group: `${group}/sleepers`, timeoutAt: from + 2 * SPREAD });
+  const template = await readTemplate(resonate, id);
+  if ("embedded" in database) await stack.server?.end("SIGTERM");
+  const dueAt = (n: number) => from + (n / count) * SPREAD;
+  await plant(database, template, { count, dueAt });
+  if ("embedded" in database) await stack.server?.start();
+  const sleepers: Sleepers = {
+    fired: 0,
+    async reckon(journal, before) {
+      const promises = await all(resonate, target);
+      for (let n = 0; n < count; n++) {
+        const promise = promises.get(sleeperId(template, n));
+        const [due, name] = [Math.round(dueAt(n)), `sleeper ${n}`];
+        const ended = promise?.settledAt ?? Number.POSITIVE_INFINITY;
+        if (!promise) journal.violation("lost", "it is not there any more", name);
+        else if (promise.state === "resolved") sleepers.fired += 1;
+        else if (promise.state !== "pending") journal.violation("wrong value", `it is ${promise.state}`, name);
+        else if (due < before) journal.violation("lost", `due ${Date.now() - due} ms ago`, name);
+        if (ended < due) journal.violation("early", `${due - ended} ms`, name);
+      }
+    },
+  };
+  return sleepers;
+}
+
+/** All promises with that address, by id. */
+async function all(resonate: Resonate, target: string) {
+  const promises = new Map<string, { state: string; settledAt?: number }>();
+  for (let cursor: string | undefined; ; ) {
+    const page = { tags: { "resonate:target": target }, limit: 1_000, ...(cursor !== undefined && { cursor }) };
+    const { head, data } = await resonate.call("promise.search", page);
+    if (head.status !== 200 || typeof data !== "object") throw new Error(`promise.search answered ${head.status}`);
+    for (const { id, state, settledAt } of data.promises)
+      promises.set(id, { state, ...(settledAt !== undefined && { settledAt }) });
+    if (data.cursor === undefined) return promises;
+    cursor = data.cursor;
+  }
+}

@@ -1,0 +1,205 @@
+/** What `npm run containers` checks. */
+import { setTimeout as delay } from "node:timers/promises";
+import { execa } from "execa";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { currentClient } from "../../test/support/clients.ts";
+import { until } from "../../testing/program.ts";
+import { docker, IMAGE, type Machine, makeMachine } from "./machine.ts";
+
+let failures = 0;
+
+/** Carries a check out, and says how long it took and what it found; a check that throws has failed. */
+async function check(what: string, run: () => Promise<string>): Promise<void> {
+  const start = performance.now();
+  try {
+    const found = await run();
+    console.log(`ok      ${what}: ${found} (${seconds(performance.now() - start)})`);
+  } catch (error) {
+    failures += 1;
+    console.log(`FAILED  ${what}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
+
+function hold(condition: boolean, words: string): void {
+  if (!condition) throw new Error(words);
+}
+
+/** Carries them out, each with a line that says what came of it. Returns how many have failed. */
+export async function checkContainers(): Promise<number> {
+  await using machine = await makeMachine();
+  await checkAll(machine);
+  return failures;
+}
+
+async function checkAll(machine: Machine): Promise<void> {
+  const { compose } = machine;
+  const up = () => compose("up", "--detach", "--no-build", "--wait");
+
+  await check("the worker's image", async () => {
+    await compose("build", "worker");
+    const size = async (image: string) =>
+      Number(await docker("image", "inspect", "--format", "{{.Size}}", image)) / 1e6;
+    const [whole, base] = [await size(IMAGE), await size("node:24.21.0-slim").catch(() => undefined)];
+    return `${whole.toFixed(1)} MB${base === undefined ? "" : `, ${(whole - base).toFixed(1)} MB more than its base`}`;
+  });
+  const before = failures;
+  await check("compose up --wait", async () => {
+    await up();
+    return "every container is healthy";
+  });
+  if (failures > before) return console.log(await compose("logs", "--tail", "30"));
+
+  await using edge = await startEdge({
+    port: 0,
+    bindings: { ...machine.edgeEnv, RESONATE_URL: machine.resonate, AUTH_MODE: "none", RATE_LIMIT: "0" },
+  });
+  await using client = await currentClient.connect(`${edge.url}/mcp`);
+  const jobs = jobsOf(machine, client);
+  const workerUrl = async () => `http://${await compose("port", "worker", "8081")}`;
+
+  await check("the doctor", async () => {
+    const options = ["--url", edge.url, "--env-file", machine.edgeEnvFile, "--worker-url", await workerUrl()];
+    const env = { RESONATE_URL: machine.resonate };
+    const ran = await execa(process.execPath, ["cli/main.ts", "doctor", ...options], { env, reject: false });
+    hold(ran.exitCode === 0, ran.stdout);
+    return ran.stdout.split("\n").at(-1) ?? "";
+  });
+
+  await check("jobs", async () => {
+    const asked = await jobs.start(12);
+    return jobs.complete(asked);
+  });
+
+  await check("docker stop, with a job under way that does not end", async () => {
+    await jobs.fault({ fault: { kind: "hang" } });
+    const asked = await jobs.start(1);
+    await jobs.underWay();
+    const start = performance.now();
+    const container = await machine.container("worker");
+    await compose("stop", "worker");
+    const took = performance.now() - start;
+    const code = await docker("inspect", "--format", "{{.State.ExitCode}}", container);
+    hold(code === "0", `the worker ended with ${code}`);
+    await jobs.fault(undefined);
+    await up();
+    return `it ends with 0 after ${seconds(took)}, and the job goes on: ${await jobs.complete(asked, 1)}`;
+  });
+
+  for (const service of ["worker", "resonate", "postgres"]) {
+    await check(`docker kill of ${service}`, async () => {
+      await jobs.fault({ fault: { kind: "slow", ms: 2_000 } });
+      const asked = await jobs.start(8);
+      await jobs.underWay();
+      await compose("kill", "--signal", "KILL", service);
+      await delay(1_000);
+      const start = performance.now();
+      await up();
+      await jobs.fault(undefined);
+      // What the archive was asked for by a worker that died is asked for again.
+      const found = await jobs.complete(asked, service === "worker" ? 8 : 0);
+      return `${found}, ${seconds(performance.now() - start)} after it was started again`;
+    });
+  }
+
+  await check("Postgres away for 20 s", async () => {
+    await jobs.fault({ fault: { kind: "slow", ms: 2_000 } });
+    const asked = await jobs.start(8);
+    await jobs.underWay();
+    await compose("stop", "postgres");
+    const start = performance.now();
+    const said = await client.callTool("set_timer", { timer_name: "meanwhile", seconds: 1 });
+    const took = performance.now() - start;
+    hold(said.isError, `a call is answered with ${said.text}`);
+    await delay(Math.max(0, 20_000 - took));
+    await up();
+    await jobs.fault(undefined);
+    return `a call fails after ${seconds(took)} (${said.text}), and then ${await jobs.complete(asked, 8)}`;
+  });
+
+  await check("a stop while the worker starts", async () => {
+    await compose("stop", "worker");
+    await compose("start", "worker");
+    const start = performance.now();
+    await compose("stop", "worker");
+    const took = performance.now() - start;
+    // Lost, it would be killed after the 20 seconds of its grace.
+    hold(took < 15_000, `it takes ${seconds(took)}`);
+    await up();
+    return `it ends after ${seconds(took)}`;
+  });
+
+  await check("two workers more, with WORKERS", async () => {
+    const of = async (workers: string) => {
+      process.env.WORKERS = workers; // As whoever runs Compose has it, or infra/.env.
+      await up();
+      await up();
+      return (await compose("ps", "--quiet", "worker")).split("\n").length;
+    };
+    const [three, one] = [await of("3"), await of("1")];
+    hold(three === 3 && one === 1, `there are ${three}, and then ${one}`);
+    return "three, also when it is brought up again, and one again after that";
+  });
+
+  await check("a worker whose token is refused", async () => {
+    const { exitCode, output } = await machine.tried("run", "--rm", "-T", "--env", "RESONATE_TOKEN=wrong", "worker");
+    hold(exitCode !== 0, "it ended with 0");
+    hold(/refuses RESONATE_TOKEN/.test(output), `it says: ${output.slice(-300)}`);
+    return `ends with ${exitCode}, and says so`;
+  });
+}
+
+/** Months that a caller asks for, each once, and what the archive was asked in all. */
+function jobsOf({ archive }: Machine, client: Awaited<ReturnType<typeof currentClient.connect>>) {
+  let given = 0;
+  const requests = async (): Promise<{ total: number; byQuery: Record<string, number> }> =>
+    (await fetch(`${archive}/requests`)).json() as never;
+  let before = 0;
+  return {
+    async start(count: number): Promise<string[]> {
+      before = (await requests()).total;
+      const names: string[] = [];
+      for (let n = 0; n < count; n++, given++) {
+        const month = { year: 2012 + Math.floor(given / 12), month: (given % 12) + 1 };
+        const { content } = await client.callTool("start_gathering", { latitude: 47.6, longitude: -122.3, ...month });
+        names.push(content.job_name);
+      }
+      const timer_name = `after-${given}`;
+      const { content } = await client.callTool("set_timer", { timer_name, seconds: 5 });
+      return [...names, content.promise_id];
+    },
+    /** Waits until the archive has been asked for one of them. */
+    async underWay(): Promise<void> {
+      await until("the archive to be asked", async () => ((await requests()).total > before ? true : undefined));
+    },
+    /** Waits until all are complete. Of the requests for them there may be so many `more` than there are months. */
+    async complete(names: readonly string[], more = 0): Promise<string> {
+      const results = await until(
+        "all jobs to be complete",
+        async () => {
+          const { content } = await client
+            .callTool("probe_status", { job_names: names, result: "none" })
+            .catch(() => ({ content: { statuses: [] } }));
+          const statuses: { status: string }[] = content.statuses ?? [];
+          const ended = statuses.filter(({ status }) => status !== "running");
+          return ended.length === names.length ? statuses : undefined;
+        },
+        120_000,
+      );
+      const lost = results.filter(({ status }) => status !== "complete");
+      hold(lost.length === 0, `${lost.length} of ${names.length} jobs were lost: ${JSON.stringify(lost)}`);
+      const asked = (await requests()).total - before;
+      const months = names.length - 1;
+      hold(asked <= months + more, `the archive was asked ${asked} times for ${months} months`);
+      return `${names.length} jobs complete, ${asked} requests to the archive for ${months}`;
+    },
+    /** What the archive does with every request from now on; undefined: it answers. */
+    async fault(rule: object | undefined): Promise<void> {
+      await fetch(`${archive}/faults`, { method: "DELETE" });
+      if (!rule) return;
+      const headers = { "content-type": "application/json" };
+      await fetch(`${archive}/faults`, { method: "POST", headers, body: JSON.stringify(rule) });
+    },
+  };
+}

@@ -1,0 +1,170 @@
+/**
+ * Calls in flight while the worker, the edge, the Resonate server and the wrapped server are killed at moments that the
+ * seed chooses. The wrapped server counts what reaches it.
+ */
+import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { COUNTING, serve } from "../../test/wrap/servers.ts";
+import { connect, type Structured, structuredOf, wrapped } from "../../test/wrap/support.ts";
+import type { WrapOptions } from "../../wrap/index.ts";
+import { Random } from "../chaos/random.ts";
+
+/** In flight at once. */
+const LANES = 8;
+/** Between kills, and until what was killed is started again; in milliseconds. */
+const PAUSE = [500, 5_000] as const;
+const AWAY = [0, 4_000] as const;
+/** How long a call takes at the server, at most, and how long is waited for all to end; in milliseconds. */
+const LONGEST = 6_000;
+const QUIET = 400_000;
+
+/** How the wrapped server is reached. */
+export type Over = "http" | "stdio";
+
+/** One of a kind of a call: `write` at most once, `read` as often as need be. */
+interface Made {
+  tool: "read" | "write";
+  id: string;
+  job?: string;
+}
+
+/** What can be killed, and started again. */
+interface Part {
+  kill(): Promise<unknown>;
+  start(): Promise<unknown>;
+}
+
+export async function chaos(seed: number, minutes: number, over: Over): Promise<string[]> {
+  const again = `chaos --seed ${seed} --minutes ${minutes} --over ${over}`;
+  console.log(again);
+  const random = new Random(seed);
+  const folder = await mkdtemp(join(tmpdir(), "counting-"));
+  const file = join(folder, "calls");
+  const streams = random.chance(50) && over === "http";
+  await using server = over === "http" ? await listening(file, streams) : await program(file, join(folder, "pids"));
+  await using stack = await wrapped({ ...server.options, name: "counting", after: 500 });
+  const [worker] = stack.workers;
+  const parts: Record<string, Part> = {
+    edge: stack.edge,
+    resonate: stack.resonate,
+    server,
+    ...(worker && { worker }),
+  };
+  const kills: Record<string, number> = {};
+  const until = Date.now() + minutes * 60_000;
+  const made: Made[] = [];
+
+  const killing = async () => {
+    while (Date.now() < until) {
+      await delay(random.int(...PAUSE));
+      const name = random.pick(Object.keys(parts));
+      kills[name] = (kills[name] ?? 0) + 1;
+      await parts[name]?.kill();
+      await delay(random.int(...AWAY));
+      await parts[name]?.start();
+    }
+  };
+  const lane = async (lane: number) => {
+    for (let i = 0; Date.now() < until; i++) {
+      const tool = random.chance(60) ? "write" : "read";
+      const call: Made = { tool, id: `${tool}-${lane}-${i}` };
+      made.push(call);
+      const found = await called(stack.url, tool, { id: call.id, ms: random.int(0, LONGEST), job_name: call.id });
+      call.job = found.job_name ?? `counting.${tool}.${call.id}`;
+      await delay(random.int(0, 1_000));
+    }
+  };
+  await Promise.all([killing(), ...Array.from({ length: LANES }, (_, i) => lane(i))]);
+  const problems: string[] = [];
+  const outcomes: Record<string, number> = {};
+  const reasons: Record<string, number> = {};
+  const ends = await endsOf(stack.url, made);
+  const lines = (await readFile(file, "utf8")).split("\n");
+  for (const { tool, id } of made) {
+    const end = ends.get(id);
+    const times = lines.filter((line) => line === `${tool} ${id}`).length;
+    const outcome = `${tool} ${end?.status ?? "has not ended"}`;
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    if (end?.status === "failed") {
+      const reason = `reached the server ${times} times: ${end.error.replace(/\b20\d\d-\S+Z/, "…").slice(0, 160)}`;
+      reasons[reason] = (reasons[reason] ?? 0) + 1;
+    }
+    if (tool === "write" && times > 1) problems.push(`${id} reached the server ${times} times`);
+    if (end?.status === "complete") {
+      if (!JSON.stringify(end.result ?? end.summary).includes(`${id} is done`))
+        problems.push(`${id}: ${JSON.stringify(end)}`);
+      if (times === 0) problems.push(`${id} is complete and was never made`);
+    } else if (end?.status !== "failed") problems.push(`${id}: ${JSON.stringify(end)}`);
+    else if (tool === "read") problems.push(`${id} failed, and could have been repeated: ${end.error}`);
+    else if (times === 1 && !/unknown/.test(end.error)) problems.push(`${id} was made once, and says: ${end.error}`);
+  }
+  console.log(`${made.length} calls, streams ${streams ? "can" : "cannot"} be picked up`);
+  console.log(`killed: ${JSON.stringify(kills)}; ended: ${JSON.stringify(outcomes)}`);
+  console.log(`why they failed: ${JSON.stringify(reasons, undefined, 2)}`);
+  console.log(`Repeat with: npm run wrapped -- ${again}`);
+  return problems;
+}
+
+/** The server as a process of its own. */
+async function listening(file: string, streams: boolean) {
+  const server = await serve(COUNTING, [], { CALLS: file, ...(streams && { STREAMS: "1" }) });
+  return { ...server, options: { url: server.url, allowPrivate: true } };
+}
+
+/** The server as the worker's program, which starts it again. One that a dead worker has left behind is killed as well. */
+async function program(file: string, pids: string) {
+  await mkdir(pids);
+  const kill = async () => {
+    for (const pid of await readdir(pids)) {
+      try {
+        process.kill(Number(pid), "SIGKILL");
+      } catch {
+        // It has ended meanwhile.
+      }
+      await rm(join(pids, pid), { force: true });
+    }
+  };
+  const options: Omit<WrapOptions, "name"> = {
+    command: process.execPath,
+    args: [COUNTING],
+    env: { CALLS: file, PIDS: pids },
+  };
+  return { options, kill, start: async () => {}, [Symbol.asyncDispose]: kill };
+}
+
+/** Calls until there is an answer: under one name that is one call, however often it is repeated. */
+async function called(url: string, name: string, args: object): Promise<Structured> {
+  for (;;) {
+    try {
+      const client = await connect(url);
+      try {
+        const result = await client.callTool({ name, arguments: { ...args } }, { timeout: 10_000 });
+        const found = structuredOf(result);
+        if (!/unavailable|Something went wrong/.test(found.text)) return found;
+      } finally {
+        await client.close();
+      }
+    } catch {
+      // What it calls is away.
+    }
+    await delay(300);
+  }
+}
+
+/** How each call's job has ended, by the call's id. */
+async function endsOf(url: string, made: readonly Made[]): Promise<Map<string, Structured>> {
+  const ends = new Map<string, Structured>();
+  const deadline = Date.now() + QUIET;
+  while (ends.size < made.length && Date.now() < deadline) {
+    const open = made.filter(({ id }) => !ends.has(id)).slice(0, 20);
+    const { statuses } = await called(url, "probe_status", { job_names: open.map(({ job }) => job) });
+    for (const status of statuses ?? []) {
+      const call = open.find(({ job }) => job === status.job_name);
+      if (call && status.status !== "running") ends.set(call.id, status);
+    }
+    await delay(1_000);
+  }
+  return ends;
+}

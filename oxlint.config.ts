@@ -1,0 +1,56 @@
+/** Which room imports which, types included: no circles, and no arrow from a lower room to a higher one. */
+import { defineConfig } from "oxlint";
+
+const ROOMS = "core functions worker wrap tools server cli testing infra pages test lab".split(" ");
+
+/** The layers of core/, the lowest first. */
+const LAYERS = ["definitions", "store", "engine", "jobs", "tools", "author"];
+
+const SDK = {
+  name: "@modelcontextprotocol/server",
+  message: "Only a module that is loaded when it is needed imports the SDK; its types are in core/tools/mcp.ts.",
+};
+
+/** Files that import no path which matches `not`; where they are on the edge's way, nor the SDK. */
+const files = (paths: string[], message: string, not: string[], { sdk = false } = {}) => ({
+  files: paths,
+  rules: {
+    "no-restricted-imports": [
+      "error",
+      { patterns: not.map((regex) => ({ regex, message })), ...(sdk && { paths: [SDK] }) },
+    ] as never,
+  },
+});
+
+/** The paths into all rooms but these, from a folder of another room. */
+const allBut = (...rooms: string[]) => [`^(\\.\\./)+(${ROOMS.filter((room) => !rooms.includes(room)).join("|")})/`];
+
+export default defineConfig({
+  plugins: ["import"],
+  categories: { correctness: "off" },
+  ignorePatterns: ["dist", ".build", "cli/template"],
+  rules: { "import/no-cycle": ["error", { ignoreTypes: false }] },
+  overrides: [
+    ...LAYERS.map((layer, i) => {
+      const above = LAYERS.slice(i + 1);
+      const out = ["^\\.\\./(\\.\\.|index)", ...(above.length > 0 ? [`^\\.\\./(${above.join("|")})/`] : [])];
+      const below = LAYERS.slice(0, i).join(", ") || "nothing";
+      return files([`core/${layer}/*.ts`], `core/${layer}/ imports what is below it: ${below}.`, out, { sdk: true });
+    }),
+    files(["functions/**"], "functions/ imports core/ and pages/.", allBut("core", "pages"), { sdk: true }),
+    files(["functions/{sdk,mcp/sdk,tasks/methods,tasks/server}.ts"], "functions/ imports core/.", allBut("core")),
+    files(["worker/**", "server/**", "wrap/**", "infra/**"], "It imports core/ alone.", allBut("core")),
+    files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
+    files(["pages/**"], "pages/ imports core/ and functions/.", allBut("core", "functions")),
+    files(["tools/**"], "Tools use the public API alone.", [
+      ...allBut("core", "functions", "worker", "testing"),
+      "^(\\.\\./)+(core|functions|worker|testing)/(.+/|[^i])",
+    ]),
+    files(
+      ["cli/**", "testing/**"],
+      "Only entries, tests and programs of lab/ know tools.",
+      allBut(...ROOMS.slice(0, 4), ...ROOMS.slice(5, 10)),
+    ),
+    { files: ["**/*.test.ts", "test/**", "lab/**"], rules: { "no-restricted-imports": "off" } },
+  ],
+});

@@ -1,0 +1,175 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Listing, ListMemory } from "../../core/jobs/listing.ts";
+import { Names } from "../../core/jobs/names.ts";
+import { KEEP } from "../../core/store/codec.ts";
+import { timer } from "../../tools/timer/timer.ts";
+import { openDatabase } from "../node/database.ts";
+import { NodeSql } from "../node/node-sql.ts";
+import { Engine } from "./engine.ts";
+import { sweep } from "./retention.ts";
+import { Store } from "./store.ts";
+
+const DAY = 86_400_000;
+const KEPT = 30 * DAY;
+const NOW = Date.now();
+const head = { corrId: "1", version: "2026-04-01" };
+
+let dir: string;
+let store: Store;
+let engine: Engine;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), "retention-"));
+  store = new Store(new NodeSql(openDatabase(dir).db));
+  engine = new Engine(store);
+});
+afterEach(async () => {
+  store.close();
+  await rm(dir, { recursive: true });
+});
+
+/** A job with a record of a step below it, that ended so many days ago, or has not. */
+function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}) {
+  const at = NOW - (endedDaysAgo ?? 0) * DAY;
+  const create = (id: string, tags: Record<string, string>) =>
+    engine.apply(at, { kind: "promise.create", head, data: { id, timeoutAt: at + 365 * DAY, param: {}, tags } });
+  store.transaction(() => {
+    create(id, { "resonate:target": "poll://any@workers", ...tags });
+    create(`${id}:e0`, { "resonate:scope": "global" });
+    engine.apply(at, {
+      kind: "promise.register_listener",
+      head,
+      data: { awaited: `${id}:e0`, address: "poll://uni@edge/1" },
+    });
+    if (endedDaysAgo !== undefined)
+      engine.apply(at, { kind: "promise.settle", head, data: { id, state: "resolved", value: {} } });
+  });
+}
+
+/** Looks through all jobs once. */
+function sweepAll(now = NOW): void {
+  let at: ReturnType<typeof sweep>;
+  do store.transaction(() => (at = sweep(store, now, KEPT, at)));
+  while (at);
+}
+
+const promises = () => store.ids("promises", "ORDER BY id");
+
+describe("retention", () => {
+  test("removes what ended long ago with all that is below it, and nothing else", () => {
+    job("old", 31);
+    job("older", 300);
+    job("young", 29);
+    job("pending", undefined);
+    job("old.named", 5); // its name begins as another's does
+    job("ol", 5);
+    sweepAll();
+    const left = ["ol", "ol:e0", "old.named", "old.named:e0", "pending", "pending:e0", "young", "young:e0"];
+    expect(promises()).toEqual(left);
+    expect(store.ids("tasks", "ORDER BY id")).toEqual(left.filter((id) => !id.includes(":")));
+    expect(store.listenerAddresses()).toEqual(["poll://uni@edge/1"]);
+  });
+
+  test("removes all generations of a name together, when the last of them ended long ago", () => {
+    job("a", 300);
+    job("a~2", 200);
+    job("b", 300);
+    job("b~2", 3);
+    job("c", 300);
+    job("c~2", undefined);
+    sweepAll();
+    expect(promises()).toEqual(["b", "b:e0", "b~2", "b~2:e0", "c", "c:e0", "c~2", "c~2:e0"]);
+  });
+
+  test("keeps a job for as long as that says itself", () => {
+    job("forever", 3_000, { [KEEP]: "forever" });
+    job("long", 50, { [KEEP]: String(60 * DAY) });
+    job("short", 2, { [KEEP]: String(DAY) });
+    sweepAll();
+    expect(promises()).toEqual(["forever", "forever:e0", "long", "long:e0"]);
+  });
+
+  test("gets past what is kept, however much that is, and takes a bounded number at a time", () => {
+    for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [KEEP]: "forever" });
+    for (let n = 0; n < 120; n++) job(`gone${n}`, 90);
+    store.transaction(() => void sweep(store, NOW, KEPT, undefined));
+    expect(promises().length).toBe(480);
+    sweepAll();
+    expect(promises().every((id) => id.startsWith("kept"))).toBe(true);
+    expect(promises().length).toBe(240);
+  });
+
+  test("lets a name be started anew", () => {
+    job("again", 100);
+    sweepAll();
+    job("again", undefined);
+    expect(store.promise("again")?.value.state).toBe("pending");
+  });
+
+  test("removes jobs from their callers' lists, which go on where they were", async () => {
+    const names = new Names([timer], "prod/", "cada.");
+    // As a server with this store answers; of what makes time pass in it there is only `daysAgo`.
+    let daysAgo = 40;
+    const call = async ({ kind, data }: { kind: string; data: object }) => {
+      const { response } = store.transaction(() => engine.apply(NOW - daysAgo * DAY, { kind, head, data } as never));
+      return response.head.status === 200 ? (response.data as { promise: object }).promise : undefined;
+    };
+    const list = () => new Listing({ call } as never, names, new ListMemory());
+    const all = async () => {
+      const listing = list();
+      const found: string[] = [];
+      for await (const { listed } of listing.from(await listing.newest()))
+        if (listed && store.has(`prod/cada.${listed.name}`)) found.push(listed.name);
+      return found;
+    };
+    const start = async (n: number) => {
+      job(`prod/cada.timer_${n}`, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
+      vi.setSystemTime(NOW - daysAgo * DAY);
+      await list().add(`timer_${n}`, NOW - daysAgo * DAY + n);
+    };
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      for (let n = 1; n <= 120; n++) await start(n);
+      daysAgo = 2;
+      for (let n = 121; n <= 130; n++) await start(n);
+      vi.setSystemTime(NOW);
+      daysAgo = 0;
+      const young = Array.from({ length: 10 }, (_, i) => `timer_${130 - i}`);
+      sweepAll();
+      expect(await all()).toEqual([...young, "timer_7"]);
+      const entries = promises().filter((id) => id.includes("list:"));
+      expect(entries.length).toBeLessThan(60);
+      for (let n = 131; n <= 140; n++) await start(n);
+      expect((await all()).slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, i) => `timer_${140 - i}`));
+      // None has taken the number of one that was removed.
+      expect(promises().filter((id) => id.includes("list:")).length).toBe(entries.length + 10);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("removes places of periods that are over, and links of limits that nobody needs to find the last", () => {
+    const made = (id: string, daysAgo: number) => {
+      const at = NOW - daysAgo * DAY;
+      const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };
+      engine.apply(at, { kind: "promise.create", head, data });
+    };
+    const period = (daysAgo: number) => Math.floor((NOW - daysAgo * DAY) / DAY);
+    store.transaction(() => {
+      for (let n = 1; n <= 300; n++) made(`c.quota:24.${period(3)}.p${n}`, 3);
+      for (const name of ["p1", "b1"]) made(`c.quota:24.${period(0)}.${name}`, 0);
+      made("c.list:0.1", 3);
+      for (let n = 1; n <= 600; n++) made(`limit:archive:0.${n}`, n > 590 ? 0 : 2);
+    });
+    sweepAll();
+    const links = promises().filter((id) => id.startsWith("limit:"));
+    // Those of today, and on the way to them.
+    expect(links.length).toBeGreaterThan(10);
+    expect(links.length).toBeLessThan(60);
+    expect(links).toEqual(expect.arrayContaining(["limit:archive:0.1", "limit:archive:0.512", "limit:archive:0.600"]));
+    const others = promises().filter((id) => !id.startsWith("limit:"));
+    expect(others).toEqual([`c.quota:24.${period(0)}.b1`, `c.quota:24.${period(0)}.p1`, "c.list:0.1"].sort());
+  });
+});

@@ -1,0 +1,137 @@
+/** Opens the one file that holds the embedded Resonate server's state, or says exactly why it cannot. */
+import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { ENDED, SCHEMA } from "../engine/schema.ts";
+
+const FILE = "resonate.db";
+/** The directory that is this program's own, unless it is told another. */
+const DIRECTORY = ".resonate";
+/** What the jobs do and return is their owner's: nobody else of the machine reads it. */
+const OWNERS_DIRECTORY = 0o700;
+const OWNERS_FILE = 0o600;
+/** Marks the file as ours (SQLite's `application_id`): "DMCE". */
+const APPLICATION_ID = 0x444d4345;
+/** Raise with every change of the schema. */
+const SCHEMA_VERSION = 1;
+
+/** Up to how many bytes a file is looked through for damage when it is opened: 64 MiB take about 0.1 s. */
+const CHECKED_WHOLE = 64 * 1024 * 1024;
+
+/** Why the server cannot start, in words for the person who started it. */
+export class StartError extends Error {}
+
+/**
+ * Opens the database in `dir`, creating both if missing; in memory if `dir` is undefined.
+ *
+ * Throws a `StartError` if another server uses the directory, or if the file is damaged, not ours or of another version.
+ */
+export function openDatabase(dir: string | undefined): { db: DatabaseSync; file: string } {
+  if (dir === undefined) {
+    const db = new DatabaseSync(":memory:");
+    createSchema(db);
+    return { db, file: ":memory:" };
+  }
+  const file = join(resolve(dir), FILE);
+  let db: DatabaseSync | undefined;
+  try {
+    mkdirSync(resolve(dir), { recursive: true, mode: OWNERS_DIRECTORY });
+    if (basename(resolve(dir)) === DIRECTORY) chmodSync(resolve(dir), OWNERS_DIRECTORY);
+    if (!existsSync(file)) create(file);
+    // Those that an earlier version wrote; SQLite gives a new log the mode of its database.
+    for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, OWNERS_FILE);
+    if (statSync(file).size === 0) throw damaged(file, "it is empty");
+    db = new DatabaseSync(file);
+    // The lock is the operating system's: it goes when the process goes, however it goes.
+    db.exec("PRAGMA locking_mode = EXCLUSIVE");
+    check(db, file);
+    // FULL makes a commit wait until the write-ahead log is on the disk.
+    db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216");
+    // Each request's savepoint keeps the pages that it changes aside: in a file, it would wait for the disk now and then.
+    db.exec("PRAGMA temp_store = MEMORY");
+    // Takes the write lock now; EXCLUSIVE keeps it until the database is closed.
+    db.exec(`BEGIN IMMEDIATE; ${ENDED} COMMIT`);
+    return { db, file };
+  } catch (error) {
+    db?.close();
+    throw explain(error, file, resolve(dir));
+  }
+}
+
+/**
+ * Builds the new database beside its final name and links it there when it is whole: a file called `resonate.db` has
+ * had its schema from its first moment on, so that one without is a damaged one and never mistaken for a first start.
+ */
+function create(file: string): void {
+  if (existsSync(`${file}-wal`)) {
+    throw new StartError(
+      `${file} is missing but its write-ahead log ${file}-wal is there. Put ${FILE} back beside it, or, to start with an empty state, move the log away.`,
+    );
+  }
+  const draft = `${file}.${process.pid}.new`;
+  rmSync(draft, { force: true });
+  writeFileSync(draft, "", { mode: OWNERS_FILE });
+  const db = new DatabaseSync(draft);
+  createSchema(db);
+  db.close();
+  try {
+    linkSync(draft, file);
+  } catch (error) {
+    // Another server was first; the lock decides which of the two may use it.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft);
+  }
+}
+
+function createSchema(db: DatabaseSync): void {
+  db.exec(
+    `BEGIN; ${SCHEMA} ${ENDED} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`,
+  );
+}
+
+function check(db: DatabaseSync, file: string): void {
+  const { application_id } = db.prepare("PRAGMA application_id").get() as { application_id: number };
+  const { user_version } = db.prepare("PRAGMA user_version").get() as { user_version: number };
+  if (application_id !== APPLICATION_ID) {
+    throw new StartError(
+      `${file} is not a state file of this server. Move it away to start with an empty state, or choose another directory with --data.`,
+    );
+  }
+  if (user_version !== SCHEMA_VERSION) {
+    throw new StartError(
+      `${file} has schema version ${user_version}, this server needs ${SCHEMA_VERSION}. To get the results out, start the version of durable-mcp-edge that wrote it and collect them there (list_jobs, probe_status). To start with an empty state, move it away.`,
+    );
+  }
+  // SQLite itself notices at once that a file was cut off; a large one is not read whole at each start for the rest.
+  if (statSync(file).size > CHECKED_WHOLE) return;
+  const { quick_check } = db.prepare("PRAGMA quick_check(1)").get() as { quick_check: string };
+  if (quick_check !== "ok") throw damaged(file, quick_check);
+}
+
+function damaged(file: string, reason: string): StartError {
+  return new StartError(
+    `${file} is damaged (${reason}). Restore it from a backup, or move it and its -wal file away to start with an empty state.`,
+  );
+}
+
+function explain(error: unknown, file: string, dir: string): unknown {
+  if (error instanceof StartError || !(error instanceof Error)) return error;
+  const { errcode } = error as { errcode?: number };
+  // The lowest byte is SQLite's primary result code; the rest refines it.
+  switch (errcode === undefined ? undefined : errcode & 0xff) {
+    case SQLITE_BUSY:
+      return new StartError(
+        `The data directory ${dir} is in use by another Resonate server. Stop that one, or choose another directory with --data.`,
+      );
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return damaged(file, error.message);
+    default:
+      return new StartError(`The data directory ${dir} cannot be used: ${error.message}`);
+  }
+}
+
+const SQLITE_BUSY = 5;
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;

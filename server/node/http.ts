@@ -1,0 +1,209 @@
+/** The embedded Resonate server over the real one's HTTP: `POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Logger } from "pino";
+import { Store } from "../engine/store.ts";
+import type { Resonate } from "../resonate.ts";
+import { MAX_BODY, respondTo, TOO_LARGE } from "../wire/answer.ts";
+import { openDatabase } from "./database.ts";
+import { isLocalHost, isToken } from "./loopback.ts";
+import { NodeSql } from "./node-sql.ts";
+import { TimedResonate } from "./timed.ts";
+
+const HOST = "127.0.0.1";
+
+/** How long, in milliseconds, answers may take to get out when the server is closed. */
+const CLOSE_GRACE = 200;
+
+/**
+ * How often, in milliseconds, a comment is written to every event stream: its reader notices by it that the connection is
+ * alive, and this server that it is not.
+ */
+const KEEP_ALIVE = 5_000;
+const COMMENT = ": keep-alive\n\n";
+
+export interface ServerOptions {
+  /** 0 for any free port. */
+  port: number;
+  /** The directory of the state file; undefined to keep the state in memory only. */
+  data: string | undefined;
+  /**
+   * What whoever calls or connects has to show, as the real server takes a token: in `head.auth` of a call, as a bearer
+   * token of a connection. `RESONATE_LOCAL_TOKEN` when left out; nothing is asked for when that is not set either.
+   */
+  token?: string | undefined;
+  /** For how long a job that has ended is kept, in milliseconds; for ever when left out. */
+  keep?: number | undefined;
+  log: Logger;
+}
+
+export interface RunningServer {
+  url: string;
+  /** The state file, or `:memory:`. */
+  file: string;
+  /** Ends every connection and closes the state file. */
+  close(): Promise<void>;
+}
+
+/** Starts a server on 127.0.0.1. Rejects with a `StartError`, or with Node's error if the port is taken. */
+export async function startResonate({
+  port,
+  data,
+  token = process.env.RESONATE_LOCAL_TOKEN || undefined,
+  keep,
+  log,
+}: ServerOptions): Promise<RunningServer> {
+  const { db, file } = openDatabase(data);
+  const resonate = new TimedResonate(new Store(new NodeSql(db)), log, { keep });
+  const streams = new Streams();
+  try {
+    const server = await listen((req, res) => handle(req, res, { resonate, streams, token, log }), port);
+    return {
+      url: `http://${HOST}:${(server.address() as AddressInfo).port}`,
+      file,
+      async close() {
+        const closed = new Promise((resolve) => server.close(resolve));
+        resonate.close();
+        streams.close();
+        setTimeout(() => server.closeAllConnections(), CLOSE_GRACE).unref();
+        await closed;
+      },
+    };
+  } catch (error) {
+    resonate.close();
+    streams.close();
+    throw error;
+  }
+}
+
+interface Host {
+  resonate: Resonate;
+  streams: Streams;
+  token: string | undefined;
+  log: Logger;
+}
+
+/** The event streams that are open. */
+class Streams {
+  readonly #open = new Set<ServerResponse>();
+  readonly #timer = setInterval(() => {
+    // One that is not read has enough waiting.
+    for (const stream of this.#open) if (!stream.writableNeedDrain) stream.write(COMMENT);
+  }, KEEP_ALIVE);
+
+  add(stream: ServerResponse): void {
+    this.#open.add(stream);
+    stream.once("close", () => this.#open.delete(stream));
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+async function handle(req: IncomingMessage, res: ServerResponse, host: Host): Promise<void> {
+  try {
+    await route(req, res, host);
+  } catch (error) {
+    if (req.destroyed && !req.complete) return; // the client left
+    host.log.error({ err: error }, "unexpected error");
+    if (res.headersSent) res.destroy();
+    else refuse(res, 500, "Internal error");
+  }
+}
+
+async function route(req: IncomingMessage, res: ServerResponse, host: Host): Promise<void> {
+  const { method, headers } = req;
+  const [path = ""] = (req.url ?? "").split("?", 1);
+  // A page whose own name was made to lead to this machine sends that name, and says nothing else of where it comes from.
+  if (!isLocalHost(headers.host)) return refuse(res, 403, "Requests must be addressed to this machine by its name");
+  const isRead = method === "GET" || method === "HEAD";
+  if (isRead && (path === "/health" || path === "/ready")) return void res.end();
+  // A browser says which page a request comes from: no page may act on the jobs of the machine it is shown on.
+  const isFromPage = headers.origin !== undefined || (headers["sec-fetch-site"] ?? "none") !== "none";
+  if (isFromPage) return refuse(res, 403, "Requests from web pages are refused");
+  if (method === "POST" && path === "/") return answer(req, res, host);
+  const [, group, id] = /^\/poll\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
+  if (isRead && group !== undefined && id !== undefined) return push(req, res, host, decode(group), decode(id));
+  return refuse(res, 404, "404 Not Found");
+}
+
+function refuse(res: ServerResponse, status: number, reason: string, headers: Record<string, string> = {}): void {
+  res.writeHead(status, { "content-type": "text/plain;charset=UTF-8", ...headers }).end(reason);
+}
+
+/** What cannot be decoded stands for itself. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+async function answer(req: IncomingMessage, res: ServerResponse, { resonate, token }: Host): Promise<void> {
+  const body = await read(req);
+  // The rest of a body that is too large is not read, so nothing else can be sent on that connection.
+  if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
+  const { status, text, type } = await respondTo(resonate, body, req.headers["content-type"], (auth) =>
+    token === undefined || isToken(token, auth) ? undefined : 401,
+  );
+  res.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(text) });
+  res.end(text);
+}
+
+/** A request's body; undefined when it is too large. */
+async function read(req: IncomingMessage): Promise<Buffer | undefined> {
+  if (Number(req.headers["content-length"] ?? 0) > MAX_BODY) return undefined;
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    req.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size <= MAX_BODY) return;
+      req.pause();
+      resolve(undefined);
+    });
+    req.once("end", () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    req.once("error", reject);
+    req.once("close", () => reject(new Error("the request was not sent whole")));
+  });
+}
+
+async function push(req: IncomingMessage, res: ServerResponse, host: Host, group: string, id: string): Promise<void> {
+  const { resonate, streams, token } = host;
+  const [, shown] = /^Bearer +(\S+)$/i.exec(req.headers.authorization ?? "") ?? [];
+  if (token !== undefined && !isToken(token, shown)) return refuse(res, 401, "Unauthorized");
+  const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
+  if (req.method === "HEAD") return void res.writeHead(200, headers).end();
+  const connection = resonate.connect(group, id);
+  if (!connection) return refuse(res, 503, "Poll registration at capacity");
+  const gone = new AbortController();
+  res.once("close", () => {
+    gone.abort();
+    resonate.disconnect(connection);
+  });
+  res.writeHead(200, headers);
+  res.write(COMMENT);
+  streams.add(res);
+  for (;;) {
+    const messages = await resonate.next(connection);
+    if (!messages) break;
+    const isTaken = res.write(messages.map((message) => `data: ${message}\n\n`).join(""));
+    // Waiting for what is written to be taken is what makes a slow reader visible as messages that wait.
+    if (!isTaken) await once(res, "drain", { signal: gone.signal }).catch(() => {});
+  }
+  res.end();
+}
+
+function listen(handler: (req: IncomingMessage, res: ServerResponse) => void, port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    // Without delay: an answer is one small write. A client that keeps its connections open must not find one closed just
+    // as it sends on it.
+    const server = createServer({ noDelay: true, keepAlive: true, keepAliveTimeout: 0 }, handler);
+    server.once("error", reject);
+    server.listen(port, HOST, () => resolve(server));
+  });
+}

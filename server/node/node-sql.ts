@@ -1,0 +1,62 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Row, Sql, SqlValue } from "../engine/sql.ts";
+
+/** Node's SQLite as the store takes it: what is committed is on disk. */
+export class NodeSql implements Sql {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+  }
+
+  all(statement: string, ...values: SqlValue[]): Row[] {
+    return this.#prepare(statement).all(...values) as Row[];
+  }
+
+  run(statement: string, ...values: SqlValue[]): void {
+    this.#prepare(statement).run(...values);
+  }
+
+  transaction<T>(work: () => T): T {
+    this.run("BEGIN");
+    try {
+      const result = work();
+      this.run("COMMIT");
+      return result;
+    } catch (error) {
+      // SQLite itself may have rolled back already, for example when the disk is full.
+      if (this.#db.isTransaction) this.run("ROLLBACK");
+      throw error;
+    }
+  }
+
+  attempt<T>(work: () => T): T {
+    // Without one, the savepoint would commit on its own what its caller then takes for undone.
+    if (!this.#db.isTransaction) throw new Error("the transaction was rolled back");
+    this.run("SAVEPOINT attempt");
+    try {
+      const result = work();
+      this.run("RELEASE attempt");
+      return result;
+    } catch (error) {
+      if (this.#db.isTransaction) {
+        this.run("ROLLBACK TO attempt");
+        this.run("RELEASE attempt");
+      }
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #prepare(statement: string): ReturnType<DatabaseSync["prepare"]> {
+    const known = this.#statements.get(statement);
+    if (known) return known;
+    const prepared = this.#db.prepare(statement);
+    this.#statements.set(statement, prepared);
+    return prepared;
+  }
+}

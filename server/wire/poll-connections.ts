@@ -1,0 +1,115 @@
+/** The open SSE connections: who listens, to whom an address leads, and what waits to be written to each. */
+import { parsePollAddress } from "./poll-address.ts";
+
+/** The real server's limit. */
+const MAX_CONNECTIONS = 1000;
+/** How many messages may wait for one reader before tasks are dispatched to others; the real server's limit. */
+const MAX_WAITING = 100;
+/** How many characters slow readers, all together, may leave waiting; past this, messages to them are dropped. */
+const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
+
+export class PollConnection {
+  readonly group: string;
+  readonly id: string;
+  /** Whether it is the runner's: what that has no code for is left alone, and not for it. */
+  readonly isRunner: boolean;
+  /** Messages not yet written. */
+  readonly waiting: string[] = [];
+  /** When it was last sent something, as a position among all sends. */
+  lastSend = 0;
+  closed = false;
+  wake: () => void = () => {};
+
+  constructor(group: string, id: string, isRunner: boolean) {
+    this.group = group;
+    this.id = id;
+    this.isRunner = isRunner;
+  }
+
+  get busy(): boolean {
+    return this.waiting.length >= MAX_WAITING;
+  }
+}
+
+export class Connections {
+  readonly #groups = new Map<string, Set<PollConnection>>();
+  #count = 0;
+  #sends = 0;
+  #waitingCharacters = 0;
+
+  /** Registers a connection; undefined when there are too many. One with the same id counts for nothing: it is replaced. */
+  open(group: string, id: string, isRunner = false): PollConnection | undefined {
+    if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
+    const connection = new PollConnection(group, id, isRunner);
+    this.#count += 1;
+    this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection));
+    return connection;
+  }
+
+  /** Whether anybody of a group is connected. */
+  isHeard(group: string): boolean {
+    return this.#groups.has(group);
+  }
+
+  /** The connection of a group with this id. */
+  named(group: string, id: string): PollConnection | undefined {
+    for (const connection of this.#groups.get(group) ?? []) if (connection.id === id) return connection;
+    return undefined;
+  }
+
+  close(connection: PollConnection): void {
+    if (connection.closed) return;
+    connection.closed = true;
+    this.#count -= 1;
+    for (const message of connection.waiting.splice(0)) this.#waitingCharacters -= message.length;
+    const members = this.#groups.get(connection.group);
+    members?.delete(connection);
+    if (members?.size === 0) this.#groups.delete(connection.group);
+    connection.wake();
+  }
+
+  closeAll(): void {
+    for (const members of [...this.#groups.values()]) for (const connection of members) this.close(connection);
+  }
+
+  /**
+   * Of the connections that take something the one that `address` leads to: for `uni` the one with its id, for `any` that one
+   * if it is there and otherwise each of the group in turn.
+   */
+  find(address: string, takes: (connection: PollConnection) => boolean = () => true): PollConnection | undefined {
+    const target = parsePollAddress(address);
+    if (!target) return undefined;
+    const named = this.named(target.group, target.id);
+    if (target.cast === "uni" || (named && takes(named))) return named && takes(named) ? named : undefined;
+    let first: PollConnection | undefined;
+    for (const connection of this.#groups.get(target.group) ?? [])
+      if (takes(connection) && !(first && first.lastSend <= connection.lastSend)) first = connection;
+    return first;
+  }
+
+  /** Leaves `message` to be written to `connection`; false when too much is waiting already. */
+  send(connection: PollConnection, message: string): boolean {
+    if (this.#waitingCharacters + message.length > MAX_WAITING_CHARACTERS) return false;
+    this.#waitingCharacters += message.length;
+    this.#sends += 1;
+    connection.lastSend = this.#sends;
+    connection.waiting.push(message);
+    connection.wake();
+    return true;
+  }
+
+  /** The messages to write to `connection` next, when there are any; undefined when it is closed. */
+  async next(connection: PollConnection): Promise<string[] | undefined> {
+    while (!connection.closed) {
+      if (connection.waiting.length > 0) {
+        const messages = connection.waiting.splice(0);
+        for (const { length } of messages) this.#waitingCharacters -= length;
+        return messages;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      connection.wake = resolve;
+      await promise;
+    }
+    return undefined;
+  }
+}

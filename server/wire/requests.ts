@@ -1,0 +1,179 @@
+/** What a request must look like. Accepts and refuses what the real server accepts and refuses. */
+import type { Request } from "@resonatehq/sdk";
+import { z } from "zod";
+import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
+import { isAddress } from "./poll-address.ts";
+
+const TARGET = "resonate:target";
+
+const isText = (value: unknown) => typeof value === "string" && value.isWellFormed();
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const text = z.string().refine((value) => value.isWellFormed(), "must be valid Unicode");
+const required = (what: string) => text.min(1, `${what} is required`);
+const address = (what: string) => text.refine(isAddress, `Invalid ${what} address`);
+const version = z.int().min(0);
+const ttl = z.int().min(1);
+/** The protocol's optional fields may be null as well. */
+const optional = <T extends z.ZodType>(type: T) => type.nullish().transform((value) => value ?? undefined);
+// Not `z.record`, which leaves a key `__proto__` out.
+const map = z.custom<Record<string, string>>(
+  (value) => isObject(value) && Object.entries(value).flat().every(isText),
+  "must be an object of strings",
+);
+const tags = map.refine((value) => isAddress(value[TARGET] ?? "http://none"), `Invalid ${TARGET} address`);
+const value = z
+  .object({ headers: map.nullish(), data: text.nullish() })
+  .transform(({ headers, data }) => ({ ...(headers && { headers }), ...(data != null && { data }) }));
+const page = { limit: optional(z.int().min(1).max(1000)), cursor: optional(text) };
+
+const promise = z.object({ id: required("Promise ID") });
+const task = z.object({ id: required("Task ID") });
+const schedule = z.object({ id: required("Schedule ID") });
+const create = z.object({
+  id: required("Promise ID").refine((id) => !id.includes("\0"), "Promise ID must not contain null bytes"),
+  timeoutAt: z.int().min(0),
+  param: value.default({}),
+  tags: tags.default({}),
+});
+const settle = promise.extend({
+  state: z.enum(["resolved", "rejected", "rejected_canceled"]),
+  value: value.default({}),
+});
+const await_ = z.object({ awaited: required("Awaited promise ID"), awaiter: required("Awaiter promise ID") });
+
+/** A request within a request: only its data counts, though it has to have a head. */
+const action = <T extends z.ZodType>(data: T) => z.object({ kind: z.string(), head: z.looseObject({}), data });
+const fenced = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("promise.create"), data: create }),
+  z.object({ kind: z.literal("promise.settle"), data: settle }),
+]);
+
+const operations: Record<Exclude<Request["kind"], `debug.${string}`>, z.ZodType> = {
+  "promise.get": promise,
+  "promise.create": create,
+  "promise.settle": settle,
+  "promise.register_callback": await_,
+  "promise.register_listener": z.object({ awaited: required("Awaited promise ID"), address: address("listener") }),
+  "promise.search": z.object({
+    state: optional(z.enum(["pending", "resolved", "rejected", "rejected_canceled", "rejected_timedout"])),
+    tags: optional(map),
+    ...page,
+  }),
+  "task.get": task,
+  "task.create": z.object({
+    pid: required("Process ID"),
+    ttl,
+    action: action(create).refine(({ data }) => TARGET in data.tags, `Action must have a ${TARGET} tag`),
+  }),
+  "task.acquire": task.extend({ version, pid: required("Process ID"), ttl, records: optional(z.int().min(0)) }),
+  "task.release": task.extend({ version }),
+  "task.suspend": task.extend({ version, actions: z.array(action(await_)).min(1) }),
+  "task.fulfill": task.extend({ version, action: action(settle) }),
+  "task.fence": task
+    .extend({ version, action: fenced })
+    .refine(({ id, action }) => action.data.id !== id, "Action ID must not equal the task ID"),
+  "task.heartbeat": z.object({
+    pid: required("Process ID"),
+    tasks: z.array(z.object({ id: text, version: z.int() })),
+  }),
+  "task.halt": task,
+  "task.continue": task,
+  "task.search": z.object({
+    state: optional(z.enum(["pending", "acquired", "suspended", "halted", "fulfilled"])),
+    ...page,
+  }),
+  "schedule.get": schedule,
+  "schedule.create": schedule.extend({
+    cron: required("Cron expression"),
+    promiseId: required("Promise ID template"),
+    promiseTimeout: z.int().min(0),
+    promiseParam: value.default({}),
+    promiseTags: tags.default({}),
+  }),
+  "schedule.delete": schedule,
+  "schedule.search": z.object({ tags: optional(map), ...page }),
+};
+
+const Envelope = z.object({
+  kind: text.min(1),
+  head: z.object({ corrId: z.string(), version: z.string(), auth: z.string().exactOptional().catch("") }),
+  data: z.looseObject({}),
+});
+
+interface Head {
+  kind?: string;
+  corrId?: string;
+  auth?: string | undefined;
+}
+
+/** A request that is refused: a status and the reason, and as much of the request's head as could be read. */
+export class InvalidRequest extends Error {
+  readonly status: 400 | 403;
+  readonly kind: string;
+  readonly corrId: string;
+  /** The token that it shows. */
+  readonly auth: string | undefined;
+
+  constructor(status: 400 | 403, reason: string, { kind = "unknown", corrId = "0", auth }: Head) {
+    super(reason);
+    this.status = status;
+    this.kind = kind;
+    this.corrId = corrId;
+    this.auth = auth;
+  }
+}
+
+/** Reads one request; throws a `InvalidRequest`. */
+export function parseRequest(body: Uint8Array): Request {
+  const raw = parseJson(body);
+  const envelope = Envelope.safeParse(raw);
+  if (!envelope.success)
+    throw new InvalidRequest(400, `Invalid request envelope: ${reasons(envelope.error)}`, hints(raw));
+  const { kind, head, data } = envelope.data;
+  const refuse = (reason: string, status: 400 | 403 = 400) =>
+    new InvalidRequest(status, reason, { kind, corrId: head.corrId, auth: head.auth });
+  if (head.version !== PROTOCOL_VERSION) {
+    throw refuse(`Unsupported protocol version '${head.version}', supported versions: ["${PROTOCOL_VERSION}"]`);
+  }
+  // The real server takes these only when it is started in its debug mode.
+  if (kind.startsWith("debug.")) throw refuse("Debug operations are disabled", 403);
+  const schema = Object.hasOwn(operations, kind) ? operations[kind as keyof typeof operations] : undefined;
+  if (!schema) throw refuse(`Unknown operation: ${kind}`);
+  const checked = schema.safeParse(data);
+  if (!checked.success) throw refuse(`Invalid request: ${reasons(checked.error)}`);
+  const request = { kind, head, data: checked.data } as Request;
+  // A request within a request is answered under the head of the whole.
+  if (request.kind === "task.fence") request.data.action.head = head;
+  return request;
+}
+
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(UTF_8.decode(body));
+  } catch (error) {
+    throw new InvalidRequest(400, `Invalid request envelope: ${(error as Error).message}`, {});
+  }
+}
+
+const Hints = z
+  .object({ kind: z.string().optional().catch(undefined), head: z.looseObject({}).catch({}) })
+  .catch({ head: {} });
+
+function hints(raw: unknown): Head {
+  const { kind, head } = Hints.parse(raw);
+  const { corrId, auth } = head;
+  return {
+    ...(kind !== undefined && { kind }),
+    ...(typeof corrId === "string" && { corrId }),
+    ...(typeof auth === "string" && { auth }),
+  };
+}
+
+function reasons(error: z.ZodError): string {
+  return error.issues
+    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message))
+    .join("; ");
+}

@@ -1,5 +1,0 @@
-/** The worker for the tool that both servers have. */
-import { runWorker } from "../../../worker/run.ts";
-import { fetchOnceRun } from "./fetch.run.ts";
-
-await runWorker({ tools: [fetchOnceRun] });

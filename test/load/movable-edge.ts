@@ -1,6 +1,0 @@
-/** The product's edge, whose time is moved. */
-import edge from "../../functions/index.ts";
-import { movable } from "../../infra/testing/movable-edge.ts";
-
-export * from "../../functions/index.ts";
-export default movable(edge);

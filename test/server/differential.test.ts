@@ -1,0 +1,104 @@
+// Random requests to the embedded server in a process, to the one in an object, and, with RESONATE_URL, to that server as
+// well: their answers must be the same, but for what docs/resonate-differences.md tells. Nothing falls due meanwhile, so
+// that no clock decides.
+
+import type { Request } from "@resonatehq/sdk";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createStateMachine } from "../../server/engine/state-machine.ts";
+import { run, until } from "../../testing/program.ts";
+import { connectTo, type Server, unique } from "../contract/server.ts";
+import { type Asking, asking } from "./histories.ts";
+
+/** What differs by what is documented, or depends on the time. */
+const LEFT_OUT = /^(schedule\.|debug\.|promise\.register_callback|promise\.search|task\.search|schedule\.search)/;
+const HOUR = 3_600_000;
+/** Which histories: the same each time, and others with `DIFFERENTIAL_SEED`. How many there are, of how many requests. */
+const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
+const RUNS = Number(process.env.DIFFERENTIAL_RUNS ?? 15);
+const STEPS = 60;
+
+const hosts = new Map<string, Server>();
+beforeAll(async () => {
+  for (const [name, program] of [
+    ["process", "server/node/process.ts"],
+    ["object", "test/support/object/main.ts"],
+  ] as const) {
+    const started = run(program, { args: ["--port", "0", "--memory"] });
+    const ready = await until(`the ${name}`, () => started.logs().find(({ msg }) => msg === "ready"));
+    hosts.set(
+      name,
+      connectTo(String(ready.url), async () => started[Symbol.asyncDispose]()),
+    );
+  }
+  const real = process.env.RESONATE_URL;
+  if (real)
+    hosts.set(
+      "real",
+      connectTo(real, async () => {}),
+    );
+});
+afterAll(() => Promise.all([...hosts.values()].map((host) => host[Symbol.asyncDispose]())));
+
+test("the hosts answer alike", { timeout: 300_000 }, async () => {
+  const seen = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(fc.array(asking, { minLength: STEPS, maxLength: STEPS }), async (history) => {
+      await sideBySide(history, seen);
+    }),
+    { seed: SEED, numRuns: RUNS, endOnFailure: true },
+  );
+  for (const deep of ["task.acquire 200", "task.suspend 200", "task.fulfill 200", "task.fence 200", "task.acquire 409"])
+    expect([...seen]).toContain(deep);
+});
+
+/** Makes the same requests of every host; what a request is, is decided by the state machine in memory. */
+async function sideBySide(history: readonly Asking[], seen: Set<string>): Promise<void> {
+  const prefix = unique("d");
+  const now = Date.now();
+  const memory = createStateMachine();
+  for (const ask of history) {
+    const request = timeless(ask(now, memory), now);
+    if (LEFT_OUT.test(request.kind)) continue;
+    memory.apply(now, structuredClone(request));
+    const { kind, data } = renamed(request, prefix);
+    const answers = new Map<string, unknown>();
+    for (const [name, host] of hosts) {
+      const answer = await host.call(kind, data);
+      seen.add(`${kind} ${answer.status}`);
+      answers.set(name, comparable(answer));
+    }
+    const [first, ...others] = [...answers];
+    for (const [name, answer] of others) {
+      expect(answer, `${name}, beside ${first?.[0]}: ${kind} ${JSON.stringify(data)}`).toEqual(first?.[1]);
+    }
+  }
+}
+
+/** A request whose times are long past or far ahead. */
+function timeless(request: Request, now: number): Request {
+  return JSON.parse(JSON.stringify(request), (key, value) => {
+    if (key === "timeoutAt") return value <= now ? 1_000 : now + HOUR;
+    if (key === "ttl") return HOUR;
+    return key === "resonate:delay" ? undefined : value;
+  });
+}
+
+/** A request about ids that are this history's own. */
+function renamed(request: Request, prefix: string): Request {
+  return JSON.parse(JSON.stringify(request), (key, value) => {
+    if (typeof value !== "string") return value;
+    if (["id", "awaited", "awaiter", "resonate:branch"].includes(key)) return `${prefix}${value}`;
+    return key === "resonate:target" || key === "address" ? value.replace("@", `@${prefix}`) : value;
+  });
+}
+
+/** What of an answer is the same on every host: reasons are worded by each, and when something happened is its own. */
+function comparable({ status, data }: { status: number; data: unknown }): unknown {
+  if (status >= 400) return { status };
+  const same = JSON.parse(JSON.stringify(data ?? {}), (key, value) => {
+    if (["createdAt", "settledAt"].includes(key)) return value > 1_000 ? "now" : value;
+    return ["preload", "resumes", "head"].includes(key) ? undefined : value;
+  });
+  return { status, data: same };
+}

@@ -1,0 +1,178 @@
+/** Random histories of requests, passing time and restarts for a Resonate server, for fast-check. */
+import type { Request } from "@resonatehq/sdk";
+import fc from "fast-check";
+import type { StateMachine } from "../../server/engine/state-machine.ts";
+
+/** A request made when it is `now` and the server's state is that of `memory`. */
+export type Asking = (now: number, memory: StateMachine) => Request;
+/** What happens after `pass` milliseconds. */
+export type Step = { pass: number } & ({ ask: Asking } | { tick: true } | { restart: true });
+
+const head = { corrId: "1", version: "2026-04-01" };
+const ROOTS = ["a", "b", "c"];
+const children = (root: string) => [0, 1, 2, 3].map((n) => `${root}:${n}`);
+const CHILDREN = ROOTS.flatMap(children);
+
+const root = fc.constantFrom(...ROOTS);
+const anyId = fc.constantFrom(...ROOTS, ...CHILDREN, "missing");
+/** How far from the right one a version is. */
+const off = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.constantFrom(-1, 1));
+const pid = fc.constantFrom("p1", "p2");
+const ttl = fc.integer({ min: 1, max: 40_000 });
+const state = fc.constantFrom("resolved" as const, "rejected" as const, "rejected_canceled" as const);
+const value = fc.constantFrom({}, { data: "eA==" }, { headers: { h: "ü" }, data: "" });
+/** Milliseconds from now. */
+const ahead = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 200_000 }) },
+  fc.integer({ min: -10, max: 0 }),
+);
+
+const version = (memory: StateMachine, id: string, off = 0) => Math.max(0, (memory.tasks.get(id)?.version ?? 0) + off);
+
+function createRequest(
+  id: string,
+  timeoutAt: number,
+  { target = ROOTS.includes(id), timer = false, delay = Number.NaN } = {},
+) {
+  const tags: Record<string, string> = { "resonate:branch": id.slice(0, 1), "resonate:scope": "global" };
+  if (target) tags["resonate:target"] = `poll://any@${id.slice(0, 1)}`;
+  if (timer) tags["resonate:timer"] = "true";
+  if (!Number.isNaN(delay)) tags["resonate:delay"] = String(delay);
+  return { kind: "promise.create" as const, head, data: { id, timeoutAt, param: {}, tags } };
+}
+
+const create = fc.record({ id: anyId, ahead, target: fc.boolean(), timer: fc.boolean(), delay: fc.option(ahead) }).map(
+  ({ id, ahead, target, timer, delay }) =>
+    (now: number) =>
+      createRequest(id, now + ahead, {
+        target: target || ROOTS.includes(id),
+        timer,
+        ...(delay !== null && { delay: now + delay }),
+      }),
+);
+const settle = fc
+  .record({ id: anyId, state, value })
+  .map((data) => () => ({ kind: "promise.settle" as const, head, data }));
+
+function suspend(id: string, version: number, awaited: string[]): Request {
+  const actions = awaited.map((child) => ({
+    kind: "promise.register_callback" as const,
+    head,
+    data: { awaited: child, awaiter: id },
+  }));
+  return { kind: "task.suspend", head, data: { id, version, actions } };
+}
+
+/** What a worker would do next with a task, so that histories get somewhere. */
+const work: fc.Arbitrary<Asking> = fc
+  .record({ id: root, pid, ttl, choice: fc.nat(9), pick: fc.subarray([0, 1, 2, 3], { minLength: 1 }), state, value })
+  .map(({ id, pid, ttl, choice, pick, state, value }) => (now, memory) => {
+    const task = memory.tasks.get(id);
+    const some = pick.map((n) => `${id}:${n}`);
+    const [child = id] = some;
+    const at = version(memory, id);
+    switch (task?.state) {
+      case undefined:
+        return createRequest(id, now + 300_000);
+      case "pending":
+        return { kind: "task.acquire", head, data: { id, version: at, pid, ttl } };
+      case "acquired": {
+        const missing = some.find((child) => !memory.promises.has(child));
+        const action = missing
+          ? createRequest(missing, now + 100_000, { target: choice % 2 === 0, timer: choice % 3 === 0 })
+          : { kind: "promise.settle" as const, head, data: { id: child, state, value } };
+        if (missing || choice < 2) return { kind: "task.fence", head, data: { id, version: at, action } };
+        if (choice < 7) return suspend(id, at, some);
+        if (choice === 7) return { kind: "task.release", head, data: { id, version: at } };
+        return {
+          kind: "task.fulfill",
+          head,
+          data: { id, version: at, action: { kind: "promise.settle", head, data: { id, state, value } } },
+        };
+      }
+      case "suspended":
+        return { kind: "promise.settle", head, data: { id: choice === 0 ? id : child, state, value } };
+      case "halted":
+        return { kind: "task.continue", head, data: { id } };
+      default:
+        return { kind: "task.get", head, data: { id } };
+    }
+  });
+
+/** Any operation on anything, mostly refused. */
+const anything: fc.Arbitrary<Asking> = fc.oneof(
+  create,
+  settle,
+  anyId.map((id) => () => ({ kind: "promise.get" as const, head, data: { id } })),
+  anyId.map((id) => () => ({ kind: "task.get" as const, head, data: { id } })),
+  fc
+    .record({ awaited: anyId, awaiter: root })
+    .map((data) => () => ({ kind: "promise.register_callback" as const, head, data })),
+  fc
+    .record({ awaited: anyId, address: fc.constantFrom("poll://uni@e/1", "poll://uni@e/2") })
+    .map((data) => () => ({ kind: "promise.register_listener" as const, head, data })),
+  fc.record({ id: root, pid, ttl, ahead }).map(({ id, pid, ttl, ahead }) => (now: number) => ({
+    kind: "task.create" as const,
+    head,
+    data: { pid, ttl, action: createRequest(id, now + ahead) },
+  })),
+  fc.record({ id: root, off, pid, ttl }).map(({ id, off, pid, ttl }) => (_: number, memory: StateMachine) => ({
+    kind: "task.acquire" as const,
+    head,
+    data: { id, version: version(memory, id, off), pid, ttl },
+  })),
+  fc.record({ id: root, off, awaited: fc.subarray([...CHILDREN, "missing"], { minLength: 1, maxLength: 4 }) }).map(
+    ({ id, off, awaited }) =>
+      (_: number, memory: StateMachine) =>
+        suspend(id, version(memory, id, off), awaited),
+  ),
+  fc
+    .record({ id: root, off, action: fc.oneof(create, settle) })
+    .map(({ id, off, action }) => (now: number, memory: StateMachine) => ({
+      kind: "task.fence" as const,
+      head,
+      data: { id, version: version(memory, id, off), action: action(now) },
+    })),
+  fc.record({ pid, ids: fc.subarray(ROOTS), off }).map(({ pid, ids, off }) => (_: number, memory: StateMachine) => ({
+    kind: "task.heartbeat" as const,
+    head,
+    data: { pid, tasks: ids.map((id) => ({ id, version: version(memory, id, off) })) },
+  })),
+  root.map((id) => () => ({ kind: "task.halt" as const, head, data: { id } })),
+  fc
+    .record({
+      id: fc.constantFrom("s1", "s2"),
+      kind: fc.constantFrom("schedule.get" as const, "schedule.delete" as const),
+    })
+    .map(({ id, kind }) => () => ({ kind, head, data: { id } })),
+  fc.constantFrom("s1", "s2").map((id) => () => ({
+    kind: "schedule.create" as const,
+    head,
+    data: {
+      id,
+      cron: "*/30 * * * * *",
+      promiseId: "{{.id}}-{{.timestamp}}",
+      promiseTimeout: 5_000,
+      promiseParam: {},
+      promiseTags: { "resonate:target": "poll://any@s" },
+    },
+  })),
+);
+
+/** Any request that a server may get from a client. */
+export const asking: fc.Arbitrary<Asking> = fc.oneof(work, anything);
+
+const pass = fc.oneof(
+  { weight: 9, arbitrary: fc.integer({ min: 0, max: 500 }) },
+  fc.integer({ min: 10_000, max: 70_000 }),
+);
+
+export const history: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    { weight: 12, arbitrary: fc.record({ pass, ask: work }) },
+    { weight: 6, arbitrary: fc.record({ pass, ask: anything }) },
+    { weight: 2, arbitrary: fc.record({ pass, tick: fc.constant(true as const) }) },
+    { weight: 1, arbitrary: fc.record({ pass, restart: fc.constant(true as const) }) },
+  ),
+  { minLength: 40, maxLength: 120, size: "max" },
+);

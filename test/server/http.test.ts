@@ -1,0 +1,127 @@
+import { connect as connectSocket } from "node:net";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createStateMachine } from "../../server/engine/state-machine.ts";
+import { until } from "../../testing/program.ts";
+import { head, promise, type Server, startServer, unique } from "../contract/server.ts";
+import { asking } from "./histories.ts";
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer({ own: true });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const alive = async () => (await server.call("promise.create", promise(unique("alive")))).status;
+
+describe("whatever is posted", () => {
+  /** Answers of the protocol to requests that are in order or not; never a failure of the server. */
+  const ORDERLY = [200, 300, 400, 403, 404, 409, 422];
+
+  test("bytes", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
+        expect(ORDERLY).toContain((await server.post(new Uint8Array(bytes))).status);
+      }),
+      { numRuns: 100 },
+    );
+    expect(await alive()).toBe(200);
+  });
+
+  test("JSON", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.json({ stringUnit: "binary" }), async (json) => {
+        expect(ORDERLY).toContain((await server.post(json)).status);
+      }),
+      { numRuns: 100 },
+    );
+    expect(await alive()).toBe(200);
+  });
+
+  test("operations in order, and with something in them that is not", async () => {
+    const spoilt = fc.record({
+      at: fc.nat(),
+      by: fc.oneof(fc.jsonValue({ stringUnit: "binary" }), fc.double(), fc.maxSafeNat()),
+    });
+    const seen = new Set<number>();
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(asking, fc.option(spoilt)), { minLength: 20, maxLength: 20 }),
+        async (asks) => {
+          const bodies = asks.map(([ask, change]) => {
+            const request = structuredClone({ ...ask(Date.now(), createStateMachine()), head: head() });
+            return JSON.stringify(change ? spoil(request, change.at, change.by) : request);
+          });
+          for (const [i, { status, text }] of (await Promise.all(bodies.map(server.post))).entries()) {
+            expect(ORDERLY, `${bodies[i]}\n${text}`).toContain(status);
+            seen.add(status);
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+    expect([...seen]).toEqual(expect.arrayContaining([200, 400, 404, 409]));
+    expect(await alive()).toBe(200);
+  });
+});
+
+/** Replaces one of the values within `tree`, counted through, by another. */
+function spoil(tree: object, at: number, by: unknown): object {
+  const places: [Record<string, unknown>, string][] = [];
+  const visit = (node: unknown) => {
+    if (typeof node !== "object" || node === null) return;
+    for (const [key, value] of Object.entries(node)) {
+      places.push([node as Record<string, unknown>, key]);
+      visit(value);
+    }
+  };
+  visit(tree);
+  const [node, key] = places[at % places.length] ?? [];
+  if (node && key !== undefined) node[key] = by;
+  return tree;
+}
+
+test("a worker that reads nothing leaves the dispatches to one that does", async () => {
+  const group = unique("g");
+  const { port } = new URL(server.url);
+  const stuck = connectSocket(Number(port), "127.0.0.1");
+  stuck.write(`GET /poll/${group}/stuck HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+  await new Promise((resolve) => stuck.once("readable", resolve));
+  // Ids of 10,000 characters soon fill what the network takes from a connection that is not read.
+  const jobs = Array.from({ length: 1_500 }, (_, n) => `${unique("j")}${n}${"x".repeat(10_000)}`);
+  for (let n = 0; n < jobs.length; n += 50) {
+    const some = jobs
+      .slice(n, n + 50)
+      .map((id) => server.call("promise.create", promise(id, { group, tags: { "resonate:branch": "" } })));
+    await Promise.all(some);
+  }
+  using reader = await server.poll(group, "reader");
+  await until("what the stuck one could not take", () => reader.inbox.length > 0);
+  expect(await alive()).toBe(200);
+  stuck.destroy();
+  await until("the rest", () => new Set(reader.inbox.map(({ data }) => data.task.id)).size === jobs.length);
+});
+
+test("a worker that comes back under its id gets what its dead connection had got, and no other one does any more", async () => {
+  const group = unique("g");
+  // A connection that nobody ends and nobody reads.
+  const dead = connectSocket(Number(new URL(server.url).port), "127.0.0.1");
+  dead.write(`GET /poll/${group}/w HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+  await new Promise((resolve) => dead.once("readable", resolve));
+  const [before, after] = [unique("j"), unique("j")];
+  await server.call("promise.create", promise(before, { group }));
+  using back = await server.poll(group, "w");
+  await server.call("promise.create", promise(after, { group }));
+  const ids = () => back.inbox.map(({ data }) => data.task.id);
+  await until("both dispatches", () => ids().length === 2);
+  expect(ids()).toEqual([before, after]);
+  dead.destroy();
+});
+
+test("a connection over which nothing comes is written to all the same", async () => {
+  const silent = await fetch(`${server.url}/poll/${unique("g")}/1`);
+  const reader = silent.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const comments = [(await reader?.read())?.value, (await reader?.read())?.value];
+  expect(comments).toEqual([": keep-alive\n\n", ": keep-alive\n\n"]);
+  await reader?.cancel();
+});

@@ -1,0 +1,109 @@
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Child, startChild } from "../cli/process/child.ts";
+
+/**
+ * A program running as an operating system process of its own. Disposing of it kills it at once.
+ *
+ * @example
+ * const isAlive = ({ output }: Program) => output().includes("ready");
+ */
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+  /** Resolves when the process has ended, with how it ended. */
+  readonly exited: Promise<{ exitCode: number | undefined; signal: string | undefined }>;
+  /** What it wrote so far, stdout and stderr together. */
+  output(): string;
+  /** The JSON objects among the lines it wrote so far. */
+  logs(): LogLine[];
+  /** Sends a signal; one for a process that has ended is ignored. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/**
+ * A line that a process of the product wrote to its log. Which fields it has depends on what it says.
+ *
+ * @example
+ * const isWarning = ({ level }: LogLine) => level === "warn" || level === "error";
+ */
+export interface LogLine {
+  level?: string;
+  msg?: string;
+  [field: string]: unknown;
+}
+
+interface RunOptions {
+  args?: string[];
+  env?: Record<string, string>;
+  /** Modules that are loaded before it. */
+  imports?: readonly string[];
+  /** The folder it runs in, if not this one. */
+  cwd?: string;
+}
+
+/** Starts `script` (a path from this folder) on this Node; `env` is added to the environment. */
+export function run(script: string, { args = [], env = {}, imports = [], cwd }: RunOptions = {}) {
+  const options = { env: { ...process.env, ...env }, grace: 60_000, cwd };
+  const before = imports.flatMap((path) => ["--import", pathToFileURL(path).href]);
+  return watch(startChild(process.execPath, [...before, resolve(script), ...args], options));
+}
+
+/** Records what a process just started writes. */
+export function watch(child: Child): Program {
+  if (child.pid === undefined) throw new Error("the process did not start");
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  return {
+    pid: child.pid,
+    exited: child.exited,
+    output: () => output,
+    logs: () => output.split("\n").flatMap(parseLine),
+    signal: (signal) => child.kill(signal),
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+function parseLine(line: string): LogLine[] {
+  if (!line.startsWith("{")) return [];
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return []; // still being written
+  }
+}
+
+/** Waits until `condition` gives something truthy and returns it; after `ms` milliseconds throws, naming `what`. */
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 15_000): Promise<NonNullable<T>> {
+  const deadline = Date.now() + ms;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Waits until `url` answers 2xx; throws at once, with what it wrote, if `program` ends before. */
+export async function answers(url: string, program: Program): Promise<void> {
+  let ended = false;
+  void program.exited.then(() => {
+    ended = true;
+  });
+  await until(`${url} to answer`, async () => {
+    if (ended) throw new Error(`process ${program.pid} ended:\n${program.output()}`);
+    return fetch(url).then(
+      async (res) => {
+        await res.body?.cancel();
+        return res.ok;
+      },
+      () => false,
+    );
+  });
+}

@@ -1,0 +1,174 @@
+/** The test that every durable function should have: it is killed and replayed at every point, and must end the same. */
+
+import type { DurableFunction, Implementation } from "../core/author/implement.ts";
+import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
+import type { Runnable } from "../core/engine/execution.ts";
+import { type Death, type Plan, type TrialEnd, trial, type World } from "./trial.ts";
+
+/**
+ * What is there beside the function that {@link replayed} runs.
+ *
+ * @example
+ * const options: ReplayedOptions = { answers: { "go on": { yes: true } }, jobs: { report: "all is well" }, runs: 100 };
+ */
+export interface ReplayedOptions {
+  /** `ctx.env`. */
+  env?: unknown;
+  /**
+   * What is answered to questions, by their names: the content of a form that is filled in, or the whole answer. A
+   * question that is not here is never answered.
+   */
+  answers?: Record<string, Record<string, unknown> | Answer>;
+  /** What comes of other jobs, by their kinds or names: a result, or an `Error` for one that fails. */
+  jobs?: Record<string, unknown>;
+  /** How long the job may take, in milliseconds. Default 10 years: the clock jumps over sleeps and pauses. */
+  deadline?: number;
+  /** In how many runs it is killed at most; where there are more points, some are left out. Default 1,000. */
+  runs?: number;
+}
+
+/**
+ * What {@link replayed} found: every run came to the same end.
+ *
+ * @example
+ * const often = ({ runs }: Replayed<unknown>) => runs > 10;
+ */
+export interface Replayed<Result> {
+  result: Result;
+  /** How many times the function was run to its end, killed at another point each time. */
+  runs: number;
+}
+
+/**
+ * The function does not come to the same end when the worker dies on the way.
+ *
+ * @example
+ * let turn = 0;
+ * const unsteady = async () => (turn += 1); // what may differ the second time is in no step
+ * const why = await replayed(unsteady, {}).catch((error) => error instanceof EndsDiffer && error.message);
+ */
+export class EndsDiffer extends Error {
+  override name = "EndsDiffer";
+}
+
+/** How long what is waited for takes, in milliseconds of the clock that jumps. */
+const AN_ANSWER = 60_000;
+const A_JOB = 10_000;
+
+/**
+ * Runs a durable function in a server of its own, in this process and without waiting for the clock: once as code that is
+ * never run again, once undisturbed, then killed before and after each request to the server that it comes to (each record, each suspension, each wake-up),
+ * and gone on with by a worker that remembers it and by one that does not.
+ *
+ * Returns the result that all runs have in common. Throws what the function throws, where all runs throw that; a
+ * `RuleBroken` where it breaks a rule; and an {@link EndsDiffer} that says where it was killed when it ended otherwise.
+ * Steps run for real, many times: give them something that may be asked many times. Where a step with `atMostOnce` was
+ * begun and its outcome is unknown it fails, as it must; runs in which that befell the same steps have to end alike.
+ *
+ * @example const { result } = await replayed(waitForSiteRun, { url }, { answers: { "go on": { yes: true } } });
+ */
+export async function replayed<Args, Result>(
+  fn: DurableFunction<Args, Result, never> | Implementation,
+  args: Args,
+  options: ReplayedOptions = {},
+): Promise<Replayed<Result>> {
+  const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
+  const run = (plan: Plan) => trial(() => code as Runnable, args, worldOf(options), plan);
+  // As it was meant by somebody who thinks of it as code that runs once.
+  const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
+  if (awake.error?.name === "RuleBroken") throw thrown(awake, options);
+  const first = await run({ deaths: [], isWarm: true });
+  if (endOf(awake) !== endOf(first)) throw new EndsDiffer(explain(awake, first, { deaths: [], isWarm: false }));
+  const plans = plansFor(first.requests, options.runs ?? 1_000);
+  const ends = new Map([[interrupted(first), first]]);
+  for (const plan of plans) {
+    const other = await run(plan);
+    const alike = ends.get(interrupted(other)) ?? other;
+    ends.set(interrupted(other), alike);
+    if (endOf(other) !== endOf(alike)) throw new EndsDiffer(explain(alike, other, plan));
+  }
+  if (first.outcome !== "complete") throw thrown(first, options);
+  return { result: first.value as Result, runs: plans.length + 1 };
+}
+
+function plansFor(requests: number, most: number): Plan[] {
+  const plans: Plan[] = [{ deaths: [], isWarm: false }];
+  for (let at = 1; at <= requests; at++) {
+    for (const how of ["before", "after", "alone"] as const) {
+      for (const isWarm of [true, false]) plans.push({ deaths: [{ at, how }], isWarm });
+    }
+  }
+  const each = Math.max(plans.length / most, 1);
+  return Array.from({ length: Math.floor(plans.length / each) }, (_, i) => plans[Math.floor(i * each)] as Plan);
+}
+
+function worldOf({ env, answers = {}, jobs = {}, deadline }: ReplayedOptions): World {
+  const kinds = new Map<string, string>();
+  return {
+    env,
+    isReal: true,
+    ...(deadline !== undefined && { deadline }),
+    jobs: Object.keys(jobs),
+    answer(path) {
+      const given = answers[path] ?? answers[decodeURIComponent(path.split("/").at(-1) ?? "").replace(/#\d+$/, "")];
+      if (given === undefined) return undefined;
+      const answer = typeof given.action === "string" ? given : { action: "accept", content: given };
+      return { after: AN_ANSWER, answer };
+    },
+    async nameOf(job, args) {
+      const { kind, name } = job as { kind: string; name?: (args: unknown) => Promise<string> };
+      const own = typeof name === "function" ? await name(args) : kind;
+      if (!(own in jobs) && !(kind in jobs)) {
+        throw new NonRetryableError(`replayed: what comes of the job ${kind}? Say so: { jobs: { ${kind}: … } }`);
+      }
+      kinds.set(own, kind);
+      return own;
+    },
+    job(name) {
+      const outcome = name in jobs ? jobs[name] : jobs[kinds.get(name) ?? ""];
+      return outcome instanceof Error ? { after: A_JOB, error: outcome } : { after: A_JOB, result: outcome };
+    },
+  };
+}
+
+/** What a step with `atMostOnce` fails with, and when it was begun. */
+const UNKNOWN = /it was begun at (\S+), and whether it had its effect is unknown/g;
+
+/** The steps that were begun at most once, and whose outcome a death has left unknown. */
+const interrupted = ({ records }: TrialEnd): string =>
+  JSON.stringify(
+    records
+      .flatMap(({ event }) => (event.kind === "step" && event.error?.message.match(UNKNOWN) ? [event.op] : []))
+      .sort(),
+  );
+
+const endOf = ({ outcome, value, error }: TrialEnd): string =>
+  JSON.stringify(outcome === "complete" ? { value } : { outcome, ...error }).replace(UNKNOWN, "");
+
+function inWords({ outcome, value, error }: TrialEnd): string {
+  if (outcome === "complete") return `returned ${JSON.stringify(value)}`;
+  return outcome === "blocked" ? `could not go on (${error?.message})` : `threw ${error?.name}: ${error?.message}`;
+}
+
+function explain(first: TrialEnd, other: TrialEnd, { deaths, isWarm }: Plan): string {
+  const death = deaths[0] as Death | undefined;
+  const where = {
+    before: "before it arrived",
+    after: "before its answer came back",
+    alone: "which got lost, while what was sent with it arrived",
+  };
+  const when = death
+    ? `With its worker killed at request ${death.at} (${other.points[death.at - 1]}), ${where[death.how]}, and gone on with by another${isWarm ? "" : " each time"}`
+    : "Run by another worker after each sleep";
+  return `${when}, the function ${inWords(other)}. ${interrupted(first) === "[]" ? "Undisturbed" : "Killed elsewhere"} it ${inWords(first)}. What may differ the second time (a request, a random number, the time of day) belongs into a step, a step changes nothing outside of itself, and only what ctx returns is awaited`;
+}
+
+function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
+  const { name = "Error", message = "" } = error ?? {};
+  const timedOut = message === "rejected_timedout";
+  const known = Object.keys(answers).join(", ") || "none";
+  const words = timedOut ? `the job timed out: is there a question that nobody answers? (answers: ${known})` : message;
+  const thrown = new Error(words);
+  Object.defineProperty(thrown, "name", { value: name, configurable: true, writable: true });
+  return thrown;
+}

@@ -1,0 +1,136 @@
+/** A clock for tests: it stands still while something happens, and jumps to the next timer when nothing does. */
+import { type Clock, machineClock } from "../core/engine/clock.ts";
+
+interface Timer {
+  at: number;
+  then: () => void;
+}
+
+/** The clock as one process has it that may die. */
+export interface ProcessClock extends Clock {
+  /** Resolves after `ms` milliseconds of this clock. */
+  pause(ms: number): Promise<void>;
+  /** Work that may wait for what is no timer of this clock: the time stands still for it, as long as it gets on. */
+  busy<T>(work: Promise<T>): Promise<T>;
+  /** The process dies: none of its timers calls any more. */
+  stop(): void;
+}
+
+/** How long it is waited, in real milliseconds, for work that runs to get on by itself, before the time moves on. */
+const PATIENCE = 100;
+
+export class TestClock implements Clock {
+  #now: number;
+  readonly #timers = new Set<Timer>();
+  /** Counts what happens, to notice when nothing does. */
+  #moves = 0;
+  #busy = 0;
+
+  /** `now` in milliseconds since the epoch. */
+  constructor(now = Date.UTC(2026, 0, 1)) {
+    this.#now = now;
+  }
+
+  now = (): number => this.#now;
+
+  after = (ms: number, then: () => void): (() => void) => {
+    this.#moves += 1;
+    const timer = { at: this.#now + Math.max(ms, 0), then };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  };
+
+  turn = (): Promise<void> => {
+    this.#moves += 1;
+    return machineClock.turn();
+  };
+
+  /** Resolves after `ms` milliseconds of this clock. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(ms, resolve));
+  }
+
+  /** This clock for one process of many. */
+  process(): ProcessClock {
+    let isStopped = false;
+    let busy = 0;
+    const count = (by: number) => {
+      if (isStopped) return;
+      busy += by;
+      this.#busy += by;
+      this.#moves += 1;
+    };
+    const after: Clock["after"] = (ms, then) => this.after(ms, () => !isStopped && then());
+    return {
+      now: this.now,
+      turn: this.turn,
+      after,
+      pause: (ms) => new Promise((resolve) => after(ms, resolve)),
+      async busy(work) {
+        count(1);
+        try {
+          return await work;
+        } finally {
+          count(-1);
+        }
+      },
+      stop() {
+        count(-busy);
+        isStopped = true;
+      },
+    };
+  }
+
+  /** Moves to `moment`, if that is later than now. */
+  moveTo(moment: number): void {
+    this.#now = Math.max(this.#now, moment);
+  }
+
+  /** When the next timer is due; undefined when there is none. */
+  get next(): number | undefined {
+    let next: number | undefined;
+    for (const { at } of this.#timers) if (next === undefined || at < next) next = at;
+    return next;
+  }
+
+  /**
+   * What comes of `work`, for which the time is moved on. Rejects when nothing has happened for ten real seconds.
+   */
+  async until<T>(work: Promise<T>): Promise<T> {
+    let isOver = false;
+    const over = () => {
+      isOver = true;
+    };
+    work.then(over, over);
+    for (let idle = 0; ; ) {
+      const before = this.#moves;
+      await machineClock.turn();
+      await machineClock.turn();
+      if (isOver) return work;
+      if (this.#moves !== before) {
+        idle = 0;
+        continue;
+      }
+      const next = this.next;
+      if (next !== undefined && (this.#busy === 0 || idle >= PATIENCE)) {
+        idle = 0;
+        this.moveTo(next);
+        this.#fire();
+        continue;
+      }
+      const begun = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      idle += performance.now() - begun;
+      if (idle > 10_000) throw new Error("nothing has happened for ten seconds, and nothing is due");
+    }
+  }
+
+  /** Calls the first of the timers that are due. */
+  #fire(): void {
+    let first: Timer | undefined;
+    for (const timer of this.#timers) if (timer.at < (first?.at ?? this.#now + 1)) first = timer;
+    if (!first) return;
+    this.#timers.delete(first);
+    first.then();
+  }
+}

@@ -1,0 +1,349 @@
+/** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
+import { type Log, type Metrics, RuleBroken } from "../core/definitions/context.ts";
+import { LeaseLost, Pass, type PassEnd, type Runnable, type Surroundings } from "../core/engine/execution.ts";
+import { type Event, eventId, History } from "../core/engine/journal.ts";
+import { type Send, TaskLease } from "../core/engine/lease.ts";
+import type { State } from "../core/engine/state.ts";
+import { fromStored, storable, toStored } from "../core/engine/values.ts";
+import { fromBase64 } from "../core/store/base64.ts";
+import { decodeValue } from "../core/store/codec.ts";
+import { Simulation } from "./simulation.ts";
+import { type ProcessClock, TestClock } from "./test-clock.ts";
+
+/** A death of the worker at a request to the server, counted from 1 over the whole run. */
+export interface Death {
+  at: number;
+  /**
+   * `before` the request arrives, `after` it was answered and before the answer arrives, or `alone`: this request gets
+   * lost, and what else is under way arrives.
+   */
+  how: "before" | "after" | "alone";
+}
+
+export interface Plan {
+  deaths: readonly Death[];
+  /** Whether the same worker takes the job again where it lives, with what it remembers; otherwise always another. */
+  isWarm: boolean;
+  /** Whether the worker waits where the job would sleep, and never runs its function again. */
+  staysAwake?: boolean;
+  /** How long requests take each way, in milliseconds. Default 0. */
+  latency?: () => number;
+  /** Whether news comes of what is waited for. Default true. */
+  hasNews?: boolean;
+}
+
+/** What is there beside the job. Times in milliseconds. */
+export interface World {
+  env?: unknown;
+  /** Whether steps wait for more than the worker's clock: then the time stands still while they get on. */
+  isReal?: boolean;
+  /** How long the job may take. Default 10 years. */
+  deadline?: number;
+  /** The answer to a question, and how long it takes. */
+  answer?(name: string): { after: number; answer: unknown } | undefined;
+  /** The name of a job that is started. */
+  nameOf?(job: { kind: string }, args: unknown): Promise<string>;
+  /** What comes of another job, and how long that takes. */
+  job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
+  /** Other jobs that are there from the beginning. */
+  jobs?: readonly string[];
+  log?: Log;
+  metrics?: Metrics;
+  onState?(state: State): void;
+  /** Told of each attempt of a step. */
+  onAttempt?(step: string, attempt: number): void;
+}
+
+/** How a run ended. */
+export interface TrialEnd {
+  outcome: PassEnd["kind"];
+  value?: unknown;
+  error?: { name: string; message: string };
+  /** How many requests the server was sent; each is a place to die at. */
+  requests: number;
+  /** What the nth of them was for, in words. */
+  points: string[];
+  passes: number;
+  records: { n: number; event: Event }[];
+  /** Milliseconds from the start of the job to its end. */
+  took: number;
+}
+
+const ID = "job";
+const TEN_YEARS = 10 * 365 * 86_400_000;
+const MOST_PASSES = 20_000;
+
+const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} };
+const uncounted: Metrics = { count() {}, observe() {} };
+
+/** `make` gives the function as a worker runs it, whose steps may use that worker's clock. */
+export async function trial(
+  make: (clock: ProcessClock) => Runnable,
+  args: unknown,
+  world: World,
+  plan: Plan,
+): Promise<TrialEnd> {
+  const run = new Trial(make, args, world, plan);
+  return run.toEnd();
+}
+
+class Trial {
+  readonly #clock = new TestClock();
+  readonly #sim = new Simulation(this.#clock);
+  readonly #make: (clock: ProcessClock) => Runnable;
+  readonly #args: unknown;
+  readonly #world: World;
+  readonly #plan: Plan;
+  readonly #points: string[] = [];
+  readonly #asked = new Set<string>();
+  /** The worker that lives. */
+  #worker: Worker;
+
+  constructor(make: (clock: ProcessClock) => Runnable, args: unknown, world: World, plan: Plan) {
+    this.#make = make;
+    this.#args = args;
+    this.#world = world;
+    this.#plan = plan;
+    this.#worker = this.#newWorker();
+  }
+
+  async toEnd(): Promise<TrialEnd> {
+    const begun = this.#clock.now();
+    await this.#sim.start(ID, this.#args, begun + (this.#world.deadline ?? TEN_YEARS));
+    for (const name of this.#world.jobs ?? []) await this.#startJob(name);
+    for (let passes = 0; passes < MOST_PASSES; ) {
+      const worker = this.#worker;
+      const acquired = await this.#orDeath(worker, () => this.#pass(worker));
+      if (acquired === "dead") {
+        this.#sim.kill(ID);
+        worker.clock.stop();
+        this.#worker = this.#newWorker();
+      } else if (acquired === "nothing to do") {
+        const settled = this.#settled();
+        if (settled) return this.#end(passes, begun, settled);
+        const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
+        await this.#clock.until(this.#clock.pause(next - this.#clock.now()));
+      } else {
+        passes += 1;
+        if (acquired !== "left" && acquired.kind !== "asleep") return this.#end(passes, begun, acquired);
+        if (!this.#plan.isWarm) worker.history = new History();
+      }
+    }
+    throw new Error(`the function has not ended in ${MOST_PASSES} passes`);
+  }
+
+  /** How the job has ended, where no worker has lived to tell. */
+  #settled(): PassEnd | undefined {
+    const promise = this.#sim.get(ID);
+    if (!promise || promise.state === "pending") return undefined;
+    const { data } = promise.value;
+    if (promise.state === "resolved") return { kind: "complete", value: data && JSON.parse(fromBase64(data)) };
+    return { kind: "failed", error: decodeValue(promise.value) ?? new Error(promise.state) };
+  }
+
+  #newWorker(): Worker {
+    return { clock: this.#clock.process(), history: new History(), isDead: false, died: Promise.withResolvers() };
+  }
+
+  /** What comes of `work`, or of the worker. */
+  #orDeath<T>(worker: Worker, work: () => Promise<T>): Promise<T | "dead"> {
+    return this.#clock.until(Promise.race([work(), worker.died.promise]));
+  }
+
+  async #pass(worker: Worker): Promise<PassEnd | "left" | "nothing to do"> {
+    const acquired = await this.#sim.acquire(ID);
+    if (!acquired) return "nothing to do";
+    await this.#point(worker, "the lease", async () => {});
+    const { task, promise } = acquired;
+    const lease = new TaskLease(acquired, this.#sender(worker), (id, _fresh, tell) => this.#watch(worker, id, tell));
+    if (this.#plan.staysAwake) lease.suspend = (ids) => this.#wait(worker, ids);
+    try {
+      const { history } = worker;
+      if (history.version !== task.version - 1) {
+        worker.history = new History();
+        if (task.version > 1) await worker.history.load(ID, (id) => lease.get(id));
+      }
+      const stop = new AbortController();
+      worker.clock.after(promise.timeoutAt - this.#clock.now(), () => stop.abort());
+      const around = this.#surroundings(worker, promise.timeoutAt, stop.signal);
+      const made = this.#make(worker.clock);
+      const outcome = await new Pass(made, this.#args, worker.history, lease, around).run();
+      return await this.#conclude(outcome, lease, worker, task.version);
+    } catch (error) {
+      if (error instanceof LeaseLost) return "left";
+      throw error;
+    }
+  }
+
+  /** Waits for one of the promises for which a job would be suspended. */
+  async #wait(worker: Worker, ids: readonly string[]): Promise<false> {
+    const isPending = (id: string) => this.#sim.get(id)?.state === "pending";
+    for (this.#sim.tick(); isPending(ID) && ids.every(isPending); this.#sim.tick()) {
+      const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
+      await worker.clock.pause(next - this.#clock.now());
+    }
+    return false;
+  }
+
+  async #conclude(outcome: PassEnd, lease: TaskLease, worker: Worker, version: number): Promise<PassEnd> {
+    switch (outcome.kind) {
+      case "asleep":
+        worker.history.version = version;
+        return outcome;
+      case "complete": {
+        try {
+          storable(outcome.value, "the function");
+        } catch (error) {
+          if (!(error instanceof RuleBroken)) throw error;
+          return this.#conclude({ kind: "failed", error }, lease, worker, version);
+        }
+        await lease.fulfill("resolved", outcome.value);
+        return outcome;
+      }
+      case "failed":
+        await lease.fulfill("rejected", fromStored(toStored(outcome.error)));
+        return outcome;
+      case "blocked":
+        return outcome;
+    }
+  }
+
+  #surroundings(worker: Worker, deadline: number, signal: AbortSignal): Surroundings {
+    const { env, log = quiet, metrics = uncounted, nameOf, onState, onAttempt } = this.#world;
+    return {
+      jobName: ID,
+      deadline,
+      env,
+      log,
+      metrics,
+      signal,
+      clock: worker.clock,
+      start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
+      promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
+      ...(onState && { onState: (state) => onState(state) }),
+      trace: (name, attempt, run) => {
+        onAttempt?.(name, attempt);
+        return this.#world.isReal ? worker.clock.busy(run()) : run();
+      },
+    };
+  }
+
+  async #startJob(name: string): Promise<string> {
+    const id = `other.${name}`;
+    if (!this.#sim.get(id)) {
+      await this.#sim.start(id, {}, this.#clock.now() + TEN_YEARS);
+      const outcome = this.#world.job?.(name);
+      if (outcome) {
+        const { after, result, error } = outcome;
+        this.#clock.after(after, () => this.#sim.settle(id, error ? "rejected" : "resolved", error ?? result));
+      }
+    }
+    return name;
+  }
+
+  #sender(worker: Worker): Send {
+    return (kind, data) =>
+      this.#point(worker, wordsFor(kind, data), async () => {
+        const answer = await this.#sim.send(kind, data);
+        this.#answer(data);
+        return answer;
+      });
+  }
+
+  /** A question that was written is answered in time. */
+  #answer(data: object): void {
+    const { action } = data as { action?: { data?: { id?: string } } };
+    const id = action?.data?.id;
+    const promise = id === undefined || this.#asked.has(id) ? undefined : this.#sim.get(id);
+    if (!id || promise?.state !== "pending" || !promise.param.data) return;
+    const event = JSON.parse(fromBase64(promise.param.data)) as Event;
+    const given = event.kind === "ask" ? this.#world.answer?.(event.op) : undefined;
+    if (!given) return;
+    this.#asked.add(id);
+    this.#clock.after(given.after, () => this.#sim.settle(id, "resolved", given.answer));
+  }
+
+  /** A request, at which the worker may die. */
+  async #point<T>(worker: Worker, what: string, request: () => Promise<T>): Promise<T> {
+    const never = new Promise<never>(() => {});
+    const latency = this.#plan.latency ?? (() => 0);
+    if (worker.isDead && !worker.isDying) return never;
+    const n = this.#points.push(what);
+    const how = this.#plan.deaths.find(({ at }) => at === n)?.how;
+    const way = latency();
+    if (way > 0) await worker.clock.pause(way);
+    if (how === "before") this.#kill(worker);
+    if (how === "alone") {
+      // What else is under way arrives, and is the last that this worker has done.
+      worker.isDying = true;
+      worker.isDead = true;
+      this.#clock.after(4 * (way + 10), () => this.#kill(worker));
+      return never;
+    }
+    if (worker.isDead && !worker.isDying) return never;
+    const answer = await request();
+    if (how === "after") this.#kill(worker);
+    const back = latency();
+    if (back > 0) await worker.clock.pause(back);
+    return worker.isDead ? never : answer;
+  }
+
+  #kill(worker: Worker): void {
+    worker.isDead = true;
+    worker.isDying = false;
+    worker.died.resolve("dead");
+  }
+
+  async #watch(worker: Worker, id: string, tell: (promise: NonNullable<ReturnType<Simulation["get"]>>) => void) {
+    if (this.#plan.hasNews !== false) {
+      this.#sim.onSettled.add((promise) => {
+        if (promise.id === id && !worker.isDead) tell(promise);
+      });
+    }
+    return this.#sim.get(id);
+  }
+
+  #end(passes: number, begun: number, outcome: PassEnd): TrialEnd {
+    const records: TrialEnd["records"] = [];
+    for (let n = 1, missing = 0; missing < 20; n++) {
+      const promise = this.#sim.get(eventId(ID, n));
+      missing = promise ? 0 : missing + 1;
+      if (promise) records.push({ n, event: JSON.parse(fromBase64(promise.param.data ?? "")) as Event });
+    }
+    const { kind } = outcome;
+    const stored = kind === "failed" ? toStored(outcome.error) : undefined;
+    const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
+    const error = stored ?? blocked;
+    return {
+      outcome: kind,
+      ...(kind === "complete" && { value: outcome.value }),
+      ...(error && { error: { name: error.name, message: error.message } }),
+      requests: this.#points.length,
+      points: this.#points,
+      passes,
+      records,
+      took: this.#clock.now() - begun,
+    };
+  }
+}
+
+interface Worker {
+  clock: ProcessClock;
+  history: History;
+  isDead: boolean;
+  isDying?: boolean;
+  died: PromiseWithResolvers<"dead">;
+}
+
+function wordsFor(kind: string, data: object): string {
+  const { action, id } = data as {
+    action?: { kind: string; data: { id: string; param?: { data?: string } } };
+    id?: string;
+  };
+  if (kind === "task.fence" && action?.data.param?.data) {
+    const event = JSON.parse(fromBase64(action.data.param.data)) as Partial<Event>;
+    return event.op === undefined ? `pause ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
+  }
+  if (kind === "promise.get") return `a look at ${id}`;
+  return kind === "task.suspend" ? "the suspension" : "the end of the job";
+}

@@ -1,0 +1,57 @@
+/** What running a job needs of its surroundings to be seen, and what is said of an error. Free of Node. */
+import type { Metrics } from "../../core/definitions/context.ts";
+
+/** A log of lines with fields. */
+export interface LineLog {
+  debug: WriteLine;
+  info: WriteLine;
+  warn: WriteLine;
+  error: WriteLine;
+  /** A log whose lines have these fields as well. */
+  child(fields: object): LineLog;
+}
+
+export interface WriteLine {
+  (fields: object, message: string): void;
+  (message: string): void;
+}
+
+/** Counters and traces. `job` is a kind of job. */
+export interface Instruments {
+  /** What durable functions count and measure themselves. */
+  metrics: Metrics;
+  settled(job: string, outcome: "complete" | "failed"): void;
+  retried(job: string): void;
+  leaseLost(job: string): void;
+  /** Runs an attempt of a step so that what it leaves behind harms nobody else. */
+  contained<Result>(about: { log: LineLog; step: string }, run: () => Promise<Result>): Promise<Result>;
+  /** Runs `work` as a span of the trace of the promise `of`, or else of the span that it is called in. */
+  inSpan<Result>(
+    name: string,
+    about: { attributes: Record<string, string | number>; of?: string },
+    work: () => Promise<Result>,
+    describe?: (result: Result) => Record<string, string | number>,
+  ): Promise<Result>;
+}
+
+/** Why something failed, in a few words: the error's message, with the code or message of its cause. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (!(cause instanceof Error)) return error.message;
+  return `${error.message} (${"code" in cause ? cause.code : cause.message})`;
+}
+
+/** The longest stack that is logged, in characters. */
+const MAX_STACK = 10_000;
+
+/** An error for whoever wrote the function that threw it: with its stack, which callers never see. Never throws itself. */
+export function thrown(error: Error): { stack: string } | undefined {
+  try {
+    const { stack, cause } = error;
+    const below = cause instanceof Error ? `\n  caused by ${cause.stack ?? cause.message}` : "";
+    return { stack: `${stack ?? ""}${below}`.slice(0, MAX_STACK) };
+  } catch {
+    return undefined; // a getter that throws in turn
+  }
+}

@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { State } from "../../core/engine/state.ts";
+import type { Entry } from "../../core/jobs/progress-feed.ts";
+import type { Journals } from "../../core/jobs/progress-feeds.ts";
+import { createLogger } from "../process/logger.ts";
+import { Reporter } from "./reporter.ts";
+
+const SECOND = 1_000;
+const DAY = 86_400 * SECOND;
+
+/** How many entries are read in two rounds: see `journals.ts`. */
+const TWO_ROUNDS = 256;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A reporter of a job that begins now, and what it has written. */
+function begun() {
+  const entries: Entry[] = [];
+  const journals = {
+    newest: async () => ({ n: entries.length }),
+    write: async (_id: string, _n: number, entry: Entry) => entries.push(entry) > 0,
+  };
+  const promise = { id: "job", createdAt: Date.now(), timeoutAt: Date.now() + 400 * DAY };
+  const reporter = new Reporter(
+    journals as unknown as Journals,
+    promise,
+    { n: 0, text: "", at: 0 },
+    createLogger("silent"),
+  );
+  return { entries, reporter };
+}
+
+const state = (more: Partial<State>): State => ({ steps: [], awaiting: 0, questions: [], ...more });
+
+test("a job that gets on each second for a week leaves no more entries than are read in two rounds, and its last news", async () => {
+  const { entries, reporter } = begun();
+  const total = (7 * DAY) / SECOND;
+  for (let done = 1; done <= total; done++) {
+    reporter.tell(state({ progress: { done, total } }));
+    await vi.advanceTimersByTimeAsync(SECOND);
+  }
+  await vi.advanceTimersByTimeAsync(DAY);
+  expect(entries.length).toBeGreaterThan(20);
+  expect(entries.length).toBeLessThanOrEqual(TWO_ROUNDS - 1);
+  expect(entries.at(-1)?.progress).toEqual({ done: total, total });
+}, 60_000);
+
+test("what is over within a second leaves none; what fails, or takes longer, does", async () => {
+  const { entries, reporter } = begun();
+  const step = (more: object) => state({ steps: [{ name: "fetch", attempt: 1, since: Date.now(), ...more }] });
+  reporter.tell(step({}));
+  await vi.advanceTimersByTimeAsync(900);
+  reporter.tell(state({}));
+  await vi.advanceTimersByTimeAsync(5 * SECOND);
+  expect(entries).toEqual([]);
+  reporter.tell(step({ attempt: 2, error: "503", next: Date.now() + 8 * SECOND }));
+  await vi.advanceTimersByTimeAsync(SECOND);
+  expect(entries.map((entry) => entry.step?.error)).toEqual(["503"]);
+  reporter.tell(step({ name: "slow" }));
+  await vi.advanceTimersByTimeAsync(5 * SECOND);
+  expect(entries.at(-1)?.step).toEqual({ name: "slow", attempt: 1 });
+});
+
+test("a loop of sleeps leaves few entries, and says until when it sleeps", async () => {
+  const { entries, reporter } = begun();
+  for (let n = 0; n < 2_880; n++) {
+    reporter.tell(state({ sleepingUntil: Date.now() + 30 * SECOND }));
+    await reporter.beforeSleep({ quiet: false, patience: 0 });
+    await vi.advanceTimersByTimeAsync(30 * SECOND);
+  }
+  expect(entries.length).toBeGreaterThan(20);
+  expect(entries.length).toBeLessThanOrEqual(TWO_ROUNDS - 1);
+  expect(entries[0]?.sleeping_until).toBeGreaterThan(0);
+});

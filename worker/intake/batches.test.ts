@@ -1,0 +1,128 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import pino from "pino";
+import { afterEach, expect, test, vi } from "vitest";
+import { LINES } from "../../core/store/batch-lines.ts";
+import { ResonateClient } from "../../core/store/client.ts";
+import { startResonate } from "../../server/node/http.ts";
+import { batched } from "./batches.ts";
+import { createExchange, type Posts } from "./exchange.ts";
+
+const cleanup: (() => void)[] = [];
+afterEach(() => {
+  for (const end of cleanup.splice(0)) end();
+});
+
+/** An exchange of which the test sees the types of what is sent. */
+function watched(): { exchange: ReturnType<typeof batched>; sent: string[] } {
+  const sent: string[] = [];
+  const posts = createExchange({});
+  const watch: Posts = (url, body, post) => {
+    sent.push(post.type ?? "single");
+    return posts(url, body, post);
+  };
+  return { exchange: batched(watch), sent };
+}
+
+/** A server that answers every body with its own, and lines with `lines`. */
+async function serve(lines: (body: string) => { status: number; text: string }): Promise<string> {
+  const server = createServer(async (req, res) => {
+    const body = await text(req);
+    const { status, text: answer } = req.headers["content-type"] === LINES ? lines(body) : { status: 200, text: body };
+    res.writeHead(status).end(answer);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanup.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const OPTIONS = { timeout: 10_000 };
+
+test("what is asked at the same moment goes to the embedded server as one, and each has its own answer", async () => {
+  const server = await startResonate({ port: 0, data: undefined, token: undefined, log: pino({ level: "silent" }) });
+  cleanup.push(() => void server.close());
+  const { exchange, sent } = watched();
+  const client = new ResonateClient({ url: server.url, exchange });
+  const create = (n: number) => {
+    const data = { id: `p${n}`, timeoutAt: Date.now() + 60_000, param: {}, tags: {} };
+    return client.call({ kind: "promise.create", data });
+  };
+  const created = await Promise.all(Array.from({ length: 100 }, (_, n) => create(n)));
+  expect(created.map((each) => each?.id)).toEqual(created.map((_, n) => `p${n}`));
+  expect(sent).toEqual([LINES, LINES]);
+  // One alone goes as it is, and one that is not there is nobody else's concern.
+  expect(await client.call({ kind: "promise.get", data: { id: "p7" } })).toMatchObject({ id: "p7" });
+  const some = await Promise.all(["p1", "none"].map((id) => client.call({ kind: "promise.get", data: { id } })));
+  expect(some).toMatchObject([{ id: "p1" }, undefined]);
+  expect(sent.slice(2)).toEqual(["single", LINES]);
+});
+
+test("a server that takes one at a time gets one at a time, from the first refusal on", async () => {
+  const url = await serve(() => ({ status: 400, text: '{"kind":"unknown"}' }));
+  const { exchange, sent } = watched();
+  const ask = () => Promise.all(["a", "b", "c"].map((body) => exchange(url, body, OPTIONS)));
+  const answers = ["a", "b", "c"].map((text) => ({ status: 200, text }));
+  expect(await ask()).toEqual(answers);
+  expect(await ask()).toEqual(answers);
+  expect(sent).toEqual([LINES, ...Array(6).fill("single")]);
+});
+
+test("a server that took one at a time is replaced by one that takes more, and gets them after some minutes", async () => {
+  let isReplaced = false;
+  const url = await serve((body) => (isReplaced ? { status: 200, text: body } : { status: 400, text: "" }));
+  const { exchange, sent } = watched();
+  const ask = () => Promise.all(["a", "b"].map((body) => exchange(url, body, OPTIONS)));
+  const answers = ["a", "b"].map((text) => ({ status: 200, text }));
+  vi.useFakeTimers({ toFake: ["performance"] });
+  cleanup.push(() => vi.useRealTimers());
+  const later = async (minutes: number) => {
+    vi.advanceTimersByTime(minutes * 60_000);
+    expect(await ask()).toEqual(answers);
+    return sent.splice(0);
+  };
+  expect(await later(0)).toEqual([LINES, "single", "single"]);
+  isReplaced = true;
+  expect(await later(1)).toEqual(["single", "single"]);
+  isReplaced = false;
+  expect(await later(5)).toEqual([LINES, "single", "single"]);
+  isReplaced = true;
+  expect(await later(5)).toEqual([LINES]);
+  expect(await later(0)).toEqual([LINES]);
+});
+
+test("something else that answers is told to all, and what is not answered fails for all", async () => {
+  const busy = await serve(() => ({ status: 503, text: "busy" }));
+  const { exchange } = watched();
+  const both = (url: string) => Promise.allSettled(["a", "b"].map((body) => exchange(url, body, OPTIONS)));
+  const value = { status: 503, text: "busy" };
+  expect(await both(busy)).toEqual([
+    { status: "fulfilled", value },
+    { status: "fulfilled", value },
+  ]);
+  expect((await both("http://127.0.0.1:9")).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+});
+
+test("one that is given up ends at once, and the others with it are answered", async () => {
+  const url = await serve((body) => ({ status: 200, text: body }));
+  const { exchange, sent } = watched();
+  const leaving = new AbortController();
+  const given = exchange(url, "a", { ...OPTIONS, signal: leaving.signal });
+  const other = exchange(url, "b", OPTIONS);
+  leaving.abort(new Error("gone"));
+  await expect(given).rejects.toThrow("gone");
+  expect(await other).toEqual({ status: 200, text: "b" });
+  expect(sent).toEqual([LINES]);
+});
+
+test("what is long goes by itself", async () => {
+  const url = await serve((body) => ({ status: 200, text: body }));
+  const { exchange, sent } = watched();
+  const bodies = ["a".repeat(100_000), "b".repeat(40_000), "c".repeat(40_000), "d"];
+  const answers = await Promise.all(bodies.map((body) => exchange(url, body, OPTIONS)));
+  expect(answers.map(({ text }) => text[0])).toEqual(["a", "b", "c", "d"]);
+  expect(sent).toEqual(["single", "single", LINES]);
+});

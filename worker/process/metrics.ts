@@ -1,0 +1,81 @@
+/** What the worker counts, served in the Prometheus text format. `job` is the kind of job: its function's name. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Metrics } from "../../core/definitions/context.ts";
+import type { Instruments } from "../execution/instruments.ts";
+import { inSpan, isTracing, traceOf } from "./tracing.ts";
+import { contained } from "./uncaught.ts";
+
+export const registry = new Registry();
+const registers = [registry];
+collectDefaultMetrics({ register: registry });
+
+const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+  new Counter({ name: `durable_worker_${name}`, help, labelNames, registers });
+const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+  new Gauge({ name: `durable_worker_${name}`, help, labelNames, registers });
+
+export const connected = gauge("connected", "1 while jobs can arrive from the Resonate server.");
+export const running = gauge("tasks_running", "Jobs that execute at the moment; one that sleeps does not.", "job");
+export const waiting = gauge("tasks_waiting", "Jobs dispatched to this worker that wait for a place.", "job");
+
+const settled = counter("jobs_settled_total", "Jobs that ended here; outcome: complete, failed.", "job", "outcome");
+const retries = counter("job_retries_total", "Attempts that failed and are made again after a wait.", "job");
+const leasesLost = counter(
+  "leases_lost_total",
+  "Jobs given up because the Resonate server had taken them back, or they had been settled elsewhere, meanwhile.",
+  "job",
+);
+export const handedBack = counter(
+  "tasks_handed_back_total",
+  "Jobs handed to another worker when this one stopped.",
+  "job",
+);
+export const strange = counter(
+  "tasks_without_function_total",
+  "Jobs let go again because this worker has no function of theirs, or not in their version.",
+  "job",
+);
+
+/** What durable functions count and measure themselves, each under its name. */
+const jobMetrics: Metrics = {
+  count(name, labels = {}) {
+    own(Counter, `durable_job_${name}_total`, labels, {}).inc(labels);
+  },
+  observe(name, seconds, labels = {}) {
+    const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+    own(Histogram, `durable_job_${name}_seconds`, labels, { buckets }).observe(labels, seconds);
+  },
+};
+
+function own<M extends Counter | Histogram>(
+  Kind: new (options: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => M,
+  name: string,
+  labels: Record<string, string>,
+  options: object,
+): M {
+  const known = registry.getSingleMetric(name) as M | undefined;
+  return (
+    known ?? new Kind({ name, help: "Of a durable function.", labelNames: Object.keys(labels), registers, ...options })
+  );
+}
+
+/** `status`: what the server answered, or `none`. Each try of a call that is repeated counts. */
+export const resonateRequests = counter(
+  "resonate_requests_total",
+  "Calls to the Resonate server that advance jobs; status: what it answered, or none.",
+  "kind",
+  "status",
+);
+
+/** What runs a job in this process counts and traces by. */
+export const instruments: Instruments = {
+  metrics: jobMetrics,
+  settled: (job, outcome) => settled.inc({ job, outcome }),
+  retried: (job) => retries.inc({ job }),
+  leaseLost: (job) => leasesLost.inc({ job }),
+  contained,
+  inSpan: (name, { attributes, of }, work, describe) =>
+    isTracing()
+      ? inSpan(name, { attributes, ...(of !== undefined && { parent: traceOf(of) }) }, work, describe)
+      : work(),
+};

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineJob, implement } from "../../core/index.ts";
+import { Worker } from "../worker.ts";
+import { createLogger } from "./logger.ts";
+import { readConfig } from "./worker-config.ts";
+
+test("everything has a default, and an empty variable counts as not set", () => {
+  expect(readConfig({ RESONATE_URL: "", LOG_LEVEL: "" })).toEqual(readConfig({}));
+  expect(readConfig({})).toMatchObject({ RESONATE_GROUP: "workers", LEASE_SECONDS: 15, DRAIN_SECONDS: 10 });
+});
+
+test("a Resonate URL may end in a slash", () => {
+  expect(readConfig({ RESONATE_URL: "https://resonate.example/base/" }).RESONATE_URL).toBe(
+    "https://resonate.example/base",
+  );
+});
+
+test("in a container there is no default for where the server is", () => {
+  expect(() => readConfig({ CONTAINER: "1" })).toThrow("RESONATE_URL: must be set in a container");
+  expect(readConfig({ CONTAINER: "1", RESONATE_URL: "http://resonate:8001" })).toMatchObject({
+    RESONATE_URL: "http://resonate:8001",
+  });
+});
+
+describe.each([
+  ["RESONATE_URL", "resonate.example"],
+  ["RESONATE_URL", "ftp://resonate.example"],
+  ["RESONATE_GROUP", "default"],
+  ["RESONATE_GROUP", "a/b"],
+  ["RESONATE_NAMESPACE", "a:b"],
+  ["LOG_LEVEL", "loud"],
+  ["HEALTH_PORT", "65536"],
+  ["LEASE_SECONDS", "0"],
+  ["MAX_TASKS", "1.5"],
+])("%s=%s", (name, value) => {
+  test("is an error that names the variable", () => {
+    expect(() => readConfig({ [name]: value })).toThrow(name);
+  });
+});
+
+describe("a worker", () => {
+  const env = z.object({
+    ARCHIVE_URL: z.url().default("https://archive.example"),
+    LIMIT: z.coerce.number().min(1).default(8),
+  });
+  const job = defineJob({ kind: "gather", args: z.object({}), id: () => "x" });
+  const made = (given: NodeJS.ProcessEnv) =>
+    new Worker(readConfig(given), [implement(job, async () => "done", { env })], given, createLogger("silent"));
+
+  test.each([
+    ["ARCHIVE_URL", "archive"],
+    ["LIMIT", "many"],
+    ["LIMIT", "0"],
+  ])("whose jobs cannot be run with %s=%s says so before it takes any", (name, value) => {
+    expect(() => made({ [name]: value })).toThrow(new RegExp(`^Configuration: ${name}: `));
+  });
+
+  test("needs nothing for its jobs that has a default, and takes an empty variable for none", () => {
+    expect(() => made({ ARCHIVE_URL: "", LIMIT: "" })).not.toThrow();
+  });
+});

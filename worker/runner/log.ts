@@ -1,0 +1,20 @@
+import type { LineLog } from "../execution/instruments.ts";
+
+const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+
+/** Logs one JSON object a line, as a worker does; lines below `level` are dropped. */
+export function lineLog(level = "info", bound: object = {}): LineLog {
+  const least = LEVELS.indexOf(level);
+  const write = (word: "debug" | "info" | "warn" | "error") => (first: object | string, message?: string) => {
+    if (LEVELS.indexOf(word) < least) return;
+    const line = typeof first === "string" ? { msg: first } : { ...first, msg: message };
+    console[word](JSON.stringify({ level: word, time: new Date().toISOString(), ...bound, ...line }));
+  };
+  return {
+    debug: write("debug"),
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+    child: (fields) => lineLog(level, { ...bound, ...fields }),
+  };
+}

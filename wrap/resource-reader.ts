@@ -1,0 +1,48 @@
+/** Resources of a wrapped server, to which its results refer: a read is a job of its own, which a worker does. */
+
+import type { Tool } from "../core/author/tool.ts";
+import { hashed, type Job } from "../core/definitions/job.ts";
+import type { DurablePromise } from "../core/jobs/remote-store.ts";
+import { startJob } from "../core/jobs/start.ts";
+import { awaitSettled } from "../core/jobs/waiting.ts";
+import { wholeOf } from "../core/tools/byte-range.ts";
+import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";
+import { partsIn, uriOf } from "../core/tools/results.ts";
+import { type CallArgs, READ } from "./call-job.ts";
+
+/** For how long a read answers those that come after it, in milliseconds: who gave up waiting finds it. */
+const FRESH_FOR = 10_000;
+/** How long a read is waited for, in milliseconds. */
+const PATIENCE = 45_000;
+/** The largest that is passed on in one answer, in characters: an isolate has 128 MB for all its requests. */
+const MOST = 4_500_000;
+
+/** Reads what the wrapped server has under a URI, as the caller whose request it is. */
+export function resourceReader(name: string, job: Job<CallArgs>): NonNullable<Tool["read"]> {
+  return async (uri, { store, now, until, signal }) => {
+    const wanted = { tool: READ, arguments: { uri }, key: await hashed(uri), once: false, fresh_for: FRESH_FOR };
+    let read: DurablePromise = await startJob(store, job, wanted, now);
+    if (read.state === "pending") {
+      await awaitSettled(store, [read.name], {
+        timeout: Math.max(0, Math.min(PATIENCE, until - now)),
+        signal,
+        onSettled: (_name, settled) => {
+          read = settled ?? read;
+        },
+      });
+    }
+    if (read.state === "pending") {
+      throw new ProtocolError(ErrorCode.InternalError, `${name} takes long; the read goes on: repeat the request.`);
+    }
+    const parts = partsIn(read.value);
+    if (parts && parts.characters > MOST) {
+      const words = `${name} has ${parts.characters} characters of it, and up to ${MOST} are in one answer: it is read in parts, from ${uriOf(read.name)}?offset=0 on.`;
+      throw new ProtocolError(ErrorCode.InvalidParams, words, { uri });
+    }
+    const value = parts ? await wholeOf(store, read.id, parts, signal) : read.value;
+    const { contents, content } = { ...(value as { contents?: unknown; content?: [{ text?: string }] }) };
+    if (Array.isArray(contents)) return { contents };
+    const why = read.value instanceof Error ? read.value.message : content?.[0]?.text;
+    throw new ProtocolError(ErrorCode.InvalidParams, `${name}: ${why ?? "it was not read"}`, { uri });
+  };
+}

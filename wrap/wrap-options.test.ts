@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { wrapServer } from "./index.ts";
+import { policyOf } from "./policy.ts";
+import type { ListedTool } from "./snapshot.ts";
+import { programEnvironment } from "./worker/environment.ts";
+import { Unsendable } from "./worker/errors.ts";
+import { isPrivate } from "./worker/guarded-fetch.ts";
+import { WrappedServer } from "./worker/wrapped-server.ts";
+import { fits } from "./wrap-options.ts";
+
+const tool = (annotations: Record<string, boolean> = {}): ListedTool => ({
+  name: "report_year",
+  inputSchema: { type: "object" },
+  annotations,
+});
+
+test.each([
+  ["report_*", "report_year", true],
+  ["*", "anything", true],
+  ["*_year", "report_year", true],
+  ["a*b*c", "abc", true],
+  ["a*a", "a", false],
+  ["report", "report_year", false],
+])("%s fits %s: %s", (pattern, name, expected) => {
+  expect(fits(pattern, name)).toBe(expected);
+});
+
+test("a call is repeated only where something says that it is safe", () => {
+  const name = "acme";
+  expect(policyOf(tool(), { name }).once).toBe(true);
+  expect(policyOf(tool({ readOnlyHint: true }), { name }).once).toBe(false);
+  expect(policyOf(tool({ idempotentHint: true }), { name }).once).toBe(false);
+  const policies = { "report_*": { repeatable: false } };
+  expect(policyOf(tool({ readOnlyHint: true }), { name, policies }).once).toBe(true);
+  expect(() => policyOf(tool(), { name, policies: { "*": { freshFor: 1 } } })).toThrow(/say repeatable/);
+});
+
+test("options that cannot be are refused in words", () => {
+  expect(() => wrapServer({ name: "Acme", url: "https://a.example" })).toThrow(/small letters/);
+  expect(() => wrapServer({ name: "acme" })).toThrow(/a url, or a command/);
+  expect(() => wrapServer({ name: "acme", url: "file:///etc/passwd" })).toThrow(/http/);
+});
+
+test.each(["127.0.0.1", "10.1.2.3", "172.20.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:10.0.0.1", "0.0.0.0"])(
+  "%s is private",
+  (address) => expect(isPrivate(address)).toBe(true),
+);
+
+test.each(["1.1.1.1", "172.32.0.1", "2606:4700::1111"])("%s is not", (address) => {
+  expect(isPrivate(address)).toBe(false);
+});
+
+test.each([
+  ["an address of this machine", { url: "http://127.0.0.1:9/mcp" }, /is an address of this machine/],
+  ["a name of this machine", { url: "http://localhost:6553/mcp" }, /is an address of this machine/],
+  ["a variable that is not set", { command: "$(NOWHERE)" }, /has no NOWHERE/],
+  ["no credentials", { command: "true", credentials: "KEYS" }, /this caller has no credentials for acme/],
+])("%s is refused at once, and not tried again", async (_what, target, words) => {
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const server = new WrappedServer({ name: "acme", ...target }, { KEYS: "{}" });
+  const refused = await server.connection("", log).catch((error) => error);
+  expect(refused).toBeInstanceOf(Unsendable);
+  expect(refused.message).toMatch(words);
+});
+
+test("a program gets nothing of the worker's environment but what it needs and is given", () => {
+  const env = { PATH: "/bin", RESONATE_TOKEN: "secret", HOME: "/root" };
+  expect(programEnvironment({ KEY: "given" }, env)).toEqual({ PATH: "/bin", HOME: "/root", KEY: "given" });
+});

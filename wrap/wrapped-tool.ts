@@ -1,0 +1,91 @@
+/** A wrapped tool as the edge lists and calls it. */
+import * as z from "zod";
+import { waitFor } from "../core/author/job-tool.ts";
+import { type CallContext, type Tool, ToolError } from "../core/author/tool.ts";
+import { hashed, type Job, splitGeneration } from "../core/definitions/job.ts";
+import { startJob } from "../core/jobs/start.ts";
+import type { DurablePromise } from "../core/store/codec.ts";
+import type { CallArgs } from "./call-job.ts";
+import { JOB_NAME, listingOf, takesJobName } from "./listing.ts";
+import type { Policy } from "./policy.ts";
+import { type ListedTool, nameHere } from "./snapshot.ts";
+import type { WrapOptions } from "./wrap-options.ts";
+
+/** The longest name that a caller gives a call, in characters; a longer key is hashed. */
+const MAX_KEY = 100;
+
+export function wrappedTool(
+  tool: ListedTool,
+  policy: Policy,
+  options: WrapOptions,
+  job: Job<CallArgs>,
+  read: Tool["read"],
+): Tool {
+  const { prefix, after } = options;
+  // What is everybody's is named by its arguments.
+  const named = !policy.shared && takesJobName(tool);
+  const launch = async (given: unknown, context: CallContext): Promise<DurablePromise> => {
+    const { key, args } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
+    const wanted: CallArgs = { tool: tool.name, arguments: args, key, once: policy.once };
+    if (policy.freshFor !== undefined) wanted.fresh_for = policy.freshFor;
+    const promise = await startJob(context.store, job, wanted, context.now);
+    const first = (promise.args as CallArgs).arguments;
+    if (canonical(first) !== canonical(args)) {
+      throw new ToolError(
+        `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call as it was.`,
+      );
+    }
+    return promise;
+  };
+  return {
+    name: nameHere(tool.name, prefix),
+    // The server checks its arguments, and explains them in words of its own.
+    input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true },
+    listing: listingOf(tool, prefix, named),
+    job: job as Job,
+    waits: true,
+    start: launch,
+    ...(read && { read }),
+    call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
+  };
+}
+
+/** The key of a call, and the arguments that are the server's. */
+async function identified(
+  tool: ListedTool,
+  { freshFor, shared }: Policy,
+  job: Job<CallArgs>,
+  given: Record<string, unknown>,
+  named: boolean,
+  { idempotencyKey }: CallContext,
+): Promise<{ key: string; args: Record<string, unknown> }> {
+  const { [JOB_NAME]: name, ...rest } = given;
+  const args = named ? rest : given;
+  if (named && name !== undefined && name !== null && name !== "") {
+    if (typeof name !== "string" || name.length > MAX_KEY + job.prefix.length + tool.name.length) {
+      throw new ToolError(`Nothing was done: ${JOB_NAME}: accepted is a text of up to ${MAX_KEY} characters.`);
+    }
+    // The job's whole name, as an answer gave it, is taken for what it is.
+    const whole = `${job.prefix}${tool.name}.`;
+    return { key: name.startsWith(whole) ? splitGeneration(name.slice(whole.length)).base : name, args };
+  }
+  if (idempotencyKey !== undefined && !shared) {
+    return { key: idempotencyKey.length > MAX_KEY ? await hashed(idempotencyKey) : idempotencyKey, args };
+  }
+  if (freshFor !== undefined) return { key: await hashed(canonical(args)), args };
+  return { key: crypto.randomUUID(), args };
+}
+
+/** JSON in which the order of an object's keys says nothing. */
+export function canonical(value: unknown): string {
+  const sorted = (_key: string, each: unknown) =>
+    typeof each === "object" && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each;
+  return JSON.stringify(value, sorted);
+}
+
+function preview(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
