@@ -1,7 +1,7 @@
 /** A job in simulation that a test moves on pass by pass, with the code and the memory that it says. */
 import type { Log, Metrics } from "../core/definitions/context.ts";
-import { Pass, type PassEnd, type Runnable, type Surroundings } from "../core/engine/execution.ts";
-import { type Event, History } from "../core/engine/journal.ts";
+import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../core/engine/execution.ts";
+import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import { type Send, TaskLease } from "../core/engine/lease.ts";
 import { fromStored, toStored } from "../core/engine/values.ts";
 import { fromBase64 } from "../core/store/base64.ts";
@@ -22,7 +22,7 @@ export class Passes {
   /** What a worker runs. May be changed between two passes. */
   code: Runnable;
   /** What the worker remembers; another one is taken when it is forgotten. */
-  history = new History();
+  history = new Journal();
   /** Whether news comes of what is waited for. */
   hasNews = true;
   /** Of these nobody hears that they have settled. */
@@ -32,7 +32,7 @@ export class Passes {
   /** Ends the pass that runs, as the engine does at the deadline and when the job is cancelled. */
   stop = new AbortController();
   readonly #args: unknown;
-  readonly #around: Partial<Surroundings>;
+  readonly #around: Partial<Runtime>;
   readonly #deadline: number;
   #isCreated = false;
   readonly #settled = new Map<string, PromiseRecord>();
@@ -44,7 +44,7 @@ export class Passes {
       args = {},
       deadline = 365 * 86_400_000,
       ...around
-    }: { args?: unknown; deadline?: number } & Partial<Omit<Surroundings, "deadline">> = {},
+    }: { args?: unknown; deadline?: number } & Partial<Omit<Runtime, "deadline">> = {},
   ) {
     this.code = code as Runnable;
     this.#args = args;
@@ -55,11 +55,11 @@ export class Passes {
 
   /** Another worker is to go on, which remembers nothing. */
   forget(): void {
-    this.history = new History();
+    this.history = new Journal();
   }
 
   /** Runs a pass; the time passes while it does. Undefined when there is nothing to do. */
-  async pass(): Promise<PassEnd | undefined> {
+  async pass(): Promise<ExecutionEnd | undefined> {
     if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline);
     this.#isCreated = true;
     const acquired = await this.sim.acquire(JOB);
@@ -74,7 +74,7 @@ export class Passes {
     }
     this.stop = new AbortController();
     const callOff = this.clock.after(promise.timeoutAt - this.clock.now(), () => this.stop.abort());
-    const around: Surroundings = {
+    const around: Runtime = {
       jobName: JOB,
       deadline: promise.timeoutAt,
       env: {},
@@ -86,7 +86,7 @@ export class Passes {
       promiseOf: (name) => (name === "" ? undefined : name),
       ...this.#around,
     };
-    const outcome = await this.clock.until(new Pass(this.code, this.#args, this.history, lease, around).run());
+    const outcome = await this.clock.until(new Execution(this.code, this.#args, this.history, lease, around).run());
     callOff();
     if (outcome.kind === "asleep") this.history.version = task.version;
     if (outcome.kind === "complete") await lease.fulfill("resolved", outcome.value);
@@ -96,7 +96,7 @@ export class Passes {
   }
 
   /** Lets the time pass until there is something to do again, and runs the next pass. */
-  async next(): Promise<PassEnd> {
+  async next(): Promise<ExecutionEnd> {
     for (;;) {
       const outcome = await this.pass();
       if (outcome) return outcome;
@@ -106,7 +106,7 @@ export class Passes {
   }
 
   /** Runs passes until the job ends or is blocked. */
-  async toEnd(): Promise<PassEnd> {
+  async toEnd(): Promise<ExecutionEnd> {
     for (;;) {
       const outcome = await this.next();
       if (outcome.kind !== "asleep") return outcome;
@@ -120,9 +120,9 @@ export class Passes {
   }
 
   /** What is recorded, in order, by the ids of the records. */
-  records(): Map<string, Event> {
+  records(): Map<string, JournalEntry> {
     const ids = this.sim.promises().filter((id) => id.startsWith(`${JOB}:e`));
-    return new Map(ids.map((id) => [id, JSON.parse(fromBase64(this.sim.get(id)?.param.data ?? "")) as Event]));
+    return new Map(ids.map((id) => [id, JSON.parse(fromBase64(this.sim.get(id)?.param.data ?? "")) as JournalEntry]));
   }
 
   /** The paths of what is recorded, in order. */

@@ -1,9 +1,9 @@
 /** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
 import { type Log, type Metrics, RuleBroken } from "../core/definitions/context.ts";
-import { LeaseLost, Pass, type PassEnd, type Runnable, type Surroundings } from "../core/engine/execution.ts";
-import { type Event, eventId, History } from "../core/engine/journal.ts";
+import { Execution, type ExecutionEnd, LeaseLost, type Runnable, type Runtime } from "../core/engine/execution.ts";
+import { eventId, Journal, type JournalEntry } from "../core/engine/journal.ts";
 import { type Send, TaskLease } from "../core/engine/lease.ts";
-import type { State } from "../core/engine/state.ts";
+import type { ExecutionState } from "../core/engine/state.ts";
 import { fromStored, storable, toStored } from "../core/engine/values.ts";
 import { fromBase64 } from "../core/store/base64.ts";
 import { decodeValue } from "../core/store/codec.ts";
@@ -49,14 +49,14 @@ export interface World {
   jobs?: readonly string[];
   log?: Log;
   metrics?: Metrics;
-  onState?(state: State): void;
+  onState?(state: ExecutionState): void;
   /** Told of each attempt of a step. */
   onAttempt?(step: string, attempt: number): void;
 }
 
 /** How a run ended. */
 export interface TrialEnd {
-  outcome: PassEnd["kind"];
+  outcome: ExecutionEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
   /** How many requests the server was sent; each is a place to die at. */
@@ -64,7 +64,7 @@ export interface TrialEnd {
   /** What the nth of them was for, in words. */
   points: string[];
   passes: number;
-  records: { n: number; event: Event }[];
+  records: { n: number; event: JournalEntry }[];
   /** Milliseconds from the start of the job to its end. */
   took: number;
 }
@@ -126,14 +126,14 @@ class Trial {
       } else {
         passes += 1;
         if (acquired !== "left" && acquired.kind !== "asleep") return this.#end(passes, begun, acquired);
-        if (!this.#plan.isWarm) worker.history = new History();
+        if (!this.#plan.isWarm) worker.history = new Journal();
       }
     }
     throw new Error(`the function has not ended in ${MOST_PASSES} passes`);
   }
 
   /** How the job has ended, where no worker has lived to tell. */
-  #settled(): PassEnd | undefined {
+  #settled(): ExecutionEnd | undefined {
     const promise = this.#sim.get(ID);
     if (!promise || promise.state === "pending") return undefined;
     const { data } = promise.value;
@@ -142,7 +142,7 @@ class Trial {
   }
 
   #newWorker(): Worker {
-    return { clock: this.#clock.process(), history: new History(), isDead: false, died: Promise.withResolvers() };
+    return { clock: this.#clock.process(), history: new Journal(), isDead: false, died: Promise.withResolvers() };
   }
 
   /** What comes of `work`, or of the worker. */
@@ -150,7 +150,7 @@ class Trial {
     return this.#clock.until(Promise.race([work(), worker.died.promise]));
   }
 
-  async #pass(worker: Worker): Promise<PassEnd | "left" | "nothing to do"> {
+  async #pass(worker: Worker): Promise<ExecutionEnd | "left" | "nothing to do"> {
     const acquired = await this.#sim.acquire(ID);
     if (!acquired) return "nothing to do";
     await this.#point(worker, "the lease", async () => {});
@@ -160,14 +160,14 @@ class Trial {
     try {
       const { history } = worker;
       if (history.version !== task.version - 1) {
-        worker.history = new History();
+        worker.history = new Journal();
         if (task.version > 1) await worker.history.load(ID, (id) => lease.get(id));
       }
       const stop = new AbortController();
       worker.clock.after(promise.timeoutAt - this.#clock.now(), () => stop.abort());
       const around = this.#surroundings(worker, promise.timeoutAt, stop.signal);
       const made = this.#make(worker.clock);
-      const outcome = await new Pass(made, this.#args, worker.history, lease, around).run();
+      const outcome = await new Execution(made, this.#args, worker.history, lease, around).run();
       return await this.#conclude(outcome, lease, worker, task.version);
     } catch (error) {
       if (error instanceof LeaseLost) return "left";
@@ -185,7 +185,7 @@ class Trial {
     return false;
   }
 
-  async #conclude(outcome: PassEnd, lease: TaskLease, worker: Worker, version: number): Promise<PassEnd> {
+  async #conclude(outcome: ExecutionEnd, lease: TaskLease, worker: Worker, version: number): Promise<ExecutionEnd> {
     switch (outcome.kind) {
       case "asleep":
         worker.history.version = version;
@@ -208,7 +208,7 @@ class Trial {
     }
   }
 
-  #surroundings(worker: Worker, deadline: number, signal: AbortSignal): Surroundings {
+  #surroundings(worker: Worker, deadline: number, signal: AbortSignal): Runtime {
     const { env, log = quiet, metrics = uncounted, nameOf, onState, onAttempt } = this.#world;
     return {
       jobName: ID,
@@ -256,7 +256,7 @@ class Trial {
     const id = action?.data?.id;
     const promise = id === undefined || this.#asked.has(id) ? undefined : this.#sim.get(id);
     if (!id || promise?.state !== "pending" || !promise.param.data) return;
-    const event = JSON.parse(fromBase64(promise.param.data)) as Event;
+    const event = JSON.parse(fromBase64(promise.param.data)) as JournalEntry;
     const given = event.kind === "ask" ? this.#world.answer?.(event.op) : undefined;
     if (!given) return;
     this.#asked.add(id);
@@ -303,12 +303,12 @@ class Trial {
     return this.#sim.get(id);
   }
 
-  #end(passes: number, begun: number, outcome: PassEnd): TrialEnd {
+  #end(passes: number, begun: number, outcome: ExecutionEnd): TrialEnd {
     const records: TrialEnd["records"] = [];
     for (let n = 1, missing = 0; missing < 20; n++) {
       const promise = this.#sim.get(eventId(ID, n));
       missing = promise ? 0 : missing + 1;
-      if (promise) records.push({ n, event: JSON.parse(fromBase64(promise.param.data ?? "")) as Event });
+      if (promise) records.push({ n, event: JSON.parse(fromBase64(promise.param.data ?? "")) as JournalEntry });
     }
     const { kind } = outcome;
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
@@ -329,7 +329,7 @@ class Trial {
 
 interface Worker {
   clock: ProcessClock;
-  history: History;
+  history: Journal;
   isDead: boolean;
   isDying?: boolean;
   died: PromiseWithResolvers<"dead">;
@@ -341,7 +341,7 @@ function wordsFor(kind: string, data: object): string {
     id?: string;
   };
   if (kind === "task.fence" && action?.data.param?.data) {
-    const event = JSON.parse(fromBase64(action.data.param.data)) as Partial<Event>;
+    const event = JSON.parse(fromBase64(action.data.param.data)) as Partial<JournalEntry>;
     return event.op === undefined ? `pause ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
   }
   if (kind === "promise.get") return `a look at ${id}`;

@@ -7,7 +7,7 @@ import { splitGeneration } from "../core/definitions/job.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import { ResonateClient } from "../core/store/client.ts";
 import { ownerOf } from "../core/store/codec.ts";
-import { placeOf } from "../core/store/endpoint.ts";
+import { endpointOf } from "../core/store/endpoint.ts";
 import { ResonateRefused } from "../core/store/failures.ts";
 import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../core/store/protocol.ts";
 import { checkSupport } from "../core/store/support.ts";
@@ -18,9 +18,9 @@ import { reasonOf } from "./execution/instruments.ts";
 import { batched } from "./intake/batches.ts";
 import { createExchange } from "./intake/exchange.ts";
 import { Pauses } from "./intake/pauses.ts";
-import { News } from "./intake/promise-watch.ts";
-import { Lane } from "./intake/task-queue.ts";
-import { Strangers } from "./intake/unhandled-tasks.ts";
+import { PromiseWatcher } from "./intake/promise-watch.ts";
+import { TaskQueue } from "./intake/task-queue.ts";
+import { UnhandledTasks } from "./intake/unhandled-tasks.ts";
 import type { Logger } from "./process/logger.ts";
 import { handedBack, instruments, resonateRequests, running, strange, waiting } from "./process/metrics.ts";
 import type { WorkerConfig } from "./process/worker-config.ts";
@@ -56,14 +56,14 @@ export class Worker {
   readonly #client: ResonateClient;
   readonly #executor: Executor;
   readonly #implementations: readonly Implementation[];
-  readonly #news: News;
+  readonly #news: PromiseWatcher;
   readonly #heartbeat: Heartbeat;
   readonly #pauses: Pauses;
   /** A lane for each kind of job, so that one kind that waits, for a slow archive or for jobs of another, holds up no other. */
-  readonly #lanes = new Map<Implementation | undefined, Lane<Held>>();
+  readonly #lanes = new Map<Implementation | undefined, TaskQueue<Held>>();
   /** Tasks this worker has the lease on, those that wait for a place as well. */
   readonly #held = new Set<Held>();
-  readonly #strangers = new Strangers((dispatch) => this.#laneOf(dispatch.id).add(dispatch));
+  readonly #strangers = new UnhandledTasks((dispatch) => this.#laneOf(dispatch.id).add(dispatch));
   readonly #isRunning = new WeakSet<Held>();
   #running = 0;
   readonly #handBack = new PQueue({ concurrency: HAND_BACK });
@@ -106,7 +106,7 @@ export class Worker {
       onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
     });
     this.#client = client;
-    this.#news = new News(client);
+    this.#news = new PromiseWatcher(client);
     this.#heartbeat = new Heartbeat(client, pid, this.#lease);
     this.#pauses = new Pauses(client, config.RESONATE_NAMESPACE, this.#lease);
     const jobs = implementations.map(({ job }) => job);
@@ -114,7 +114,7 @@ export class Worker {
       implementations,
       env,
       client,
-      store: new RemoteStore(placeOf(config), jobs, {}, client),
+      store: new RemoteStore(endpointOf(config), jobs, {}, client),
       news: this.#news,
       heartbeat: this.#heartbeat,
       lease: this.#lease,
@@ -206,14 +206,14 @@ export class Worker {
     else this.#log.info("connection to Resonate ended");
   }
 
-  #laneOf(id: string): Lane<Held> {
+  #laneOf(id: string): TaskQueue<Held> {
     const { base } = splitGeneration(splitKey(this.#nameOf(id)).name);
     const kind = this.#implementations.find(({ job }) => job.owns(base));
     const known = this.#lanes.get(kind);
     if (known) return known;
     const { MAX_TASKS, MAX_QUEUED } = this.#config;
     const job = kind?.job.kind ?? "unknown";
-    const lane = new Lane<Held>(MAX_TASKS, {
+    const lane = new TaskQueue<Held>(MAX_TASKS, {
       claim: (dispatch) => this.#claim(dispatch, job),
       run: (held) => this.#run(held),
       most: () => MAX_TASKS + (this.#heartbeat.isPerJob ? Math.min(MAX_QUEUED, AHEAD_PER_JOB) : MAX_QUEUED),

@@ -2,8 +2,8 @@
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
 import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
-import { doing, entryId } from "../../core/jobs/progress-feed.ts";
-import { Journals } from "../../core/jobs/progress-feeds.ts";
+import { doing, feedEntryId } from "../../core/jobs/progress-feed.ts";
+import { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { readArguments } from "../arguments.ts";
@@ -50,12 +50,12 @@ interface Found {
 /** Looks at the jobs under way. @throws {SearchRefused} */
 async function look({ client, namespace, group }: Server, most: number, only: string | undefined): Promise<Found> {
   const found: Found = { running: {}, trouble: [], more: false };
-  const journals = new Journals(client);
+  const journals = new ProgressFeeds(client);
   const queue = new PQueue({ concurrency: AT_ONCE });
   const tags = { "resonate:target": `poll://any@${group}` };
   const examine = async ({ id }: PromiseRecord, kind: string) => {
     // Most have told nothing of themselves, which this is enough to find.
-    const first = await client.call({ kind: "promise.get", data: { id: entryId(id, 1) } });
+    const first = await client.call({ kind: "promise.get", data: { id: feedEntryId(id, 1) } });
     const { entry } = first ? await journals.newest(id) : {};
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
     const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";

@@ -1,7 +1,7 @@
 /** `retry JOB …`: looks at blocked jobs again now, and not after the minute that they are left alone for. */
 import { parseArgs } from "node:util";
 import { doing } from "../../core/jobs/progress-feed.ts";
-import { Journals } from "../../core/jobs/progress-feeds.ts";
+import { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
 import { bellOf } from "../../core/jobs/unhandled.ts";
 import { encodeValue } from "../../core/store/codec.ts";
 import { readArguments } from "../arguments.ts";
@@ -22,7 +22,7 @@ async function retry({ client, namespace }: Server, job: string): Promise<string
   const promise = await client.call({ kind: "promise.get", data: { id } });
   if (!promise) return "there is no such job";
   if (promise.state !== "pending") return "it has ended";
-  const { entry } = await new Journals(client).newest(id);
+  const { entry } = await new ProgressFeeds(client).newest(id);
   if (entry?.blocked === undefined)
     return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
   // It sleeps until the end of this minute or, when it was blocked in the last moment, of the next one.

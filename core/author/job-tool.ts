@@ -1,7 +1,7 @@
 /** Tools whose work is a job. */
 import { defineJob, type Job, type JobOptions, type Schema, splitGeneration } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
-import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutJournal } from "../jobs/snapshot.ts";
+import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutFeed } from "../jobs/snapshot.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting.ts";
@@ -233,7 +233,7 @@ export async function waitFor(
   try {
     started = await launching;
     if (started.state !== "pending") return presentJob(started);
-    snapshot = withoutJournal(started);
+    snapshot = withoutFeed(started);
     await awaitSettled(store, [started.name], {
       timeout: Math.max(0, now + timeout - Date.now()),
       signal: AbortSignal.any([signal, asks.signal]),

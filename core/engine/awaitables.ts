@@ -2,9 +2,9 @@
 
 import { SECOND } from "../definitions/context.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import type { Op } from "./command.ts";
-import type { Pass } from "./execution.ts";
-import type { History } from "./journal.ts";
+import type { Command } from "./command.ts";
+import type { Execution } from "./execution.ts";
+import type { Journal } from "./journal.ts";
 
 /** How soon something that was due, and has not ended by the server's clock, is looked at again, in milliseconds. */
 export const LOOK_AGAIN = 250;
@@ -15,41 +15,41 @@ const LARGEST_SKEW = 30 * SECOND;
 /** How many questions to the server may be under way at once. */
 const READS = 16;
 
-export class Outside {
-  readonly #pass: Pick<Pass, "lease" | "clock" | "around" | "breaks">;
-  readonly #history: History;
-  readonly #pending = new Set<Op>();
-  readonly #arrived = new Set<Op>();
+export class Awaitables {
+  readonly #pass: Pick<Execution, "lease" | "clock" | "around" | "breaks">;
+  readonly #history: Journal;
+  readonly #pending = new Set<Command>();
+  readonly #arrived = new Set<Command>();
   /** Whether something that is watched is known to have changed, but not what. */
   #hasNews = false;
 
-  constructor(pass: Pick<Pass, "lease" | "clock" | "around" | "breaks">, history: History) {
+  constructor(pass: Pick<Execution, "lease" | "clock" | "around" | "breaks">, history: Journal) {
     this.#pass = pass;
     this.#history = history;
   }
 
   /** Of what has settled and was not handed over, the earliest. */
-  get next(): Op | undefined {
-    let first: Op | undefined;
+  get next(): Command | undefined {
+    let first: Command | undefined;
     for (const op of this.#arrived) if (!first || settledBefore(op, first)) first = op;
     return first;
   }
 
   /** A call waits for a promise that is one of the job's records. */
-  waitsFor(op: Op, promise: PromiseRecord): void {
+  waitsFor(op: Command, promise: PromiseRecord): void {
     const due = op.kind === "sleep" && { due: promise.timeoutAt };
     this.#add(op, { id: promise.id, ...due, ...(promise.state !== "pending" && { settled: promise }) });
   }
 
   /** A call waits for a promise that is none. */
-  waitsElsewhere(op: Op, id: string): void {
+  waitsElsewhere(op: Command, id: string): void {
     const settled = this.#history.elsewhere(id);
     this.#add(op, { id, ...(settled && { settled }) });
   }
 
   /** Finds the promise of another job that is awaited. */
-  locate(op: Op): void {
-    if (op.kind !== "await" || op.external) return;
+  locate(op: Command): void {
+    if (op.kind !== "await" || op.awaited) return;
     const { around, lease } = this.#pass;
     const id = around.promiseOf(op.name);
     if (id !== undefined && id !== lease.id) this.waitsElsewhere(op, id);
@@ -63,7 +63,7 @@ export class Outside {
   }
 
   /** A call waits no longer. */
-  delete(op: Op): void {
+  delete(op: Command): void {
     this.#pending.delete(op);
     this.#arrived.delete(op);
   }
@@ -72,7 +72,7 @@ export class Outside {
   heard(promise: PromiseRecord | undefined): void {
     if (!promise) this.#hasNews = true;
     else if (promise.state !== "pending") {
-      for (const op of this.#pending) if (op.external?.id === promise.id) this.#settled(op, promise);
+      for (const op of this.#pending) if (op.awaited?.id === promise.id) this.#settled(op, promise);
     }
   }
 
@@ -81,7 +81,7 @@ export class Outside {
     const now = this.#pass.clock.now();
     const hasNews = this.#hasNews;
     this.#hasNews = false;
-    const isToLookAt = ({ kind, external }: Op) =>
+    const isToLookAt = ({ kind, awaited: external }: Command) =>
       kind === "sleep"
         ? (external?.due ?? 0) <= now && (external?.lookedAt ?? 0) + LOOK_AGAIN <= now
         : hasNews || external?.lookedAt === undefined;
@@ -92,7 +92,7 @@ export class Outside {
    * One of the promises that the job waits for has settled, and no news has told which: finds out. The server is asked
    * for those that are pending, and for ends of sleeps and pauses that its clock may have seen before this one.
    */
-  async find(waiting: readonly Op[]): Promise<void> {
+  async find(waiting: readonly Command[]): Promise<void> {
     let isFound = false;
     await inTurns(
       waiting.filter(({ pause }) => pause),
@@ -105,14 +105,14 @@ export class Outside {
       },
     );
     const soon = this.#pass.clock.now() + LARGEST_SKEW;
-    const isLikely = ({ kind, external }: Op) => kind !== "sleep" || (external?.due ?? 0) <= soon;
+    const isLikely = ({ kind, awaited: external }: Command) => kind !== "sleep" || (external?.due ?? 0) <= soon;
     await inTurns([...this.#pending].filter(isLikely), (op) => this.look(op, true));
     if (!isFound && this.#arrived.size === 0) await inTurns([...this.#pending], (op) => this.look(op, true));
   }
 
   /** Looks whether what a call waits for has settled; `fresh`: as the server has it now. */
-  async look(op: Op, fresh: boolean): Promise<void> {
-    const { kind, name, external } = op;
+  async look(op: Command, fresh: boolean): Promise<void> {
+    const { kind, name, awaited: external } = op;
     if (!external) return;
     const { lease, clock } = this.#pass;
     external.lookedAt = clock.now();
@@ -121,22 +121,22 @@ export class Outside {
     else if (!promise && kind === "await") this.#pass.breaks(`ctx.await("${name}"): there is no such job`);
   }
 
-  #add(op: Op, external: NonNullable<Op["external"]>): void {
-    op.external = external;
+  #add(op: Command, external: NonNullable<Command["awaited"]>): void {
+    op.awaited = external;
     if (!op.isOver) (external.settled ? this.#arrived : this.#pending).add(op);
   }
 
-  #settled(op: Op, promise: PromiseRecord): void {
-    if (!op.external || op.external.settled) return;
-    op.external.settled = promise;
+  #settled(op: Command, promise: PromiseRecord): void {
+    if (!op.awaited || op.awaited.settled) return;
+    op.awaited.settled = promise;
     this.#pending.delete(op);
     if (!op.isOver) this.#arrived.add(op);
     this.#history.settled(promise);
   }
 }
 
-const settledAt = (op: Op): number => op.external?.settled?.settledAt ?? 0;
-const settledBefore = (a: Op, b: Op): boolean =>
+const settledAt = (op: Command): number => op.awaited?.settled?.settledAt ?? 0;
+const settledBefore = (a: Command, b: Command): boolean =>
   settledAt(a) < settledAt(b) || (settledAt(a) === settledAt(b) && a.path < b.path);
 
 async function inTurns<T>(items: readonly T[], fn: (item: T) => Promise<void>): Promise<void> {

@@ -1,14 +1,14 @@
 /** Code that does not fit the records of a job, in words. */
 
-import type { Op } from "./command.ts";
+import type { Command } from "./command.ts";
 import { WAITS } from "./determinism.ts";
-import type { Event } from "./journal.ts";
+import type { JournalEntry } from "./journal.ts";
 
 /** The job is left as it is until code that fits is back. */
 export class Blocked extends Error {}
 
 /** Not this was called where a record says so, but `instead`, or nothing where the function `hasEnded` or waits. */
-export function mismatch(event: Event, instead: readonly Op[], hasEnded: boolean): Blocked {
+export function mismatch(event: JournalEntry, instead: readonly Command[], hasEnded: boolean): Blocked {
   const kind = event.kind === "begin" ? event.of : event.kind === "retry" ? "step" : event.kind;
   const came = instead
     .slice(0, 3)
@@ -19,7 +19,7 @@ export function mismatch(event: Event, instead: readonly Op[], hasEnded: boolean
   );
 }
 
-export function otherWinner({ path, winner }: Op, recorded: string): Blocked {
+export function otherWinner({ path, winner }: Command, recorded: string): Blocked {
   const now = winner ? `"${winner.key}" ended first` : "no branch has ended";
   return new Blocked(`race "${path}" was recorded here as won by "${recorded}", ${now}`);
 }

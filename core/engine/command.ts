@@ -3,20 +3,20 @@
 import { JobFailed, type Question } from "../definitions/context.ts";
 import { decodeValue } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import type { Scope } from "./execution-context.ts";
-import type { Event } from "./journal.ts";
+import type { ExecutionContext } from "./execution-context.ts";
+import type { JournalEntry } from "./journal.ts";
 
-export type Kind = "step" | "start" | "until" | "race" | "sleep" | "ask" | "await" | "all";
+export type CommandKind = "step" | "start" | "until" | "race" | "sleep" | "ask" | "await" | "all";
 
-export interface Op {
-  readonly kind: Kind;
+export interface Command {
+  readonly kind: CommandKind;
   readonly name: string;
   /** The names that lead to it. */
   readonly path: string;
-  readonly scope: Scope;
+  readonly scope: ExecutionContext;
   /** The window in which it was called, and the call whose outcome opened that. */
   readonly window: number;
-  readonly cause: Op | undefined;
+  readonly cause: Command | undefined;
   resolve(value: unknown): void;
   reject(error: unknown): void;
   /** Does its work, where no record says what came of it. */
@@ -26,7 +26,7 @@ export interface Op {
   isOver: boolean;
   abort?: AbortController;
   /** What it waits for outside: a sleep (with its end), an answer, another job. */
-  external?: {
+  awaited?: {
     id: string;
     due?: number;
     settled?: PromiseRecord;
@@ -48,10 +48,10 @@ export interface Op {
 }
 
 /** Whether a call has effects of its own, which the end of the function waits for. */
-export const isWork = ({ kind }: Op): boolean => kind === "step" || kind === "start";
+export const isWork = ({ kind }: Command): boolean => kind === "step" || kind === "start";
 
 /** Whether a call of that kind could have left such a record. */
-export function fitsRecord(kind: Kind, event: Event): boolean {
+export function fitsRecord(kind: CommandKind, event: JournalEntry): boolean {
   if (event.kind === "begin") return event.of === kind;
   return event.kind === "retry" ? kind === "step" || kind === "start" : event.kind === kind;
 }
@@ -61,7 +61,7 @@ export function fitsRecord(kind: Kind, event: Event): boolean {
  * fast or slow: what led to it led over the window of the earlier call. Otherwise it led over a call that waited
  * meanwhile, and could have been first.
  */
-export function comesAfter(earlier: Op, window: number, cause: Op | undefined): boolean {
+export function comesAfter(earlier: Command, window: number, cause: Command | undefined): boolean {
   if (earlier.window === window) return true;
   let led = cause;
   while (led && led.window > earlier.window) led = led.cause;
@@ -69,13 +69,13 @@ export function comesAfter(earlier: Op, window: number, cause: Op | undefined): 
 }
 
 /** Hands over which branch has won, and with what. */
-export function settleRace({ winner, resolve, reject }: Op): void {
+export function settleRace({ winner, resolve, reject }: Command): void {
   if (winner?.failed) reject(winner.value);
   else if (winner) resolve({ winner: winner.key, value: winner.value });
 }
 
 /** Hands over what came of a sleep, a question or another job. */
-export function settleOutside(op: Op, promise: PromiseRecord): void {
+export function settleAwaited(op: Command, promise: PromiseRecord): void {
   const isResolved = promise.state === "resolved";
   if (op.kind === "sleep") op.resolve(undefined);
   else if (op.kind === "ask") op.resolve(isResolved ? decodeValue(promise.value) : { action: "cancel" });

@@ -7,7 +7,7 @@
  * without any, passes were lost, or nobody has begun one; from then on each that is begun is marked.
  */
 import { MINUTE } from "../definitions/context.ts";
-import type { Event, History } from "./journal.ts";
+import type { Journal, JournalEntry } from "./journal.ts";
 
 /** So many passes in a row may end without a record. */
 const UNSEEN = 4;
@@ -32,20 +32,20 @@ export interface Mark {
 export const markId = (job: string, version: number): string => `${job}:l${version}`;
 
 /** The record of a pass that has nothing else to record. */
-export const SIGN: Event = { kind: "heard", op: "" };
+export const SIGN: JournalEntry = { kind: "heard", op: "" };
 
 /** Whether a pass that goes to sleep under this version has to leave a sign. */
-export function needsSign(history: History, version: number): boolean {
+export function needsSign(history: Journal, version: number): boolean {
   return unseen(history, version) >= UNSEEN;
 }
 
 /** Whether the pass that begins under this version is to be marked: others may have been lost. */
-export function needsMark(history: History, version: number): boolean {
+export function needsMark(history: Journal, version: number): boolean {
   return unseen(history, version) > UNSEEN;
 }
 
 /** The versions whose marks are of what is at a stand now, the newest first. */
-export function markedBefore(history: History, version: number): number[] {
+export function markedBefore(history: Journal, version: number): number[] {
   const passes = Math.min(unseen(history, version) - 1, LOOKED_BACK);
   return Array.from({ length: passes }, (_, i) => version - 1 - i);
 }
@@ -60,7 +60,7 @@ export function restAfter(lost: number): number {
 }
 
 /** How many versions there were since the last record; 0 where that is not known, or a pass may well leave none. */
-function unseen({ events }: History, version: number): number {
+function unseen({ events }: Journal, version: number): number {
   const last = events.at(-1)?.event;
   if (last && last.v === undefined) return 0;
   const versions = version - (last?.v ?? 0);
@@ -68,7 +68,7 @@ function unseen({ events }: History, version: number): number {
 }
 
 /** Whether an `until` is open. Its looks leave no records; and one that is lost is not made again before the next is due. */
-function looks(events: History["events"]): boolean {
+function looks(events: Journal["events"]): boolean {
   const open = new Set<string>();
   for (const { event } of events) {
     if (event.kind === "begin" && event.of === "until") open.add(event.op);

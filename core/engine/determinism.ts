@@ -1,5 +1,5 @@
 /** The words with which code that breaks a rule of `context.ts` is refused. */
-import type { Op } from "./command.ts";
+import type { Command } from "./command.ts";
 import { difference, returned } from "./values.ts";
 
 const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";
@@ -39,10 +39,10 @@ export function changedSince(value: unknown): string | undefined {
 }
 
 /** Where a job waits for nothing but the ends of sleeps after its deadline, and so can only time out. */
-export function tooLate(waiting: readonly Op[], deadline: number): string | undefined {
+export function tooLate(waiting: readonly Command[], deadline: number): string | undefined {
   const calls = waiting.filter(({ kind }) => kind !== "all" && kind !== "race");
   const [sleep] = calls;
-  if (!sleep || !calls.every(({ kind, external }) => kind === "sleep" && (external?.due ?? 0) > deadline))
+  if (!sleep || !calls.every(({ kind, awaited: external }) => kind === "sleep" && (external?.due ?? 0) > deadline))
     return undefined;
   return `sleep "${sleep.path}" would end after the job's deadline, ${new Date(deadline).toISOString()}: give the definition a longer one`;
 }

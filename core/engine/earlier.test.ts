@@ -3,8 +3,8 @@ import { Simulation } from "../../testing/simulation.ts";
 import type { Answer, Context, Question } from "../definitions/context.ts";
 import { encodeValue, lineage } from "../store/codec.ts";
 import { earlierQuestions } from "./earlier.ts";
-import { Pass, type PassEnd } from "./execution.ts";
-import { History } from "./journal.ts";
+import { Execution, type ExecutionEnd } from "./execution.ts";
+import { Journal } from "./journal.ts";
 import { TaskLease } from "./lease.ts";
 
 const question = (message: string): Question => ({
@@ -28,11 +28,11 @@ async function did(n: number, param: unknown): Promise<void> {
 }
 
 /** One pass over the job by a worker that knows nothing of it. */
-async function pass(fn: (ctx: Context) => Promise<unknown>): Promise<PassEnd> {
+async function pass(fn: (ctx: Context) => Promise<unknown>): Promise<ExecutionEnd> {
   const acquired = await sim.acquire("job");
   if (!acquired) throw new Error("it sleeps");
   const lease = new TaskLease(acquired, sim.send);
-  const history = new History();
+  const history = new Journal();
   await history.load("job", (id) => lease.get(id));
   const around = {
     jobName: "job",
@@ -45,7 +45,7 @@ async function pass(fn: (ctx: Context) => Promise<unknown>): Promise<PassEnd> {
     promiseOf: (name: string) => name,
     askedBefore: earlierQuestions("job", history, (id) => lease.get(id)),
   };
-  return new Pass(fn as never, {}, history, lease, around).run();
+  return new Execution(fn as never, {}, history, lease, around).run();
 }
 
 const open = () => sim.promises().filter((id) => id !== "job" && sim.get(id)?.state === "pending");

@@ -3,7 +3,7 @@
 import type { Question } from "../definitions/context.ts";
 import { decodeValue } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import type { History } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 
 /**
  * The questions that a job asked then, each found once: among the promises `<job>:0`, `<job>:1`, … of all that it did, in
@@ -11,7 +11,7 @@ import type { History } from "./journal.ts";
  */
 export function earlierQuestions(
   job: string,
-  { events }: History,
+  { events }: Journal,
   get: (id: string) => Promise<PromiseRecord | undefined>,
 ): (question: Question) => Promise<string | undefined> {
   const found = new Set(events.flatMap(({ event }) => (event.kind === "ask" ? (event.promise ?? []) : [])));

@@ -12,9 +12,9 @@ import {
   type Step,
   type StepOptions,
 } from "../definitions/context.ts";
-import { comesAfter, escaped, type Kind, type Op } from "./command.ts";
+import { type Command, type CommandKind, comesAfter, escaped } from "./command.ts";
 import { AWAITED } from "./determinism.ts";
-import type { Pass } from "./execution.ts";
+import type { Execution } from "./execution.ts";
 import { performLooks, performStep } from "./steps.ts";
 
 /** The longest name of a call, in UTF-16 code units; other jobs that are awaited have names of their own making. */
@@ -29,19 +29,19 @@ type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 /** What may be taken out of a context and called by itself: `const { step } = ctx`. */
 const METHODS = ["step", "start", "sleep", "ask", "await", "until", "all", "race", "progress"] as const;
 
-export class Scope implements Context {
-  readonly #pass: Pass;
+export class ExecutionContext implements Context {
+  readonly #pass: Execution;
   readonly #path: string;
-  readonly #open = new Set<Op>();
+  readonly #open = new Set<Command>();
   /** By name: how often it was called, the last of those calls, and those that wait for their outcome. */
-  readonly #names = new Map<string, { count: number; last: Op; open: Set<Op> }>();
-  readonly #children: Scope[] = [];
+  readonly #names = new Map<string, { count: number; last: Command; open: Set<Command> }>();
+  readonly #children: ExecutionContext[] = [];
   /** Both are made when the signal is asked for. */
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #isAbandoned = false;
 
-  constructor(pass: Pass, parent: Scope | undefined, path: string) {
+  constructor(pass: Execution, parent: ExecutionContext | undefined, path: string) {
     this.#pass = pass;
     this.#path = path;
     if (parent) parent.#children.push(this);
@@ -159,7 +159,7 @@ export class Scope implements Context {
       const lane = async () => {
         for (let i = next++; i < items.length; i = next++) {
           results[i] = await fn(scopes[i] as Context, items[i] as Item, i);
-          (scopes[i] as Scope).ended(`ctx.all: the function of item "${keys[i]}"`);
+          (scopes[i] as ExecutionContext).ended(`ctx.all: the function of item "${keys[i]}"`);
         }
       };
       const lanes = Array.from({ length: Math.min(concurrency, items.length) }, lane);
@@ -212,7 +212,7 @@ export class Scope implements Context {
   }
 
   /** The outcome of a call reaches the function. */
-  close(op: Op): void {
+  close(op: Command): void {
     op.isOver = true;
     this.#open.delete(op);
     this.#names.get(op.name)?.open.delete(op);
@@ -236,19 +236,19 @@ export class Scope implements Context {
     for (const child of this.#children) child.abandon();
   }
 
-  #child(op: Op, key: string): Scope {
-    return new Scope(this.#pass, this, `${op.path}/${escaped(key)}/`);
+  #child(op: Command, key: string): ExecutionContext {
+    return new ExecutionContext(this.#pass, this, `${op.path}/${escaped(key)}/`);
   }
 
-  #closeWith(op: Op, settle: () => void): void {
+  #closeWith(op: Command, settle: () => void): void {
     if (op.isOver) return;
     this.close(op);
     settle();
   }
 
-  #call<T>(kind: Kind, name: string, prepare: (op: Op) => void): Promise<T> {
+  #call<T>(kind: CommandKind, name: string, prepare: (op: Command) => void): Promise<T> {
     const promise = new Promise<unknown>((resolve, reject) => {
-      let op: Op | undefined;
+      let op: Command | undefined;
       try {
         // A branch that lost, or an item after another has failed: it waits for ever, and is forgotten with the pass.
         if (this.#isAbandoned) return;
@@ -273,7 +273,7 @@ export class Scope implements Context {
   }
 
   /** Rules 2 and 3. */
-  #refuse(kind: Kind, name: string): void {
+  #refuse(kind: CommandKind, name: string): void {
     const most = kind === "await" ? MAX_AWAITED : MAX_NAME;
     if (typeof name !== "string" || name === "" || name.length > most) {
       throw new RuleBroken(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
@@ -285,7 +285,7 @@ export class Scope implements Context {
   }
 
   /** Rule 4: which call of its name it is; refused where that could come out differently. */
-  #count(kind: Kind, name: string): number {
+  #count(kind: CommandKind, name: string): number {
     const known = this.#names.get(name);
     if (!known) return 1;
     const { window, cause } = this.#pass;
@@ -302,7 +302,7 @@ export class Scope implements Context {
 }
 
 /** A request that is made where it is handed over is made again in each replay: it is the function that is handed over. */
-function mustBeCalled({ kind, name }: Op, fn: unknown): void {
+function mustBeCalled({ kind, name }: Command, fn: unknown): void {
   if (typeof fn === "function") return;
   const got = fn instanceof Promise ? "a promise" : `${typeof fn}`;
   throw new RuleBroken(`ctx.${kind}("${name}") takes a function that does it, and got ${got}: write () => …`);

@@ -10,22 +10,22 @@
 
 import { type Context, type Log, type Metrics, RuleBroken } from "../definitions/context.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import { Outside } from "./awaitables.ts";
+import { Awaitables } from "./awaitables.ts";
 import { Blocked, mismatch, otherWinner } from "./blocked.ts";
 import { type Clock, machineClock, whenDrained } from "./clock.ts";
-import { fitsRecord, isWork, type Op, settleOutside, settleRace } from "./command.ts";
+import { type Command, fitsRecord, isWork, settleAwaited, settleRace } from "./command.ts";
 import { needsSign, SIGN } from "./crash-loop.ts";
 import { AWAITED, changedSince, DIFFERS, type End, endsDiffer, tooLate, WAITS } from "./determinism.ts";
-import { Scope } from "./execution-context.ts";
+import { ExecutionContext } from "./execution-context.ts";
 import { isHeld, nextDue } from "./held.ts";
-import type { Event, History, Recorded } from "./journal.ts";
-import { Records } from "./journal-writer.ts";
-import { type Lease, LeaseLost, type PassEnd, type Runnable, type Surroundings, type When } from "./runtime.ts";
-import { type State, stateOf } from "./state.ts";
+import type { Journal, JournalEntry, JournalRecord } from "./journal.ts";
+import { JournalWriter } from "./journal-writer.ts";
+import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime, type When } from "./runtime.ts";
+import { type ExecutionState, stateOf } from "./state.ts";
 import { fromStored } from "./values.ts";
-import { Waking } from "./wakeup.ts";
+import { Wakeup } from "./wakeup.ts";
 
-export { type Lease, LeaseLost, type PassEnd, type Runnable, type Surroundings, type When } from "./runtime.ts";
+export { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime, type When } from "./runtime.ts";
 
 /** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
 const TIME_FOR_NEWS = 50;
@@ -33,9 +33,9 @@ const TIME_FOR_NEWS = 50;
 /** Made once: a new one takes its stack each time. */
 const OVER = new DOMException("the pass is over", "AbortError");
 
-export class Pass {
+export class Execution {
   readonly lease: Lease;
-  readonly around: Surroundings;
+  readonly around: Runtime;
   readonly clock: Clock;
   /** The attempts that are under way: their signals are aborted with that of the pass. */
   readonly attempts = new Set<AbortController>();
@@ -44,19 +44,19 @@ export class Pass {
   readonly metrics: Metrics;
   /** How many times the function has been moved on, and by the outcome of which call the last time. */
   window = 0;
-  cause: Op | undefined;
+  cause: Command | undefined;
   /** Whether the function is being moved on. */
   isOpen = false;
   readonly #fn: Runnable;
   readonly #args: unknown;
-  readonly #history: History;
-  readonly #ops = new Map<string, Op>();
+  readonly #history: Journal;
+  readonly #ops = new Map<string, Command>();
   /** Those whose outcome has not reached the function, in the order in which they were called. */
-  readonly #unended = new Set<Op>();
+  readonly #unended = new Set<Command>();
   /** Of those, what is not begun, runs, or waits for its next attempt. */
-  readonly #unbegun = new Set<Op>();
-  readonly #outside: Outside;
-  readonly #root: Scope;
+  readonly #unbegun = new Set<Command>();
+  readonly #outside: Awaitables;
+  readonly #root: ExecutionContext;
   readonly #over = new AbortController();
   #isReplaying: boolean;
   readonly #isFirst: boolean;
@@ -68,26 +68,26 @@ export class Pass {
   #fault: { error: unknown } | undefined;
   /** What is to be done when the window is closed. */
   #afterwards: (() => void)[] = [];
-  #progress: State["progress"];
-  readonly #waking: Waking;
-  readonly #records: Records;
+  #progress: ExecutionState["progress"];
+  readonly #waking: Wakeup;
+  readonly #records: JournalWriter;
 
-  constructor(fn: Runnable, args: unknown, history: History, lease: Lease, around: Surroundings) {
+  constructor(fn: Runnable, args: unknown, history: Journal, lease: Lease, around: Runtime) {
     this.#fn = fn;
     this.#args = args;
     this.#history = history;
     this.lease = lease;
     this.around = around;
     this.clock = around.clock ?? machineClock;
-    this.#waking = new Waking(this.clock);
-    this.#records = new Records(history, lease);
+    this.#waking = new Wakeup(this.clock);
+    this.#records = new JournalWriter(history, lease);
     this.#isReplaying = history.events.length > 0;
     this.#isFirst = !this.#isReplaying;
     const firstTime = () => !this.#isReplaying;
     this.log = heardIf(firstTime, around.log);
     this.metrics = heardIf(firstTime, around.metrics);
-    this.#outside = new Outside(this, history);
-    this.#root = new Scope(this, undefined, "");
+    this.#outside = new Awaitables(this, history);
+    this.#root = new ExecutionContext(this, undefined, "");
   }
 
   /** Aborted when the pass is over, or is to be. */
@@ -96,12 +96,12 @@ export class Pass {
   }
 
   /** The calls whose work runs. */
-  get running(): Op[] {
+  get running(): Command[] {
     return [...this.#unended].filter((op) => op.isRunning);
   }
 
   /** Runs the pass. @throws {LeaseLost} */
-  async run(): Promise<PassEnd> {
+  async run(): Promise<ExecutionEnd> {
     const { signal } = this.around;
     const callOff = () => {
       this.#abort(signal.reason);
@@ -149,14 +149,14 @@ export class Pass {
 
   // --- for contexts and their work ----------------------------------------------------------------------------------
 
-  called(op: Op): void {
+  called(op: Command): void {
     this.#ops.set(op.path, op);
     this.#unended.add(op);
     this.#unbegun.add(op);
   }
 
   /** Its outcome has reached the function, or is of no use any more. */
-  closed(op: Op): void {
+  closed(op: Command): void {
     for (const set of [this.#unended, this.#unbegun, this.#outside]) set.delete(op);
   }
 
@@ -178,7 +178,7 @@ export class Pass {
   }
 
   /** Writes a record, in the order in which they come here; resolves when it is there. */
-  record(op: Op, event: Event, when: When = "resolved"): Promise<void> {
+  record(op: Command, event: JournalEntry, when: When = "resolved"): Promise<void> {
     if (op.isOver) return Promise.resolve();
     const done = this.#records.post(op, event, when);
     this.#wake();
@@ -186,7 +186,7 @@ export class Pass {
   }
 
   /** What the function says of its progress. */
-  tell(progress: NonNullable<State["progress"]>): void {
+  tell(progress: NonNullable<ExecutionState["progress"]>): void {
     this.#progress = progress;
     if (!this.#isReplaying) this.#tellState();
   }
@@ -194,7 +194,7 @@ export class Pass {
   // --- windows ------------------------------------------------------------------------------------------------------
 
   /** Hands one thing to the function and lets it run until it waits. */
-  async #window(hand: () => void, cause?: Op): Promise<void> {
+  async #window(hand: () => void, cause?: Command): Promise<void> {
     // What runs of steps in microtasks is to be through: it must not find the window open.
     if (!this.#isReplaying) await this.clock.turn();
     this.isOpen = true;
@@ -207,7 +207,7 @@ export class Pass {
     for (const action of this.#afterwards.splice(0)) action();
   }
 
-  async #handOver(op: Op, hand: () => void): Promise<void> {
+  async #handOver(op: Command, hand: () => void): Promise<void> {
     if (op.isOver) return;
     await this.#window(() => {
       op.scope.close(op);
@@ -215,8 +215,8 @@ export class Pass {
     }, op);
   }
 
-  async #handOverOutside(op: Op, settled: PromiseRecord): Promise<void> {
-    await this.#handOver(op, () => settleOutside(op, settled));
+  async #handOverOutside(op: Command, settled: PromiseRecord): Promise<void> {
+    await this.#handOver(op, () => settleAwaited(op, settled));
   }
 
   #ended(end: NonNullable<End>): void {
@@ -253,19 +253,19 @@ export class Pass {
     }
   }
 
-  async #replayOutside(path: string, event: Event): Promise<void> {
+  async #replayOutside(path: string, event: JournalEntry): Promise<void> {
     const op = this.#ops.get(path);
     if (op) this.#outside.locate(op);
-    if (!op?.external) throw this.#mismatch(event, op);
+    if (!op?.awaited) throw this.#mismatch(event, op);
     if (op.isOver) return;
-    if (!op.external.settled) await this.#outside.look(op, false);
-    if (!op.external.settled) await this.#outside.look(op, true);
-    const { settled } = op.external;
+    if (!op.awaited.settled) await this.#outside.look(op, false);
+    if (!op.awaited.settled) await this.#outside.look(op, true);
+    const { settled } = op.awaited;
     if (!settled) throw new Blocked(`${op.kind} "${op.path}" had ended when its outcome was used, and has not now`);
     await this.#handOverOutside(op, settled);
   }
 
-  async #apply(op: Op, recorded: Recorded): Promise<void> {
+  async #apply(op: Command, recorded: JournalRecord): Promise<void> {
     const { n, event, promise } = recorded;
     switch (event.kind) {
       case "heard":
@@ -297,7 +297,7 @@ export class Pass {
     }
   }
 
-  #mismatch(event: Event, op: Op | undefined): Blocked {
+  #mismatch(event: JournalEntry, op: Command | undefined): Blocked {
     const known = new Set(this.#history.events.map((each) => each.event.op));
     const instead = op && !op.isOver ? [op] : [...this.#unended].filter(({ path }) => !known.has(path));
     return mismatch(event, instead, this.#end !== undefined);
@@ -305,7 +305,7 @@ export class Pass {
 
   // --- for the first time -------------------------------------------------------------------------------------------
 
-  async #live(): Promise<PassEnd> {
+  async #live(): Promise<ExecutionEnd> {
     for (;;) {
       this.#waking.looks();
       if (this.#fault) throw this.#fault.error;
@@ -316,7 +316,7 @@ export class Pass {
         await this.#write();
         continue;
       }
-      const hasSeen = (window: number) => (op: Op) => isWork(op) && !op.isRunning && op.window >= window;
+      const hasSeen = (window: number) => (op: Command) => isWork(op) && !op.isRunning && op.window >= window;
       await this.#records.pin((window) => some(this.#unbegun, hasSeen(window)));
       this.#begin(isWork);
       const end = this.#end;
@@ -337,7 +337,7 @@ export class Pass {
         await this.#waking.something(nextDue(needed, this.clock.now()));
         continue;
       }
-      const waiting = needed.flatMap(({ external, pause }) => (external ?? pause)?.id ?? []);
+      const waiting = needed.flatMap(({ awaited: external, pause }) => (external ?? pause)?.id ?? []);
       if (waiting.length === 0 && !this.#waking.isAwake) this.breaks(`the function ${WAITS}`);
       this.#refuse(tooLate(needed, this.around.deadline));
       if (this.#waking.isAwake) continue;
@@ -359,12 +359,12 @@ export class Pass {
   async #verify(): Promise<void> {
     this.#verified = this.#history.last;
     const { onState: _, ...around } = this.around;
-    const again = new Pass(this.#fn, this.#args, this.#history, this.lease, around);
+    const again = new Execution(this.#fn, this.#args, this.#history, this.lease, around);
     const difference = await again.#differenceTo(this);
     if (difference !== undefined) this.breaks(`run again from its records, the function ${difference}. ${DIFFERS}`);
   }
 
-  async #differenceTo(first: Pass): Promise<string | undefined> {
+  async #differenceTo(first: Execution): Promise<string | undefined> {
     this.#isReplaying = true;
     try {
       await this.#start();
@@ -383,12 +383,12 @@ export class Pass {
   }
 
   /** Begins what was called, and what has waited long enough. */
-  #begin(isMeant: (op: Op) => boolean): void {
+  #begin(isMeant: (op: Command) => boolean): void {
     const now = this.clock.now();
     for (const op of this.#unbegun) {
       this.#outside.locate(op);
-      if (op.external) this.#unbegun.delete(op);
-      if (op.isRunning || op.external || !op.perform || (op.pause && op.pause.due > now) || !isMeant(op)) continue;
+      if (op.awaited) this.#unbegun.delete(op);
+      if (op.isRunning || op.awaited || !op.perform || (op.pause && op.pause.due > now) || !isMeant(op)) continue;
       delete op.pause;
       op.isRunning = true;
       op.runningSince = now;
@@ -408,8 +408,8 @@ export class Pass {
     if (batch.length === 0) return;
     const recorded = await this.#records.add(batch);
     for (const [i, { op, done }] of batch.entries()) {
-      await this.#apply(op, recorded[i] as Recorded);
-      if (op.external) op.isRunning = false;
+      await this.#apply(op, recorded[i] as JournalRecord);
+      if (op.awaited) op.isRunning = false;
       done.resolve();
     }
   }
@@ -418,17 +418,17 @@ export class Pass {
   async #handOverNext(): Promise<boolean> {
     await this.#outside.lookAround();
     const op = this.#outside.next;
-    const settled = op?.external?.settled;
+    const settled = op?.awaited?.settled;
     if (!op || !settled) return false;
-    const isBeside = (each: Op) => each !== op && each.kind !== "all" && each.kind !== "race";
+    const isBeside = (each: Command) => each !== op && each.kind !== "all" && each.kind !== "race";
     this.#records.reached(op.path, some(this.#unended, isBeside) ? this.window + 1 : undefined);
     await this.#handOverOutside(op, settled);
     return true;
   }
 
   /** Something that was waited for has settled: finds out what. */
-  async #lookFor(waiting: readonly Op[]): Promise<void> {
-    if (waiting.some(({ external, kind }) => external && kind !== "sleep")) {
+  async #lookFor(waiting: readonly Command[]): Promise<void> {
+    if (waiting.some(({ awaited: external, kind }) => external && kind !== "sleep")) {
       await this.#waking.something(this.clock.now() + TIME_FOR_NEWS);
       await this.#outside.lookAround();
     }

@@ -1,7 +1,7 @@
 /** The records that a pass writes: in which order, after what, and which of them at once. */
 
-import type { Op } from "./command.ts";
-import { type Event, eventId, type History, maxUnderWay, type Recorded } from "./journal.ts";
+import type { Command } from "./command.ts";
+import { eventId, type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
 
 /** How much that had settled outside one record says at most. */
@@ -9,18 +9,18 @@ const MOST_HEARD = 100;
 
 /** What is to be written. */
 export interface ToWrite {
-  event: Event;
+  event: JournalEntry;
   when: When;
 }
 
 /** Something to write for a call, and who waits for it to be there. */
 export interface Posted extends ToWrite {
-  op: Op;
+  op: Command;
   done: PromiseWithResolvers<void>;
 }
 
-export class Records {
-  readonly #history: History;
+export class JournalWriter {
+  readonly #history: Journal;
   readonly #lease: Lease;
   #posted: Posted[] = [];
   /** What reached the function from outside since the last record. */
@@ -28,7 +28,7 @@ export class Records {
   /** Since which window the function knows of something outside that no record says and that could come later again. */
   #unsureSince = Number.POSITIVE_INFINITY;
 
-  constructor(history: History, lease: Lease) {
+  constructor(history: Journal, lease: Lease) {
     this.#history = history;
     this.#lease = lease;
   }
@@ -44,7 +44,7 @@ export class Records {
   }
 
   /** Something to write, in the order in which it comes here; resolves when it is there. */
-  post(op: Op, event: Event, when: When): Promise<void> {
+  post(op: Command, event: JournalEntry, when: When): Promise<void> {
     const done = Promise.withResolvers<void>();
     done.promise.catch(() => {});
     this.#posted.push({ op, event, when, done });
@@ -60,7 +60,7 @@ export class Records {
   }
 
   /** Adds records, of which any may get lost in a crash: each says all that it comes after. */
-  async add(batch: readonly ToWrite[]): Promise<Recorded[]> {
+  async add(batch: readonly ToWrite[]): Promise<JournalRecord[]> {
     const first = this.#history.last + 1;
     const after = this.#after.length > 0 && { after: this.#after };
     const written = await Promise.all(

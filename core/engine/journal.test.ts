@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { encodeValue } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import { type Event, eventId, History, maxUnderWay } from "./journal.ts";
+import { eventId, Journal, type JournalEntry, maxUnderWay } from "./journal.ts";
 
 const base = { state: "resolved", value: {}, tags: {}, timeoutAt: 1, createdAt: 1, settledAt: 1 } as const;
 
-function record(n: number, event: Event, state: PromiseRecord["state"] = "resolved"): PromiseRecord {
+function record(n: number, event: JournalEntry, state: PromiseRecord["state"] = "resolved"): PromiseRecord {
   return { ...base, id: eventId("j", n), state, param: encodeValue(event) };
 }
 
@@ -13,7 +13,7 @@ test("records are all found, whatever a dead worker has left out between them", 
   for (let round = 0; round < 300; round++) {
     // Each worker writes as many at once as it may, of which any get lost, and the next goes on after the last.
     const there = new Map<string, PromiseRecord>();
-    const history = new History();
+    const history = new Journal();
     for (let worker = 0; worker < 12; worker++) {
       const most = maxUnderWay(history.events.length);
       const first = history.last + 1;
@@ -35,7 +35,7 @@ test("6,000 records are read in batches, and nothing beyond them is", async () =
   let under = 0;
   let most = 0;
   let reads = 0;
-  const history = new History();
+  const history = new Journal();
   await history.load("j", async (id) => {
     reads += 1;
     most = Math.max(most, ++under);
@@ -51,7 +51,7 @@ test("6,000 records are read in batches, and nothing beyond them is", async () =
 
 test("a value is handed out anew each time, exactly as it was stored", () => {
   const value = { list: [1, null], text: "__INF__", like: { __type: "error", message: "none" } };
-  const history = new History();
+  const history = new Journal();
   const recorded = history.add(record(1, { kind: "step", op: "s", value }), 1);
   const first = recorded?.value as typeof value;
   first.list.push(2);
@@ -61,7 +61,7 @@ test("a value is handed out anew each time, exactly as it was stored", () => {
 });
 
 test("what is no record is none", () => {
-  const history = new History();
+  const history = new Journal();
   expect(history.add({ ...base, id: "j:e1", param: {} }, 1)).toBeUndefined();
   expect(history.add({ ...base, id: "j:e1", param: { data: "%%%" } }, 1)).toBeUndefined();
   expect(history.add({ ...base, id: "j:e1", param: encodeValue({ other: 1 }) }, 1)).toBeUndefined();
@@ -69,7 +69,7 @@ test("what is no record is none", () => {
 });
 
 test("what has settled is known, of the job and of others", () => {
-  const history = new History();
+  const history = new Journal();
   history.add(record(1, { kind: "sleep", op: "s" }, "pending"), 1);
   history.settled(record(1, { kind: "sleep", op: "s" }));
   expect(history.events[0]?.promise.state).toBe("resolved");

@@ -9,7 +9,7 @@ import type { PromiseRecord } from "../store/protocol.ts";
 import type { StoredError } from "./values.ts";
 
 /** What a record says. `op` names the call that it is about: the names of its contexts, its own, and which of that name. */
-export type Event = {
+export type JournalEntry = {
   op: string;
   /** What had settled outside (sleeps, answers, other jobs) and reached the function since the record before, in that order. */
   after?: string[];
@@ -38,10 +38,10 @@ export type Event = {
 );
 
 /** An event with the promise that holds it. */
-export class Recorded {
+export class JournalRecord {
   readonly n: number;
   /** Without its value, where that is an object. */
-  readonly event: Event;
+  readonly event: JournalEntry;
   /** Without its parameter and tags. */
   promise: PromiseRecord;
   readonly #text: string | undefined;
@@ -49,7 +49,7 @@ export class Recorded {
   /** @throws {SyntaxError} for what is no record */
   constructor(n: number, promise: PromiseRecord) {
     const text = fromBase64(promise.param.data ?? "");
-    const event = JSON.parse(text) as Event;
+    const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
@@ -61,7 +61,7 @@ export class Recorded {
 
   /** What the call resolved with, each time anew: a function may change what it was handed. */
   get value(): unknown {
-    const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as Event);
+    const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;
   }
 
@@ -85,11 +85,11 @@ export const eventId = (job: string, n: number): string => `${job}:e${n}`;
 export const maxUnderWay = (acknowledged: number): number => Math.min(16, acknowledged + 1);
 
 /** What a worker knows of a job's records. */
-export class History {
-  readonly events: Recorded[] = [];
+export class Journal {
+  readonly events: JournalRecord[] = [];
   /** The version of the job's task under which this was known to be all. */
   version = 0;
-  readonly #pending = new Map<string, Recorded>();
+  readonly #pending = new Map<string, JournalRecord>();
   readonly #elsewhere = new Map<string, PromiseRecord>();
 
   get last(): number {
@@ -99,9 +99,9 @@ export class History {
   /** Roughly how much memory it takes, in bytes. */
   size = 0;
 
-  add(promise: PromiseRecord, n: number): Recorded | undefined {
+  add(promise: PromiseRecord, n: number): JournalRecord | undefined {
     try {
-      const recorded = new Recorded(n, promise);
+      const recorded = new JournalRecord(n, promise);
       this.events.push(recorded);
       if (promise.state === "pending") this.#pending.set(promise.id, recorded);
       this.size += recorded.size;

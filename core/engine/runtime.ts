@@ -3,8 +3,8 @@
 import type { Context, Log, Metrics, Question } from "../definitions/context.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import type { Clock } from "./clock.ts";
-import type { Recorded } from "./journal.ts";
-import type { State } from "./state.ts";
+import type { JournalRecord } from "./journal.ts";
+import type { ExecutionState } from "./state.ts";
 
 /** When a promise that is created settles: it has, it does at `due` (milliseconds since the epoch), or somebody does it. */
 export type When = "resolved" | { due: number } | "open";
@@ -42,7 +42,7 @@ export interface Limit {
 }
 
 /** The job, and what its function may use. */
-export interface Surroundings {
+export interface Runtime {
   jobName: string;
   /** The key of the caller for whom it was started; empty where callers are not told apart. */
   owner?: string;
@@ -60,7 +60,7 @@ export interface Surroundings {
   /** The id of the promise with which the job asked a question before there were records; for a job from then. */
   askedBefore?(question: Question): Promise<string | undefined>;
   /** Outcomes of the steps of an earlier attempt at this job, by the calls that they are of. */
-  memo?: ReadonlyMap<string, Recorded>;
+  memo?: ReadonlyMap<string, JournalRecord>;
   /** Waits until one more attempt may be under way; resolves with what is called when it is over. Default: at once. */
   limit?(limit: Limit, signal: AbortSignal): Promise<() => void>;
   /** Awaited before each attempt: what it has waited for may have taken longer than the lease. @throws {LeaseLost} */
@@ -68,7 +68,7 @@ export interface Surroundings {
   /** Default: the machine's. */
   clock?: Clock;
   /** Told what the job is doing, whenever it may have changed. */
-  onState?(state: State): void;
+  onState?(state: ExecutionState): void;
   /** Awaited before the job is suspended: what somebody has to know of it is to be told by then. */
   beforeSleep?(): Promise<void>;
   /** Told of each attempt that failed. */
@@ -78,7 +78,7 @@ export interface Surroundings {
 }
 
 /** How a pass ended. */
-export type PassEnd =
+export type ExecutionEnd =
   | { kind: "complete"; value: unknown }
   | { kind: "failed"; error: unknown }
   | { kind: "asleep" }

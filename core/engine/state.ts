@@ -1,8 +1,8 @@
 /** What a job is doing, as it is told to whoever looks. */
 import type { Question } from "../definitions/context.ts";
-import type { Op } from "./command.ts";
+import type { Command } from "./command.ts";
 
-export interface State {
+export interface ExecutionState {
   /** Steps that run or wait for their next attempt: since when, what the last attempt ended with, when the next is due. */
   steps: { name: string; attempt: number; since: number; error?: string; next?: number }[];
   /** The end of the sleep that ends first, in milliseconds since the epoch. */
@@ -13,9 +13,9 @@ export interface State {
   progress?: { done?: number; total?: number; message?: string };
 }
 
-export function stateOf(ops: readonly Op[], progress: State["progress"]): State {
-  const state: State = { steps: [], awaiting: 0, questions: [], ...(progress && { progress }) };
-  for (const { kind, path, attempts, runningSince, lastError, pause, external, question, isRunning } of ops) {
+export function stateOf(ops: readonly Command[], progress: ExecutionState["progress"]): ExecutionState {
+  const state: ExecutionState = { steps: [], awaiting: 0, questions: [], ...(progress && { progress }) };
+  for (const { kind, path, attempts, runningSince, lastError, pause, awaited: external, question, isRunning } of ops) {
     if (kind === "await") state.awaiting += 1;
     else if (question && external) state.questions.push({ key: path, promiseId: external.id, question });
     else if (external?.due !== undefined) {

@@ -5,8 +5,8 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { noteLease } from "../author/chunks.ts";
 import { MINUTE, type Retry, RuleBroken, SECOND, type Step, type StepOptions } from "../definitions/context.ts";
 import { decodeValue } from "../store/codec.ts";
-import { type Op, words } from "./command.ts";
-import type { Pass } from "./execution.ts";
+import { type Command, words } from "./command.ts";
+import type { Execution } from "./execution.ts";
 import { pauseAfter } from "./retry.ts";
 import { LeaseLost } from "./runtime.ts";
 import { isFinal, storable, toStored } from "./values.ts";
@@ -14,7 +14,7 @@ import { isFinal, storable, toStored } from "./values.ts";
 type Fn<T> = (step: Step) => T | Promise<T>;
 
 /** Runs a step to its outcome, or to the pause before its next attempt. */
-export async function performStep<T>(pass: Pass, op: Op, fn: Fn<T>, options: StepOptions): Promise<void> {
+export async function performStep<T>(pass: Execution, op: Command, fn: Fn<T>, options: StepOptions): Promise<void> {
   const kind = op.kind as "step" | "start";
   const { path } = op;
   const { retry, atMostOnce = false } = options;
@@ -42,7 +42,13 @@ export async function performStep<T>(pass: Pass, op: Op, fn: Fn<T>, options: Ste
   }
 }
 
-async function failed(pass: Pass, op: Op, kind: "step" | "start", error: unknown, retry: Retry | false | undefined) {
+async function failed(
+  pass: Execution,
+  op: Command,
+  kind: "step" | "start",
+  error: unknown,
+  retry: Retry | false | undefined,
+) {
   const attempts = op.attempts + 1;
   const now = pass.clock.now();
   const since = op.attempts === 0 ? now : op.failingSince;
@@ -66,7 +72,7 @@ async function failed(pass: Pass, op: Op, kind: "step" | "start", error: unknown
 }
 
 /** One attempt, when it may be. */
-async function inTurn<T>(pass: Pass, op: Op, fn: Fn<T>, { limit, timeout }: StepOptions): Promise<T> {
+async function inTurn<T>(pass: Execution, op: Command, fn: Fn<T>, { limit, timeout }: StepOptions): Promise<T> {
   if (!limit) return attempt(pass, op, fn, timeout);
   const time = timeout ?? MINUTE;
   const done = await pass.around.limit?.({ ...limit, time }, pass.signal);
@@ -78,7 +84,7 @@ async function inTurn<T>(pass: Pass, op: Op, fn: Fn<T>, { limit, timeout }: Step
 }
 
 /** One attempt. Begun outside of a window, so that what it calls of the context is refused. */
-async function attempt<T>(pass: Pass, op: Op, fn: Fn<T>, timeout: number | undefined): Promise<T> {
+async function attempt<T>(pass: Execution, op: Command, fn: Fn<T>, timeout: number | undefined): Promise<T> {
   const { deadline, owner = "", env, log, metrics } = pass.around;
   const number = op.attempts + 1;
   const abort = new AbortController();
@@ -110,7 +116,7 @@ async function attempt<T>(pass: Pass, op: Op, fn: Fn<T>, timeout: number | undef
 }
 
 /** What an attempt comes to, unless it takes longer than it may. */
-async function inTime<T>(pass: Pass, abort: AbortController, running: Promise<T>, timeout: number): Promise<T> {
+async function inTime<T>(pass: Execution, abort: AbortController, running: Promise<T>, timeout: number): Promise<T> {
   const over = Promise.withResolvers<never>();
   const callOff = pass.clock.after(timeout, () => {
     const error = new Error(`no outcome within ${words(timeout)}`);
@@ -130,8 +136,8 @@ async function inTime<T>(pass: Pass, abort: AbortController, running: Promise<T>
  * there were before.
  */
 export async function performLooks<T>(
-  pass: Pass,
-  op: Op,
+  pass: Execution,
+  op: Command,
   { every, for: patience }: { every: number; for?: number },
   check: Fn<T>,
 ): Promise<void> {
@@ -162,7 +168,7 @@ export async function performLooks<T>(
 }
 
 /** Whether it was the last look: something was found, or can never be. */
-async function look<T>(pass: Pass, op: Op, check: Fn<T>): Promise<boolean> {
+async function look<T>(pass: Execution, op: Command, check: Fn<T>): Promise<boolean> {
   const kind = "until";
   try {
     const value = storable(await attempt(pass, op, check, undefined), `"${op.path}"`);

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 
 /** Waits for whatever happens next. */
-export class Waking {
+export class Wakeup {
   readonly #clock: Clock;
   /** Whether something has happened since it was last looked at what has. */
   #isAwake = true;

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { doing, type Entry } from "./progress-feed.ts";
+import { doing, type FeedEntry } from "./progress-feed.ts";
 
 const NOW = Date.parse("2026-11-22T12:00:00Z");
 const question = { message: "Release 1.2?", requestedSchema: { type: "object" as const, properties: {} } };
 
-test.each<[Partial<Entry>, string | undefined]>([
+test.each<[Partial<FeedEntry>, string | undefined]>([
   [{}, undefined],
   [{ step: { name: "fetch", attempt: 1 } }, "fetch runs"],
   [{ step: { name: "fetch", attempt: 4, error: "503", next: NOW + 8_000 } }, "fetch: attempt 3, 503, next in 8 s"],

@@ -8,7 +8,7 @@
 import * as z from "zod";
 
 /** The id of a journal's `n`th entry, counted from 1. */
-export const entryId = (promiseId: string, n: number): string => `${promiseId}:u${n}`;
+export const feedEntryId = (promiseId: string, n: number): string => `${promiseId}:u${n}`;
 
 /** A form somebody is asked to fill in, as the protocol's `elicitation/create` has it. */
 export const QuestionEntry = z.object({
@@ -29,7 +29,7 @@ export const AnswerEntry = z.discriminatedUnion("action", [
 export type AnswerEntry = z.infer<typeof AnswerEntry>;
 
 /** Times are milliseconds since the epoch. */
-export const Entry = z.object({
+export const FeedEntry = z.object({
   /** How far the job is, for people, in its own words. */
   message: z.string().optional(),
   /** What was asked and not known to be answered, by a key that names no other question of this job. */
@@ -47,10 +47,10 @@ export const Entry = z.object({
   /** Why the code that is here cannot go on with it. */
   blocked: z.string().optional(),
 });
-export type Entry = z.infer<typeof Entry>;
+export type FeedEntry = z.infer<typeof FeedEntry>;
 
 /** What the job is doing, in one line for people; undefined when there is nothing to say. */
-export function doing(entry: Entry | undefined, now: number): string | undefined {
+export function doing(entry: FeedEntry | undefined, now: number): string | undefined {
   if (!entry) return undefined;
   const { message, progress, step, sleeping_until, blocked, awaiting } = entry;
   const parts: string[] = [];

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { Simulation } from "../../testing/simulation.ts";
 import { type Call, ResonateClient } from "../store/client.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import { type Entry, entryId } from "./progress-feed.ts";
-import { Journals, Read } from "./progress-feeds.ts";
+import { type FeedEntry, feedEntryId } from "./progress-feed.ts";
+import { ProgressFeeds, Read } from "./progress-feeds.ts";
 
 /** A client of a server in this process, which notes what was asked at once. */
 class LocalClient extends ResonateClient {
@@ -30,11 +30,11 @@ class LocalClient extends ResonateClient {
   }
 }
 
-const saying = (message: string): Entry => ({ message, questions: {} });
+const saying = (message: string): FeedEntry => ({ message, questions: {} });
 
 async function journalOf(entries: number) {
   const client = new LocalClient();
-  const writer = new Journals(client);
+  const writer = new ProgressFeeds(client);
   const timeoutAt = Date.now() + 60_000;
   for (let n = 1; n <= entries; n++) await writer.write("job", n, saying(String(n)), { timeoutAt });
   client.rounds = [];
@@ -46,7 +46,7 @@ const ENTRIES = [0, 1, 2, 3, 4, 5, 13, 14, 29, 30, 61, 62, 93, 94, 100, 157, 158
 
 test.each(ENTRIES)("of %i entries the newest is found in two rounds, by whoever knows none", async (entries) => {
   const { client } = await journalOf(entries);
-  expect((await new Journals(client).newest("job")).n).toBe(entries);
+  expect((await new ProgressFeeds(client).newest("job")).n).toBe(entries);
   expect(client.rounds.length).toBeLessThanOrEqual(entries === 0 ? 1 : 2);
   // Few for what most jobs tell, and no more than a few times that for any.
   expect(client.rounds.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(entries < 14 ? 9 + 9 : 9 + 50);
@@ -60,7 +60,7 @@ test.each([
   [250, 4],
 ])("of %i entries that came in a short while it is found in %i rounds", async (entries, rounds) => {
   const { client, writer, timeoutAt } = await journalOf(40);
-  const journals = new Journals(client);
+  const journals = new ProgressFeeds(client);
   await journals.newest("job");
   for (let n = 41; n <= 40 + entries; n++) await writer.write("job", n, saying(String(n)), { timeoutAt });
   client.rounds = [];
@@ -70,17 +70,17 @@ test.each([
 
 test("more entries than any job has by time are found as well", async () => {
   const { client } = await journalOf(600);
-  expect((await new Journals(client).newest("job")).n).toBe(600);
+  expect((await new ProgressFeeds(client).newest("job")).n).toBe(600);
   expect(client.rounds.length).toBeLessThanOrEqual(6);
 });
 
 test("what was read is not read again: one request tells that nothing has come since", async () => {
   const { client, writer, timeoutAt } = await journalOf(40);
   const read = new Read();
-  await new Journals(client, read).newest("job");
+  await new ProgressFeeds(client, read).newest("job");
   client.rounds = [];
   // Another request of the same isolate.
-  const later = new Journals(client, read);
+  const later = new ProgressFeeds(client, read);
   expect(await later.newest("job")).toMatchObject({ n: 40, entry: { message: "40" } });
   expect(client.rounds).toEqual([1]);
   await writer.write("job", 41, saying("41"), { timeoutAt });
@@ -89,5 +89,5 @@ test("what was read is not read again: one request tells that nothing has come s
   expect((await later.recent("job")).n).toBe(40);
   expect(client.rounds).toEqual([]);
   expect((await later.newest("job")).n).toBe(41);
-  expect(client.sim.get(entryId("job", 41))).toBeDefined();
+  expect(client.sim.get(feedEntryId("job", 41))).toBeDefined();
 });

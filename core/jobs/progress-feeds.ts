@@ -4,12 +4,12 @@ import type { ResonateClient } from "../store/client.ts";
 import { childOf, decodeValue, encodeValue } from "../store/codec.ts";
 import type { Channel } from "../store/connections.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import { type AnswerEntry, Entry, entryId } from "./progress-feed.ts";
+import { type AnswerEntry, FeedEntry, feedEntryId } from "./progress-feed.ts";
 
 /** An entry of a job's journal: its number, counted from 1, and when it was written; 0 when there is none yet. */
 export interface NewestEntry {
   n: number;
-  entry: Entry | undefined;
+  entry: FeedEntry | undefined;
   writtenAt: number;
 }
 
@@ -52,7 +52,7 @@ export class Read {
 }
 
 /** Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer. */
-export class Journals {
+export class ProgressFeeds {
   readonly #client: ResonateClient;
   readonly #read: Read;
 
@@ -92,10 +92,10 @@ export class Journals {
   async write(
     promiseId: string,
     n: number,
-    entry: Entry,
+    entry: FeedEntry,
     { timeoutAt, patience }: { timeoutAt: number; patience?: number | undefined },
   ): Promise<boolean> {
-    const id = entryId(promiseId, n);
+    const id = feedEntryId(promiseId, n);
     // There already, with what it says as its parameter: one request, unless somebody waits for it.
     const now = Date.now() - 1;
     const written = childOf(promiseId, id, now, { param: entry, tags: { "resonate:timer": "true" } });
@@ -113,7 +113,7 @@ export class Journals {
     channel: Channel,
     signal?: AbortSignal,
   ): Promise<boolean> {
-    const id = entryId(promise.id, n);
+    const id = feedEntryId(promise.id, n);
     await this.#client.call(childOf(promise.id, id, promise.timeoutAt), signal);
     return this.#listen(id, channel, signal);
   }
@@ -135,10 +135,10 @@ export class Journals {
   }
 
   async #entry(promiseId: string, n: number, signal?: AbortSignal): Promise<NewestEntry | undefined> {
-    const record = await this.#get(entryId(promiseId, n), signal);
+    const record = await this.#get(feedEntryId(promiseId, n), signal);
     if (!record) return undefined;
     const isResolved = record.state === "resolved" && record.value.data;
-    const entry = Entry.safeParse(decodeValue(isResolved ? record.value : record.param));
+    const entry = FeedEntry.safeParse(decodeValue(isResolved ? record.value : record.param));
     return entry.success ? { n, entry: entry.data, writtenAt: record.settledAt ?? record.createdAt } : undefined;
   }
 

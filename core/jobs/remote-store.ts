@@ -5,7 +5,7 @@ import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/j
 import { ResonateClient } from "../store/client.ts";
 import { childOf, type DurablePromise, EARLIER, encodeValue, KEEP, lineage, PLACE, STARTER } from "../store/codec.ts";
 import type { Channel } from "../store/connections.ts";
-import type { Settled, StorePlace } from "../store/endpoint.ts";
+import type { Settled, StoreEndpoint } from "../store/endpoint.ts";
 import { ResonateUnavailable } from "../store/failures.ts";
 import { createFanOut, type FanOut, takingTurns } from "../store/fan-out.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
@@ -15,7 +15,7 @@ import { Ledgers } from "./ledger.ts";
 import { Listing, ListMemory } from "./listing.ts";
 import { Names, rootOf } from "./names.ts";
 import { type Cursor, Own, ownTags } from "./own.ts";
-import { Journals, Read } from "./progress-feeds.ts";
+import { ProgressFeeds, Read } from "./progress-feeds.ts";
 import { exceeded, isOver, type Places, placesIn, Seen, wantedFor } from "./quota.ts";
 
 export type { DurablePromise } from "../store/codec.ts";
@@ -62,7 +62,7 @@ interface Scope {
 const SOON = 10 * 60_000;
 
 /** What is remembered of callers' lists, by the place that they are at. */
-const MEMORIES = new WeakMap<StorePlace, ListMemory>();
+const MEMORIES = new WeakMap<StoreEndpoint, ListMemory>();
 
 /**
  * Whatever else lives on the Resonate server is not there: an id that no job could have made, a promise that calls
@@ -71,15 +71,15 @@ const MEMORIES = new WeakMap<StorePlace, ListMemory>();
  * Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer.
  */
 export class RemoteStore {
-  readonly journals: Journals;
-  readonly #place: StorePlace;
+  readonly journals: ProgressFeeds;
+  readonly #place: StoreEndpoint;
   readonly #scope: Scope;
   readonly #names: Names;
   readonly #client: ResonateClient;
   readonly #shared: Shared;
 
   constructor(
-    place: StorePlace,
+    place: StoreEndpoint,
     jobs: readonly Job[],
     { key = "", claimant = "", quota = 0, request = "", onBehalf = false }: Partial<Scope> = {},
     client = new ResonateClient(place),
@@ -90,7 +90,7 @@ export class RemoteStore {
     this.#names = new Names(jobs, place.namespace, key);
     this.#client = client;
     this.#shared = shared;
-    this.journals = new Journals(client, shared.read);
+    this.journals = new ProgressFeeds(client, shared.read);
   }
 
   /** The same store for one request of a caller, whose calls to the Resonate server take turns by `fanOut`. */

@@ -9,7 +9,7 @@ export type OpenQuestions = Map<string, { promiseId: string; question: QuestionE
 
 export interface JobSnapshot {
   promise: DurablePromise;
-  journal: NewestEntry;
+  feed: NewestEntry;
   questions: OpenQuestions;
   /** When the last of it came about, in milliseconds since the epoch. */
   updatedAt: number;
@@ -25,26 +25,26 @@ export async function jobSnapshotOf(
   signal?: AbortSignal,
   how: "newest" | "recent" = "newest",
 ): Promise<JobSnapshot> {
-  if (!mayTell(promise, Date.now())) return withoutJournal(promise);
+  if (!mayTell(promise, Date.now())) return withoutFeed(promise);
   const journal = await store.journals[how](promise.id, signal);
   const asked = Object.entries(journal.entry?.questions ?? {});
   const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.journals.answeredAt(promiseId, signal)));
   return {
     promise,
-    journal,
+    feed: journal,
     questions: new Map(asked.filter((_question, index) => answeredAt[index] === undefined)),
     updatedAt: Math.max(promise.createdAt, journal.writtenAt, ...answeredAt.map((at) => at ?? 0)),
   };
 }
 
 /** What there is to say of a job that has only just started, has ended, or never reports. */
-export function withoutJournal(promise: DurablePromise): JobSnapshot {
+export function withoutFeed(promise: DurablePromise): JobSnapshot {
   const updatedAt = promise.settledAt ?? promise.createdAt;
-  return { promise, journal: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
+  return { promise, feed: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
 }
 
 /** What a running job does, in one line for people; undefined when there is nothing to say. */
-export function doingOf({ journal: { entry }, questions }: JobSnapshot, now: number): string | undefined {
+export function doingOf({ feed: { entry }, questions }: JobSnapshot, now: number): string | undefined {
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 

@@ -1,5 +1,5 @@
 /** What a job has done, for people: its records (`../durable/events.ts`) without the values, which may be anything. */
-import { eventId, maxUnderWay, Recorded } from "../engine/journal.ts";
+import { eventId, JournalRecord, maxUnderWay } from "../engine/journal.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 
 /** The most records that one look reads. */
@@ -8,7 +8,7 @@ const MOST = 96;
 /** A record, or what has come of it since; times are milliseconds since the epoch. */
 export interface TimelineEntry {
   n: number;
-  kind: Recorded["event"]["kind"];
+  kind: JournalRecord["event"]["kind"];
   /** The call: the names of its contexts, its own, and which of that name. */
   op: string;
   at: number;
@@ -54,7 +54,7 @@ const isOpen = ({ kind, over }: TimelineEntry) => /^(sleep|ask|retry)$/.test(kin
 
 function entryOf(n: number, promise: PromiseRecord): TimelineEntry | undefined {
   try {
-    const { event } = new Recorded(n, promise);
+    const { event } = new JournalRecord(n, promise);
     const { kind, op } = event;
     const entry: TimelineEntry = { n, kind, op, at: promise.createdAt };
     if (kind === "sleep" || kind === "retry") entry.until = promise.timeoutAt;

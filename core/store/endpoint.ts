@@ -42,7 +42,7 @@ export interface PlaceKeeper {
 }
 
 /** Where a deployment's promises are, and who executes them. */
-export interface StorePlace {
+export interface StoreEndpoint {
   /** The Resonate server's base URL. */
   url: string;
   token?: string | undefined;
@@ -61,14 +61,14 @@ export interface StorePlace {
 }
 
 /** The place that a configuration's variables name. */
-export function placeOf(config: {
+export function endpointOf(config: {
   RESONATE_URL: string;
   RESONATE_TOKEN?: string | undefined;
   ENCRYPTION_KEYS?: string | undefined;
   RESONATE_GROUP: string;
   RESONATE_NAMESPACE: string;
   RESONATE?: ResonateNamespace | undefined;
-}): StorePlace {
+}): StoreEndpoint {
   return {
     ...(config.RESONATE && { fetch: fetchFrom(config.RESONATE) }),
     url: config.RESONATE_URL,

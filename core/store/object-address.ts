@@ -13,7 +13,7 @@ interface Placeable {
 }
 
 /** What a deployment's variables say of where its objects are: neither can change once they are there. */
-export interface Whereabouts {
+export interface ObjectAddress {
   /** Near where: one of the platform's location hints. */
   RESONATE_LOCATION?: string | undefined;
   /** Where what they keep must stay: one of the platform's jurisdictions. */
@@ -23,7 +23,7 @@ export interface Whereabouts {
 /** A namespace's objects where the deployment says that they are. Of other ones they have the same names. */
 export function placed<N extends Placeable>(
   namespace: N,
-  { RESONATE_LOCATION, RESONATE_JURISDICTION }: Whereabouts,
+  { RESONATE_LOCATION, RESONATE_JURISDICTION }: ObjectAddress,
 ): N {
   const objects = (RESONATE_JURISDICTION && namespace.jurisdiction?.(RESONATE_JURISDICTION)) || namespace;
   if (!RESONATE_LOCATION) return objects;

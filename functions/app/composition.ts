@@ -6,7 +6,7 @@ import type { Job } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { keptFor } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
-import { placeOf } from "../../core/store/endpoint.ts";
+import { endpointOf } from "../../core/store/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import { EdgeLog } from "../http/log.ts";
@@ -61,7 +61,7 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
   const log = new EdgeLog(config.LOG_LEVEL);
   const feed = config.LISTENER && createFeed(config.LISTENER);
   const keeper = config.LISTENER && createKeeper(config.LISTENER);
-  const place = { ...placeOf(config), feed, keeper };
+  const place = { ...endpointOf(config), feed, keeper };
   const client = new ResonateClient({ ...place, timeout: PATIENCE });
   const store = new RemoteStore(place, jobs, { quota: config.MAX_JOBS }, client);
   const { TASK_KEY, RESONATE } = config;

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { DAYS, DEFAULT_DAYS } from "../../core/jobs/retention.ts";
-import { placed, type ResonateNamespace, type Whereabouts } from "../../core/store/object-address.ts";
+import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { KEYS } from "../../core/store/sealing.ts";
 import { AuthConfig, TrustedUrl } from "../auth/auth-config.ts";
 import { LogLevel } from "../http/log.ts";
@@ -88,7 +88,7 @@ const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 };
 const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000 };
 
 /** Bindings that are what they are: objects of the platform's, and where those are. */
-type Bound = Whereabouts & { RESONATE?: ResonateNamespace; LISTENER?: ListenerNamespace };
+type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ListenerNamespace };
 
 /** The bindings are missing or malformed: nothing can be served. */
 export class ConfigError extends Error {

@@ -67,7 +67,7 @@ async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
     return { ...shown, newer: (await newerGeneration(store, promise, signal))?.name };
   }
   const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
-  const { progress, step } = snapshot.journal.entry ?? {};
+  const { progress, step } = snapshot.feed.entry ?? {};
   const questions = [...snapshot.questions].map(([question, asked]) => ({ ...asked.question, question }));
   return { ...shown, doing: doingOf(snapshot, Date.now()), progress, step, questions };
 }

@@ -1,7 +1,7 @@
 import { rootOf } from "../../core/jobs/names.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import type { Channel } from "../../core/store/connections.ts";
-import { placeOf } from "../../core/store/endpoint.ts";
+import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
 import type { Message } from "../../core/store/protocol.ts";
 import { readConfig } from "../app/config.ts";
@@ -110,7 +110,7 @@ export class Listener extends DurableObject {
 
   constructor(state: { storage: ListenerStorage }, env: object) {
     super(state, env);
-    const place = placeOf(readConfig(env));
+    const place = endpointOf(readConfig(env));
     this.#client = new ResonateClient(place);
     this.#places = new KeptPlaces(state.storage, place);
   }

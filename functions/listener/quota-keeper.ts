@@ -10,7 +10,7 @@
 import { type Known, Ledgers } from "../../core/jobs/ledger.ts";
 import { isOver, type Places, type Wanted } from "../../core/jobs/quota.ts";
 import { ResonateClient } from "../../core/store/client.ts";
-import type { PlaceKeeper, StorePlace } from "../../core/store/endpoint.ts";
+import type { PlaceKeeper, StoreEndpoint } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import { type ListenerNamespace, listenerOf } from "./feed.ts";
 
@@ -66,7 +66,7 @@ export class KeptPlaces {
   /** The ledgers whose end has just been written down. */
   readonly #written = new Set<string>();
 
-  constructor(storage: ListenerStorage, place: StorePlace) {
+  constructor(storage: ListenerStorage, place: StoreEndpoint) {
     this.#storage = storage;
     this.#client = new ResonateClient({ ...place, timeout: PATIENCE });
   }

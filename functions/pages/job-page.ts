@@ -9,7 +9,7 @@ import { timelineOf } from "../../core/jobs/timeline.ts";
 /** How it is, what it was given, what it does and asks, and what it has done: its records from the `from`th on. */
 export async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
   const { job, args, timeoutAt } = promise;
-  const [{ journal, questions }, newer, timeline, waits] = await Promise.all([
+  const [{ feed: journal, questions }, newer, timeline, waits] = await Promise.all([
     jobSnapshotOf(store, promise, signal, "recent"),
     newerGeneration(store, promise, signal),
     timelineOf(promise.id, from, (id) => store.child(id, signal)),

@@ -5,7 +5,7 @@ import {
   ResonateRefused,
   ResonateUnavailable,
 } from "../../core/jobs/remote-store.ts";
-import { jobSnapshotOf, withoutJournal } from "../../core/jobs/snapshot.ts";
+import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { TaskHandles } from "./handle.ts";
@@ -76,7 +76,7 @@ export async function createTask(
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
   // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
   const { result, error, inputRequests, ...task } = {
-    ...detailedTask(taskId, withoutJournal(promise), { now: Date.now(), showsForms: false, kept }),
+    ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept }),
   } as Record<string, unknown>;
   const statusMessage = [note, view_url && `Its page: ${view_url}`].filter(Boolean).join("\n");
   const shown = { ...(statusMessage && { statusMessage }), ...(view_url && { _meta: { view_url } }) };

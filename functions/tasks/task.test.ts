@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withoutJournal } from "../../core/jobs/snapshot.ts";
+import { withoutFeed } from "../../core/jobs/snapshot.ts";
 import type { DurablePromise } from "../../core/store/codec.ts";
 import { detailedTask } from "./task.ts";
 
@@ -19,7 +19,7 @@ const job = (keep: string | undefined) => ({
 });
 
 const ttl = (promise: object, kept: number | undefined) =>
-  detailedTask("an id", withoutJournal(promise as DurablePromise), { now: BEGAN, showsForms: false, kept }).ttlMs;
+  detailedTask("an id", withoutFeed(promise as DurablePromise), { now: BEGAN, showsForms: false, kept }).ttlMs;
 
 test.each([
   ["its deployment keeps jobs for a time", undefined, 10 * DAY, 10 * DAY + 3_600_000],

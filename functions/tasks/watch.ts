@@ -101,7 +101,7 @@ class Watcher {
       const snapshot = await jobSnapshotOf(this.#store, promise, this.#signal);
       if (!mayTell(promise, Date.now())) return snapshot;
       const moved = await Promise.all([
-        this.#store.journals.listenToEntry(promise, snapshot.journal.n + 1, channel, this.#signal),
+        this.#store.journals.listenToEntry(promise, snapshot.feed.n + 1, channel, this.#signal),
         ...[...snapshot.questions.values()].map(({ promiseId }) =>
           this.#store.journals.listenToQuestion(promiseId, channel, this.#signal),
         ),

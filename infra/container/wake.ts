@@ -1,7 +1,7 @@
 /** When the containers are awake: while jobs wait for them or run there, and a while longer. */
-import { fetchFrom, placed, type ResonateNamespace, type Whereabouts } from "../../core/store/object-address.ts";
+import { fetchFrom, type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 
-export interface WakeEnv extends Whereabouts {
+export interface WakeEnv extends ObjectAddress {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };
   /** The account's own Resonate server, of the edge's Worker. */
   RESONATE: ResonateNamespace;

@@ -1,6 +1,6 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
 import { keptFor } from "../../core/jobs/retention.ts";
-import { placed, type Whereabouts } from "../../core/store/object-address.ts";
+import { type ObjectAddress, placed } from "../../core/store/object-address.ts";
 import { type SweepPosition, sweep } from "../engine/retention.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
@@ -28,7 +28,7 @@ const WAITING = /^\/waiting\/([^/]+)$/;
 const RESTS = "The server rests: its operator reads what it keeps, or has moved it";
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 
-interface ObjectEnv extends PublicEnv, OperatorEnv, Whereabouts {
+interface ObjectEnv extends PublicEnv, OperatorEnv, ObjectAddress {
   RUNNER?: RunnerNamespace;
   /** The worker's containers, where the deployment has any. */
   WORKER?: RunnerNamespace;

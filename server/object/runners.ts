@@ -1,7 +1,7 @@
 import { rootOf } from "../../core/jobs/names.ts";
 import { decodeValue, ownerOf } from "../../core/store/codec.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
-import { Places } from "../../worker/intake/slots.ts";
+import { Slots } from "../../worker/intake/slots.ts";
 import type { Resonate } from "../resonate.ts";
 import type { PollConnection } from "../wire/poll-connections.ts";
 import { Runner } from "./runner.ts";
@@ -33,7 +33,7 @@ export class Runners {
   readonly #durable: () => Promise<void>;
   readonly #runners: readonly Runner[];
   readonly #connections = new Map<string, PollConnection>();
-  readonly #places = new Map<string, Places>();
+  readonly #places = new Map<string, Slots>();
   /** What waits for a place: it is dispatched again meanwhile. */
   readonly #waiting = new Set<string>();
   readonly #prefix: string;
@@ -109,12 +109,12 @@ export class Runners {
     }
   }
 
-  #placesOf(promise: PromiseRecord | undefined): Places {
+  #placesOf(promise: PromiseRecord | undefined): Slots {
     const { func } = (promise && (decodeValue(promise.param) as { func?: unknown } | undefined)) ?? {};
     // What is encrypted counts as one kind.
     const isTold = typeof func === "string" && (this.#places.has(func) || this.#places.size < KINDS);
     const kind = isTold ? func : "";
-    const places = this.#places.get(kind) ?? new Places(MOST);
+    const places = this.#places.get(kind) ?? new Slots(MOST);
     this.#places.set(kind, places);
     return places;
   }

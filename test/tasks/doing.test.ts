@@ -1,7 +1,7 @@
 /** What a job does shows while it does it, to whoever looks in whatever way. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { entryId } from "../../core/jobs/progress-feed.ts";
-import { Journals } from "../../core/jobs/progress-feeds.ts";
+import { feedEntryId } from "../../core/jobs/progress-feed.ts";
+import { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { until } from "../../testing/program.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "../auth/support.ts";
@@ -66,7 +66,7 @@ test("of a job that has told of itself 240 times few entries are read, and once"
   const { job_name } = await bob.call("start_gathering", { latitude: 1, longitude: 2, year: 2012, month: 1 });
   const id = edge.namespace + job_name;
   const { RESONATE_URL: url = "", RESONATE_TOKEN: token } = stack.resonate.env;
-  const journals = new Journals(new ResonateClient({ url, token }));
+  const journals = new ProgressFeeds(new ResonateClient({ url, token }));
   const timeoutAt = Date.now() + 600_000;
   for (let n = 1; n <= 240; n++) await journals.write(id, n, { message: `told ${n}`, questions: {} }, { timeoutAt });
   const look = async () => {
@@ -82,5 +82,5 @@ test("of a job that has told of itself 240 times few entries are read, and once"
     const { asked } = await look();
     return asked.length > 1 ? asked : undefined;
   });
-  expect(next).toEqual([id, entryId(id, 241)]);
+  expect(next).toEqual([id, feedEntryId(id, 241)]);
 });

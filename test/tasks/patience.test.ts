@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { placeOf } from "../../core/store/endpoint.ts";
+import { endpointOf } from "../../core/store/endpoint.ts";
 import { ownGroup } from "../../testing/worker-process.ts";
 import { timer, timerTool } from "../../tools/timer/timer.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
@@ -24,7 +24,7 @@ test("is answered, before the client gives up, with the job's name and how to co
     return ended.signal;
   });
 
-  const place = placeOf({ RESONATE_URL: resonate.url, ...resonate.env, ...ownGroup().env });
+  const place = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...ownGroup().env });
   const store = new RemoteStore(place, [timer]);
   const now = Date.now();
   const { signal } = new AbortController();

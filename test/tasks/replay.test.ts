@@ -1,8 +1,8 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { AnswerEntry, Entry } from "../../core/jobs/progress-feed.ts";
+import type { AnswerEntry, FeedEntry } from "../../core/jobs/progress-feed.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { placeOf } from "../../core/store/endpoint.ts";
+import { endpointOf } from "../../core/store/endpoint.ts";
 import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { startGate } from "../support/gate.ts";
@@ -29,7 +29,7 @@ const said = (text: string): AnswerEntry => ({ action: "accept", content: { text
 async function scene(name: string, { isListenedTo = false } = {}) {
   const gate = await startGate(resonate.url);
   const { namespace, env } = ownGroup();
-  const store = new RemoteStore(placeOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env }), [interview]);
+  const store = new RemoteStore(endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env }), [interview]);
   const launch = () =>
     startWorker(
       { ...resonate.env, ...env, RESONATE_URL: gate.url, LEASE_SECONDS: "1" },
@@ -61,7 +61,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
       ),
     answer: (promiseId: string, text: string) => store.journals.answer(promiseId, said(text)),
     settled: () => resonate.settled(namespace + job, DISPATCHED_AGAIN),
-    async entry(n: number): Promise<Entry | undefined> {
+    async entry(n: number): Promise<FeedEntry | undefined> {
       const promise = await resonate.get(`${namespace}${job}:u${n}`);
       return promise?.state === "resolved" ? (promise.value.data ?? promise.param.data) : undefined;
     },

@@ -4,14 +4,14 @@ import { splitKey } from "../../core/definitions/caller.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { type Job, NotStarted } from "../../core/definitions/job.ts";
 import { LeaseLost } from "../../core/engine/execution.ts";
-import { History } from "../../core/engine/journal.ts";
+import { Journal } from "../../core/engine/journal.ts";
 import type { TaskLease } from "../../core/engine/lease.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { STARTER } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
-import type { News } from "../intake/promise-watch.ts";
+import type { PromiseWatcher } from "../intake/promise-watch.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 
 /** How many jobs are started at once by all that run here. */
@@ -20,7 +20,7 @@ const STARTS = 32;
 interface StartedOptions {
   client: ResonateClient;
   store: RemoteStore;
-  news: News;
+  news: PromiseWatcher;
   namespace: string;
   /** The job a promise id names. */
   nameOf(id: string): string;
@@ -28,7 +28,7 @@ interface StartedOptions {
 }
 
 /** Jobs that are started by jobs that run here, and given up with them. */
-export class Started {
+export class ChildJobs {
   readonly #options: StartedOptions;
   readonly #starts = new PQueue({ concurrency: STARTS });
 
@@ -65,7 +65,7 @@ export class Started {
 
   /** Gives up what a job has started by its records, read under `lease`; resolves with how many jobs that were. */
   async giveUpAll(id: string, lease: TaskLease): Promise<number> {
-    const history = new History();
+    const history = new Journal();
     await history.load(id, (each) => lease.get(each));
     const started = history.events.flatMap(({ event, value }) =>
       event.kind === "start" && typeof value === "string" ? [value] : [],

@@ -1,7 +1,7 @@
 /** How a pass over a job ends: what is stored, remembered and said of it. */
 
 import { type Mark, markedBefore, markId, needsMark, restAfter } from "../../core/engine/crash-loop.ts";
-import type { PassEnd } from "../../core/engine/execution.ts";
+import type { ExecutionEnd } from "../../core/engine/execution.ts";
 import type { TaskLease } from "../../core/engine/lease.ts";
 import { toStored } from "../../core/engine/values.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -9,7 +9,7 @@ import { bellOf, isLost, lostWords } from "../../core/jobs/unhandled.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { Acquired, PromiseRecord } from "../../core/store/protocol.ts";
 import { type Instruments, type LineLog, thrown } from "./instruments.ts";
-import type { Histories, Remembered } from "./journal-cache.ts";
+import type { JournalCache, Remembered } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
 import type { Returns } from "./returns.ts";
 
@@ -29,12 +29,12 @@ export interface Run {
 
 interface Shared {
   returns: Returns;
-  histories: Histories;
+  histories: JournalCache;
   instruments: Instruments;
 }
 
 /** Ends a pass over a job as it came out. @throws {LeaseLost} */
-export async function conclude(outcome: PassEnd, run: Run, { returns, histories, instruments }: Shared) {
+export async function conclude(outcome: ExecutionEnd, run: Run, { returns, histories, instruments }: Shared) {
   const { acquired, lease, remembered, reporter, kind, log } = run;
   const { task, promise } = acquired;
   switch (outcome.kind) {

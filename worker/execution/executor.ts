@@ -4,8 +4,8 @@ import { splitKey } from "../../core/definitions/caller.ts";
 import type { Log } from "../../core/definitions/context.ts";
 import { type Job, REQUEST_TAG, VERSION_TAG } from "../../core/definitions/job.ts";
 import { earlierQuestions } from "../../core/engine/earlier.ts";
-import { LeaseLost, Pass, type Surroundings } from "../../core/engine/execution.ts";
-import { History, type Recorded } from "../../core/engine/journal.ts";
+import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
+import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
 import { type Send, TaskLease } from "../../core/engine/lease.ts";
 import { SETTLED } from "../../core/engine/runtime.ts";
 import { AFTER } from "../../core/jobs/after.ts";
@@ -13,13 +13,13 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { EARLIER, ownerOf, STARTER } from "../../core/store/codec.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/protocol.ts";
-import type { News } from "../intake/promise-watch.ts";
-import { Started } from "./child-jobs.ts";
+import type { PromiseWatcher } from "../intake/promise-watch.ts";
+import { ChildJobs } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
 import { conclude, type Ending, type Run, rests } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { type Instruments, type LineLog, reasonOf } from "./instruments.ts";
-import { Histories, type Remembered } from "./journal-cache.ts";
+import { JournalCache, type Remembered } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
 import { Returns } from "./returns.ts";
@@ -30,7 +30,7 @@ export interface EngineOptions {
   env: Readonly<Record<string, string | undefined>>;
   client: ResonateClient;
   store: RemoteStore;
-  news: News;
+  news: PromiseWatcher;
   heartbeat: Heartbeat;
   /** In milliseconds. */
   lease: number;
@@ -62,8 +62,8 @@ type Task = Pick<Acquired, "task" | "promise"> & Partial<Acquired>;
 export class Executor {
   readonly #options: EngineOptions;
   readonly #heartbeat: Heartbeat;
-  readonly #histories: Histories;
-  readonly #started: Started;
+  readonly #histories: JournalCache;
+  readonly #started: ChildJobs;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
   readonly #returns: Returns;
   readonly #limits: Limits;
@@ -72,14 +72,14 @@ export class Executor {
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#heartbeat = options.heartbeat;
-    this.#histories = new Histories(options.memory);
+    this.#histories = new JournalCache(options.memory);
     this.#environments = environmentsOf(options.implementations, options.env);
     this.#limits = new Limits(options.client, options.news, options.namespace, options.lease);
     this.#returns = new Returns(options.store, options.log);
-    this.#started = new Started(options);
+    this.#started = new ChildJobs(options);
   }
 
-  /** What a task is to be acquired with: see {@link Histories.wanted}. */
+  /** What a task is to be acquired with: see {@link JournalCache.wanted}. */
   recordsWanted(dispatch: LeaseRef): number | undefined {
     return this.#histories.wanted(dispatch);
   }
@@ -181,7 +181,7 @@ export class Executor {
     const longStep = setTimeout(watchForEnd, LONG_STEP);
     const started: string[] = [];
     const owner = ownerOf(this.#options.nameOf(promise.id), promise);
-    const around: Surroundings = {
+    const around: Runtime = {
       jobName: this.#options.nameOf(promise.id),
       deadline: promise.timeoutAt,
       owner,
@@ -216,7 +216,7 @@ export class Executor {
       },
     };
     try {
-      const outcome = await new Pass(code as never, args, remembered.history, lease, around).run();
+      const outcome = await new Execution(code as never, args, remembered.history, lease, around).run();
       return await conclude(outcome, run, { returns: this.#returns, histories: this.#histories, instruments });
     } catch (error) {
       // Of what was started last there may be no record.
@@ -278,8 +278,8 @@ function expected({ implementation: { job }, args }: { implementation: Implement
 }
 
 /** The outcomes of the steps of an attempt that failed, by their calls. */
-async function memoOf(id: string, lease: TaskLease): Promise<ReadonlyMap<string, Recorded>> {
-  const history = new History();
+async function memoOf(id: string, lease: TaskLease): Promise<ReadonlyMap<string, JournalRecord>> {
+  const history = new Journal();
   await history.load(id, (each) => lease.get(each));
   return new Map(history.events.flatMap((each) => (each.event.kind === "step" ? [[each.event.op, each]] : [])));
 }

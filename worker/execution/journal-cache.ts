@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { History, type Recorded } from "../../core/engine/journal.ts";
+import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
 import type { LeaseRef } from "../../core/store/protocol.ts";
 import type { Newest } from "./reporter.ts";
 
@@ -8,14 +8,14 @@ const MAX_SIZE = 64_000_000;
 
 /** What a worker remembers of a job between two runs of it. */
 export interface Remembered {
-  history: History;
+  history: Journal;
   journal: Newest | undefined;
   /** What the attempt before had done. */
-  memo?: ReadonlyMap<string, Recorded>;
+  memo?: ReadonlyMap<string, JournalRecord>;
 }
 
 /** What jobs that sleep have done: records never change, so that what was read once need not be read again. */
-export class Histories {
+export class JournalCache {
   readonly #jobs: LRUCache<string, Remembered>;
 
   constructor(maxSize = MAX_SIZE) {
@@ -24,7 +24,7 @@ export class Histories {
 
   /** Takes out what is remembered of a job. */
   take(id: string): Remembered {
-    const remembered = this.#jobs.get(id) ?? { history: new History(), journal: undefined };
+    const remembered = this.#jobs.get(id) ?? { history: new Journal(), journal: undefined };
     this.#jobs.delete(id);
     return remembered;
   }

@@ -5,7 +5,7 @@ import type { ResonateClient } from "../../core/store/client.ts";
 import { childOf, decodeValue, encodeValue } from "../../core/store/codec.ts";
 import { Turns } from "../../core/store/fair-semaphore.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
-import type { News } from "../intake/promise-watch.ts";
+import type { PromiseWatcher } from "../intake/promise-watch.ts";
 import { reasonOf } from "./instruments.ts";
 
 /** For how long a worker uses a place for one request after the other before it lets others have it, in milliseconds. */
@@ -49,12 +49,12 @@ interface Slot {
  */
 export class Limits {
   readonly #client: ResonateClient;
-  readonly #news: News;
+  readonly #news: PromiseWatcher;
   readonly #namespace: string;
   readonly #patience: number;
   readonly #queues = new Map<string, Queue>();
 
-  constructor(client: ResonateClient, news: News, namespace: string, patience: number) {
+  constructor(client: ResonateClient, news: PromiseWatcher, namespace: string, patience: number) {
     this.#client = client;
     this.#news = news;
     this.#namespace = namespace;
@@ -73,7 +73,7 @@ export class Limits {
 class Queue {
   readonly #name: string;
   readonly #client: ResonateClient;
-  readonly #news: News;
+  readonly #news: PromiseWatcher;
   readonly #patience: number;
   readonly #waiting = new Set<Waiting>();
   readonly #turns = new Turns();
@@ -84,7 +84,7 @@ class Queue {
   #isTaking = false;
   #wakeUp = Promise.withResolvers<void>();
 
-  constructor(name: string, client: ResonateClient, news: News, patience: number) {
+  constructor(name: string, client: ResonateClient, news: PromiseWatcher, patience: number) {
     this.#name = name;
     this.#client = client;
     this.#news = news;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { State } from "../../core/engine/state.ts";
-import type { Entry } from "../../core/jobs/progress-feed.ts";
-import type { Journals } from "../../core/jobs/progress-feeds.ts";
+import type { ExecutionState } from "../../core/engine/state.ts";
+import type { FeedEntry } from "../../core/jobs/progress-feed.ts";
+import type { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
 import { createLogger } from "../process/logger.ts";
 import { Reporter } from "./reporter.ts";
 
@@ -16,14 +16,14 @@ afterEach(() => void vi.useRealTimers());
 
 /** A reporter of a job that begins now, and what it has written. */
 function begun() {
-  const entries: Entry[] = [];
+  const entries: FeedEntry[] = [];
   const journals = {
     newest: async () => ({ n: entries.length }),
-    write: async (_id: string, _n: number, entry: Entry) => entries.push(entry) > 0,
+    write: async (_id: string, _n: number, entry: FeedEntry) => entries.push(entry) > 0,
   };
   const promise = { id: "job", createdAt: Date.now(), timeoutAt: Date.now() + 400 * DAY };
   const reporter = new Reporter(
-    journals as unknown as Journals,
+    journals as unknown as ProgressFeeds,
     promise,
     { n: 0, text: "", at: 0 },
     createLogger("silent"),
@@ -31,7 +31,7 @@ function begun() {
   return { entries, reporter };
 }
 
-const state = (more: Partial<State>): State => ({ steps: [], awaiting: 0, questions: [], ...more });
+const state = (more: Partial<ExecutionState>): ExecutionState => ({ steps: [], awaiting: 0, questions: [], ...more });
 
 test("a job that gets on each second for a week leaves no more entries than are read in two rounds, and its last news", async () => {
   const { entries, reporter } = begun();

@@ -1,7 +1,7 @@
 import { LeaseLost } from "../../core/engine/execution.ts";
-import type { State } from "../../core/engine/state.ts";
-import { doing, type Entry } from "../../core/jobs/progress-feed.ts";
-import type { Journals } from "../../core/jobs/progress-feeds.ts";
+import type { ExecutionState } from "../../core/engine/state.ts";
+import { doing, type FeedEntry } from "../../core/jobs/progress-feed.ts";
+import type { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 
 /** What is over sooner than this is not worth an entry, in milliseconds. */
@@ -30,21 +30,21 @@ export interface Newest {
 
 /** Writes the journal of one job while it runs here: no more often than is of use to whoever looks. */
 export class Reporter {
-  readonly #journals: Journals;
+  readonly #journals: ProgressFeeds;
   readonly #promise: { id: string; createdAt: number; timeoutAt: number };
   readonly #log: LineLog;
   /** The number of the newest entry; unknown at first. */
   #n: number | undefined;
   #written = "";
   #lastWrite = 0;
-  #state: State | undefined;
+  #state: ExecutionState | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
   /** `newest`: the newest entry that there is, where that is known. */
   constructor(
-    journals: Journals,
+    journals: ProgressFeeds,
     promise: { id: string; createdAt: number; timeoutAt: number },
     newest: Newest | undefined,
     log: LineLog,
@@ -63,7 +63,7 @@ export class Reporter {
   }
 
   /** The job does something else, or something has become of what it does. */
-  tell(state: State): void {
+  tell(state: ExecutionState): void {
     this.#state = state;
     this.#schedule();
   }
@@ -108,7 +108,7 @@ export class Reporter {
   #schedule(): void {
     if (this.#timer || this.#isClosed) return;
     const gap = this.#gap;
-    const state = this.#state as State;
+    const state = this.#state as ExecutionState;
     const due = hasNews(state) ? this.#lastWrite + gap : Math.max(this.#lastWrite + gap, since(state) + WORTH_TELLING);
     this.#timer = setTimeout(
       () => {
@@ -119,7 +119,7 @@ export class Reporter {
     );
   }
 
-  #write(entry: Entry, patience?: number): Promise<void> {
+  #write(entry: FeedEntry, patience?: number): Promise<void> {
     const text = JSON.stringify(entry);
     if (text === this.#written || this.#isClosed) return this.#writing;
     this.#written = text;
@@ -145,31 +145,31 @@ export class Reporter {
 
 /** The questions in the text of an entry, as a text. */
 function questionsIn(text: string): string {
-  return JSON.stringify(text === "" ? {} : (JSON.parse(text) as Entry).questions);
+  return JSON.stringify(text === "" ? {} : (JSON.parse(text) as FeedEntry).questions);
 }
 
 /** Whether there is something that whoever looks should know at once. */
-function hasNews({ questions, progress, steps }: State): boolean {
+function hasNews({ questions, progress, steps }: ExecutionState): boolean {
   return questions.length > 0 || progress !== undefined || steps.some(({ error }) => error !== undefined);
 }
 
-function since({ steps }: State): number {
+function since({ steps }: ExecutionState): number {
   return steps.length > 0 ? Math.min(...steps.map((step) => step.since)) : Number.POSITIVE_INFINITY;
 }
 
-function worthTelling(state: State): boolean {
+function worthTelling(state: ExecutionState): boolean {
   return hasNews(state) || since(state) + WORTH_TELLING <= Date.now();
 }
 
 /** An entry as the log has it: what the job does in words too, unless that is only a step, whose failures have lines of their own. */
-function told({ questions, step, ...entry }: Entry): object {
+function told({ questions, step, ...entry }: FeedEntry): object {
   const isStep = step && (step.error !== undefined || (entry.message === undefined && !entry.progress));
   const text = isStep ? undefined : doing({ questions, ...(step && { step }), ...entry }, Date.now());
   const asks = Object.values(questions).map(({ question }) => question.message);
   return { doing: text, ...entry, ...(step && { step }), ...(asks.length > 0 && { asks }) };
 }
 
-function entryOf({ steps, sleepingUntil, awaiting, questions, progress }: State): Entry {
+function entryOf({ steps, sleepingUntil, awaiting, questions, progress }: ExecutionState): FeedEntry {
   // What fails is of more interest than what has only begun.
   const step = steps.find(({ error }) => error !== undefined) ?? steps[0];
   const { done, total, message } = progress ?? {};

@@ -16,7 +16,7 @@ interface Known {
  * News of promises, pushed over a connection of its own: a promise is asked for once, and then known. When the
  * connection was lost, news may have been too: each is asked for again when it is next looked at.
  */
-export class News {
+export class PromiseWatcher {
   readonly #client: ResonateClient;
   #address = "";
   readonly #known: LRUCache<string, Known>;

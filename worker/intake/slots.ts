@@ -5,7 +5,7 @@ import { Turns } from "../../core/store/fair-semaphore.ts";
 const SHARE = 0.75;
 
 /** The places in which jobs of one kind execute. Callers take turns, and none takes all. */
-export class Places {
+export class Slots {
   readonly #queue: PQueue;
   readonly #turns = new Turns();
   readonly #most: number;

@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import type { LeaseRef } from "../../core/store/protocol.ts";
-import { Places } from "./slots.ts";
+import { Slots } from "./slots.ts";
 
 /** How many tasks of a kind are claimed at the same time. */
 const CLAIMS = 32;
@@ -29,9 +29,9 @@ const PASS_OVER = 32;
  * a place: a server that hears nothing of a task dispatches it again, and again. Those past the bound stay unclaimed, so
  * that another worker may have them. Callers take turns in being claimed, and in having a place.
  */
-export class Lane<Claimed> {
+export class TaskQueue<Claimed> {
   readonly #handling: Handling<Claimed>;
-  readonly #places: Places;
+  readonly #places: Slots;
   readonly #claims = new PQueue({ concurrency: CLAIMS });
   /** Dispatches that are not claimed yet, by caller and by task: one that is made again replaces the one before. */
   readonly #unclaimed = new Map<string, Map<string, LeaseRef>>();
@@ -42,7 +42,7 @@ export class Lane<Claimed> {
   /** `places`: how many run at once. */
   constructor(places: number, handling: Handling<Claimed>) {
     this.#handling = handling;
-    this.#places = new Places(places);
+    this.#places = new Slots(places);
   }
 
   add(dispatch: LeaseRef): void {

@@ -15,7 +15,7 @@ const PAUSE = { first: 200, longest: 60_000 };
  * offers it at once, to another worker or to this one again. Only then it is left alone for a while: nobody has a lease on
  * it meanwhile, and after the pause it is claimed and let go once more, which moves it on to another worker of the group.
  */
-export class Strangers {
+export class UnhandledTasks {
   readonly #pauses = new LRUCache<string, number>({ max: REMEMBERED, ttl: FOR });
   /** What is left alone at the moment: the newest dispatch of each. */
   readonly #waiting = new Map<string, { dispatch: LeaseRef; timer: NodeJS.Timeout }>();

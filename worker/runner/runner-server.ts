@@ -6,15 +6,15 @@ import { NonRetryableError } from "../../core/definitions/context.ts";
 import { splitGeneration } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { ResonateClient } from "../../core/store/client.ts";
-import { placeOf } from "../../core/store/endpoint.ts";
-import { placed, type ResonateNamespace, type Whereabouts } from "../../core/store/object-address.ts";
+import { endpointOf } from "../../core/store/endpoint.ts";
+import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
 import type { FoundCode } from "../execution/code.ts";
 import { Executor } from "../execution/executor.ts";
 import { Heartbeat } from "../execution/heartbeat.ts";
 import type { Instruments, LineLog } from "../execution/instruments.ts";
 import { Pauses } from "../intake/pauses.ts";
-import { News } from "../intake/promise-watch.ts";
+import { PromiseWatcher } from "../intake/promise-watch.ts";
 import { lineLog } from "./log.ts";
 
 /** How long a task stays this runner's without a sign of life, in milliseconds: one that is gone is run elsewhere then. */
@@ -31,7 +31,7 @@ interface Woken {
   news?: string;
 }
 
-interface RunnerEnv extends Whereabouts {
+interface RunnerEnv extends ObjectAddress {
   RESONATE?: ResonateNamespace;
   RESONATE_URL?: string;
   RESONATE_TOKEN?: string;
@@ -71,7 +71,7 @@ export class RunnerServer {
   readonly #log: LineLog;
   readonly #heartbeat: Heartbeat;
   readonly #pauses: Pauses;
-  readonly #news: News;
+  readonly #news: PromiseWatcher;
   readonly #pid = crypto.randomUUID();
   /** Where the object sends news to, for this runner. */
   #address: string | undefined;
@@ -85,7 +85,7 @@ export class RunnerServer {
       RESONATE_GROUP = "workers",
       RESONATE_NAMESPACE = "",
     }: RunnerEnv = env;
-    const place = placeOf({
+    const place = endpointOf({
       RESONATE_URL: RESONATE_URL || "http://resonate",
       RESONATE_TOKEN,
       ENCRYPTION_KEYS,
@@ -98,7 +98,7 @@ export class RunnerServer {
     this.#implementations = implementations.map(withoutContainer);
     this.#pauses = new Pauses(this.#client, RESONATE_NAMESPACE, LEASE);
     this.#heartbeat = new Heartbeat(this.#client, this.#pid, LEASE);
-    this.#news = new News(this.#client, NEWS);
+    this.#news = new PromiseWatcher(this.#client, NEWS);
     this.#log = lineLog((env as RunnerEnv).LOG_LEVEL);
     const texts = Object.entries(env).filter(([, value]) => typeof value === "string");
     this.#executor = new Executor({
