@@ -94,8 +94,7 @@ export class Names {
       ...found,
       id: record.id,
       args: param.args?.[0],
-      state: record.state,
-      value: decodeValue(record.value),
+      ...outcomeOf(found.job, record),
       createdAt: record.createdAt,
       settledAt: record.settledAt,
       timeoutAt: record.timeoutAt,
@@ -106,4 +105,18 @@ export class Names {
       version: Number(record.tags[VERSION_TAG] ?? 0),
     };
   }
+}
+
+/**
+ * How a promise stands, and its value. This project's workers hold results against the definition; workers of another group
+ * may be written with anything, so that their results are held against it here: one that does not fit is a failure.
+ */
+function outcomeOf(job: Job, record: PromiseRecord): Pick<DurablePromise, "state" | "value"> {
+  const value = decodeValue(record.value);
+  if (record.state !== "resolved" || job.group === undefined || !job.result) return { state: record.state, value };
+  const { error } = job.result.safeParse(value);
+  if (!error) return { state: record.state, value };
+  const [{ path, message } = { path: [], message: "" }] = error.issues;
+  const words = `the worker's result does not fit the tool's output${path.length > 0 ? ` at ${path.join(".")}` : ""}: ${message}`;
+  return { state: "rejected", value: new Error(words) };
 }
