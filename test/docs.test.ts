@@ -26,6 +26,8 @@ const PUBLIC: Record<string, string> = {
 const documents = [
   "README.md",
   "SECURITY.md",
+  "CHANGELOG.md",
+  "lab/measurements.md",
   ...(await readdir(join(ROOT, "docs"))).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
 ];
 
