@@ -2,7 +2,7 @@
 
 import type { Step } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
-import type { Lease } from "../engine/runtime.ts";
+import { leaseOf } from "../engine/runtime.ts";
 import { PART, type Parts, partId } from "../tools/byte-range.ts";
 import { boundary, PARTS } from "../tools/results.ts";
 
@@ -13,11 +13,6 @@ const BEGINNING = 2_000;
 /** How many fields of objects the table of contents tells apart, of one and of all, and how long their names may be together. */
 const MOST = { each: 30, all: 300, characters: 20_000 };
 
-const leases = new WeakMap<Step, Lease>();
-
-/** Notes under which lease a step runs. */
-export const noteLease = (step: Step, lease: Lease): void => void leases.set(step, lease);
-
 /**
  * Keeps a value in parts that go with the step's job. Resolves to what stands for it in the job's result. Done again for the
  * same value it finds the parts that are there.
@@ -25,7 +20,7 @@ export const noteLease = (step: Step, lease: Lease): void => void leases.set(ste
  * @throws {LeaseLost}
  */
 export async function keepInParts(step: Step, value: object): Promise<Record<string, unknown>> {
-  const lease = leases.get(step);
+  const lease = leaseOf(step);
   if (!lease) throw new Error("only a step of a job that runs keeps parts");
   const text = JSON.stringify(value);
   const id = await hashed(text);

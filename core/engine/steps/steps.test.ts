@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { JOB, Passes } from "../../testing/passes.ts";
-import { type Death, trial } from "../../testing/trial.ts";
-import { type Context, DAY, HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../definitions/context.ts";
-import { LeaseLost, type Runnable } from "./execution.ts";
+import { JOB, Passes } from "../../../testing/passes.ts";
+import { type Death, trial } from "../../../testing/trial.ts";
+import { type Context, DAY, HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../../definitions/context.ts";
+import { LeaseLost, type Runnable } from "../execution.ts";
 
 /** A step that fails so many times, with what it has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {

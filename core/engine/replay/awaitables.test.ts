@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Passes } from "../../testing/passes.ts";
-import { type Context, HOUR, JobFailed, MINUTE, SECOND } from "../definitions/context.ts";
+import { Passes } from "../../../testing/passes.ts";
+import { type Context, HOUR, JobFailed, MINUTE, SECOND } from "../../definitions/context.ts";
 
 const MONTHS = 240;
 const months = Array.from({ length: MONTHS }, (_, i) => i);

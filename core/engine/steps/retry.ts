@@ -1,6 +1,6 @@
-import { MINUTE, type Retry, RetryLater, SECOND } from "../definitions/context.ts";
-import { backoff } from "../store/backoff.ts";
-import { isFinal } from "./values.ts";
+import { MINUTE, type Retry, RetryLater, SECOND } from "../../definitions/context.ts";
+import { backoff } from "../../store/backoff.ts";
+import { isFinal } from "../values.ts";
 
 /** How a step is tried again unless it says otherwise. */
 export const DEFAULT_RETRY = { for: 10 * MINUTE, first: SECOND, longest: MINUTE } as const;

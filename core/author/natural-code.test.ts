@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { Passes } from "../../testing/passes.ts";
-import { type DurableFunction, implement } from "../author/implement.ts";
 import { type Context, DAY, HOUR } from "../definitions/context.ts";
 import { defineJob } from "../definitions/job.ts";
+import { type DurableFunction, implement } from "./implement.ts";
 
 const args = z.object({ text: z.string(), cents: z.number().default(0) });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { Passes } from "../../testing/passes.ts";
-import { type Context, DAY } from "../definitions/context.ts";
-import type { Runnable } from "./execution.ts";
+import { Passes } from "../../../testing/passes.ts";
+import { type Context, DAY } from "../../definitions/context.ts";
+import type { Runnable } from "../execution.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { JOB, Passes } from "../../testing/passes.ts";
-import { replayed } from "../../testing/replayed.ts";
-import { type Death, trial } from "../../testing/trial.ts";
-import { type Context, DAY, MINUTE, SECOND } from "../definitions/context.ts";
-import type { Runnable } from "./execution.ts";
-import { MAX_RESULT } from "./values.ts";
+import { JOB, Passes } from "../../../testing/passes.ts";
+import { replayed } from "../../../testing/replayed.ts";
+import { type Death, trial } from "../../../testing/trial.ts";
+import { type Context, DAY, MINUTE, SECOND } from "../../definitions/context.ts";
+import type { Runnable } from "../execution.ts";
+import { MAX_RESULT } from "../values.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 
