@@ -40,7 +40,7 @@ export class JournalWriter {
   }
 
   /** Records are written in the order in which they are posted; resolves when this one is there. */
-  post(command: Command, event: JournalEntry, when: When): Promise<void> {
+  post(command: Command, event: JournalEntry, when: When = "resolved"): Promise<void> {
     if (command.isOver) return Promise.resolve();
     const written = Promise.withResolvers<void>();
     written.promise.catch(() => {});

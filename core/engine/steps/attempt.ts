@@ -3,33 +3,32 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { Step } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
-import type { JournalEntry } from "../journal.ts";
+import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/command.ts";
-import { type Lease, noteLease, type Runtime, type When } from "../runtime.ts";
-import type { ExecutionState } from "../state.ts";
+import type { FunctionRun } from "../replay/function-run.ts";
+import type { StateReport } from "../replay/state-report.ts";
+import { type Lease, noteLease, type Runtime } from "../runtime.ts";
 
 /** What steps need of the execution around them. */
-export interface StepHost {
+export interface StepParts {
   readonly runtime: Runtime;
   readonly lease: Lease;
   readonly clock: Clock;
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
-  /** Resolves when the record is written. */
-  record(command: Command, entry: JournalEntry, when: When): Promise<void>;
-  /** Ends the job with a rule that a step broke. */
-  breaks(words: string): unknown;
-  progress(progress: NonNullable<ExecutionState["progress"]>): void;
+  readonly writer: Pick<JournalWriter, "post">;
+  readonly run: Pick<FunctionRun, "breaks">;
+  readonly report: Pick<StateReport, "progress">;
 }
 
 /** Runs `fn` outside of windows, so that its calls of the context are refused. */
 export async function attempt(
-  host: StepHost,
+  parts: StepParts,
   command: Command,
   fn: StepFunction,
   timeout: number | undefined,
 ): Promise<unknown> {
-  const { runtime, lease, signal } = host;
+  const { runtime, lease, signal } = parts;
   const { deadline, owner = "", env, log, metrics } = runtime;
   const number = command.attempts + 1;
   const abort = new AbortController();
@@ -45,7 +44,7 @@ export async function attempt(
     log,
     metrics,
     progress: (done, total, message) =>
-      host.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
+      parts.report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
   };
   noteLease(step, lease);
   try {
@@ -53,7 +52,7 @@ export async function attempt(
     abort.signal.throwIfAborted();
     const run = async () => fn(step);
     const running = runtime.trace ? runtime.trace(command.path, number, run) : run();
-    return await (timeout === undefined ? running : inTime(host.clock, abort, running, timeout));
+    return await (timeout === undefined ? running : inTime(parts.clock, abort, running, timeout));
   } finally {
     // A step that has ended is not told of the end of its execution.
     delete command.abort;

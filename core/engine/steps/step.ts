@@ -1,56 +1,62 @@
-/** The work of a step: its attempts, up to the outcome or to the pause before the next one. */
+/** The work of commands: a record, looks, or the attempts of a step, up to an outcome or to the pause before the next. */
 import { MINUTE, type Retry, RuleBroken } from "../../definitions/context.ts";
 import type { Command, Work } from "../replay/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
-import { attempt, type StepHost } from "./attempt.ts";
+import { attempt, type StepParts } from "./attempt.ts";
 import { pauseAfter } from "./retry.ts";
+import { performLooks } from "./until.ts";
 
 type Attempts = Extract<Work, { do: "attempt" }>;
 
-export async function performStep(host: StepHost, command: Command, work: Attempts): Promise<void> {
+export function perform(parts: StepParts, command: Command, work: Work): Promise<void> {
+  if (work.do === "record") return parts.writer.post(command, work.entry, work.when);
+  return work.do === "look" ? performLooks(parts, command, work) : performStep(parts, command, work);
+}
+
+async function performStep(parts: StepParts, command: Command, work: Attempts): Promise<void> {
   const { path } = command;
   const kind = command.kind as "step" | "start";
   const { retry, atMostOnce = false } = work.options;
-  const earlier = host.runtime.memo?.get(path);
+  const earlier = parts.runtime.memo?.get(path);
   if (earlier?.event.kind === kind && !earlier.event.error) {
-    await host.record(command, { kind, op: path, value: earlier.value }, "resolved");
+    await parts.writer.post(command, { kind, op: path, value: earlier.value });
     return;
   }
   if (atMostOnce) {
     if (command.begun) {
       const message = `it was begun at ${new Date(command.begun.at).toISOString()}, and whether it had its effect is unknown: it is not repeated`;
-      await host.record(command, { kind, op: path, error: { name: "NonRetryableError", message } }, "resolved");
+      await parts.writer.post(command, { kind, op: path, error: { name: "NonRetryableError", message } });
       return;
     }
-    await host.record(command, { kind: "begin", of: "step", op: path, at: host.clock.now() }, "resolved");
+    await parts.writer.post(command, { kind: "begin", of: "step", op: path, at: parts.clock.now() });
   }
   try {
-    const value = storable(await attemptWithin(host, command, work), `step "${path}"`);
-    await host.record(command, { kind, op: path, ...(value !== undefined && { value }) }, "resolved");
+    const value = storable(await attemptWithin(parts, command, work), `step "${path}"`);
+    await parts.writer.post(command, { kind, op: path, ...(value !== undefined && { value }) });
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
-    if (command.isOver || host.signal.aborted) return;
-    if (error instanceof RuleBroken) host.breaks(error.message);
-    else await failed(host, command, kind, error, atMostOnce ? false : retry);
+    if (command.isOver || parts.signal.aborted) return;
+    if (error instanceof RuleBroken) parts.run.breaks(error.message);
+    else await failed(parts, command, kind, error, atMostOnce ? false : retry);
   }
 }
 
 /** Makes an attempt when the step's limit allows it. */
-async function attemptWithin(host: StepHost, command: Command, { fn, options }: Attempts): Promise<unknown> {
+async function attemptWithin(parts: StepParts, command: Command, { fn, options }: Attempts): Promise<unknown> {
   const { limit, timeout } = options;
-  if (!limit) return attempt(host, command, fn, timeout);
+  if (!limit) return attempt(parts, command, fn, timeout);
   const time = timeout ?? MINUTE;
-  const done = await host.runtime.limit?.({ ...limit, time }, host.signal);
+  const done = await parts.runtime.limit?.({ ...limit, time }, parts.signal);
   try {
-    return await attempt(host, command, fn, time);
+    return await attempt(parts, command, fn, time);
   } finally {
     done?.();
   }
 }
 
 async function failed(
-  { runtime, clock, record }: StepHost,
+  { runtime, clock, writer }: StepParts,
   command: Command,
   kind: "step" | "start",
   error: unknown,
@@ -68,10 +74,10 @@ async function failed(
   runtime.onFailure?.(error, { ...fields, ...(pause !== undefined && { retry_in_ms: pause }) });
   if (pause === undefined) {
     log.warn("step failed", fields);
-    await record(command, { kind, op, error: stored }, "resolved");
+    await writer.post(command, { kind, op, error: stored });
   } else {
     log.warn("attempt failed", { ...fields, retry_in_ms: pause });
     const due = Math.ceil(now + pause);
-    await record(command, { kind: "retry", op, attempt: attempts, since, error: stored }, { due });
+    await writer.post(command, { kind: "retry", op, attempt: attempts, since, error: stored }, { due });
   }
 }

@@ -7,19 +7,19 @@ import { decodeValue } from "../../store/codec.ts";
 import type { Command, StepFunction, Work } from "../replay/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
-import { attempt, type StepHost, words } from "./attempt.ts";
+import { attempt, type StepParts, words } from "./attempt.ts";
 
 const kind = "until";
 
 /** Makes the looks that are due, up to an outcome or to the pause before the next one. */
 export async function performLooks(
-  host: StepHost,
+  parts: StepParts,
   command: Command,
   { check, every, for: patience }: Extract<Work, { do: "look" }>,
 ): Promise<void> {
-  const { lease, clock, runtime, record } = host;
+  const { lease, clock, runtime, writer } = parts;
   const op = command.path;
-  if (!command.begun) await record(command, { kind: "begin", of: kind, op, at: clock.now() }, "resolved");
+  if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
   const { n, at } = command.begun ?? { n: 0, at: 0 };
   const end = Math.min(at + (patience ?? Number.POSITIVE_INFINITY), runtime.deadline - SECOND);
   for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
@@ -31,11 +31,11 @@ export async function performLooks(
     const pause = isLast ? undefined : await lease.create(id, { by }, { due });
     const isOurs = !pause || (decodeValue(pause.param) as { by?: unknown } | undefined)?.by === by;
     if (!isOurs && pause.state !== "pending") continue;
-    if (isOurs && (await look(host, command, check))) return;
+    if (isOurs && (await look(parts, command, check))) return;
     if (isLast) {
       const why = command.lastError === undefined ? "" : `: ${command.lastError}`;
       const message = `"${op}" did not come about within ${words(Math.max(end - at, 0))}${why}`;
-      await record(command, { kind, op, error: { name: "NonRetryableError", message } }, "resolved");
+      await writer.post(command, { kind, op, error: { name: "NonRetryableError", message } });
       return;
     }
     command.pause = { id, due };
@@ -45,30 +45,30 @@ export async function performLooks(
 }
 
 /** Resolves with whether it was the last look: it found something, or no look ever will. */
-async function look(host: StepHost, command: Command, check: StepFunction): Promise<boolean> {
+async function look(parts: StepParts, command: Command, check: StepFunction): Promise<boolean> {
   const op = command.path;
   try {
-    const value = storable(await attempt(host, command, check, undefined), `"${op}"`);
+    const value = storable(await attempt(parts, command, check, undefined), `"${op}"`);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;
-    await host.record(command, { kind, op, value }, "resolved");
+    await parts.writer.post(command, { kind, op, value });
     return true;
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
-    if (command.isOver || host.signal.aborted) return true;
+    if (command.isOver || parts.signal.aborted) return true;
     if (error instanceof RuleBroken) {
-      host.breaks(error.message);
+      parts.run.breaks(error.message);
       return true;
     }
     command.attempts += 1;
     const stored = toStored(error);
     if (isFinal(error)) {
-      await host.record(command, { kind, op, error: stored }, "resolved");
+      await parts.writer.post(command, { kind, op, error: stored });
       return true;
     }
     command.lastError = stored.message;
-    host.runtime.log.warn("look failed", { step: op, reason: stored.message });
+    parts.runtime.log.warn("look failed", { step: op, reason: stored.message });
     return false;
   }
 }
