@@ -10,12 +10,12 @@ import { spawnEdge } from "../cli/launcher/local-edge.ts";
 import { programPath } from "../cli/package.ts";
 import { configurationOf, readProject, workerOf } from "../cli/project.ts";
 import { ResonateClient } from "../core/store/client.ts";
-import { CLOCK_PATH } from "./movable-edge.ts";
 import { freePort } from "./port.ts";
 import { answers, type Program, run, until, watch } from "./program.ts";
 import { comesToRest, findJob, nextDue } from "./rest.ts";
 import { disposePart, part, type StackPart } from "./stack-part.ts";
-import { startTime, type Time } from "./stack-time.ts";
+import { CLOCK_PATH } from "./time/movable-edge.ts";
+import { startTime, type Time } from "./time/stack-time.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
 /**
@@ -258,7 +258,7 @@ async function setEdge(origin: string, ahead: number): Promise<void> {
 /** An entry that bundles the edge with a time that can be moved, as a path from the project's folder. */
 async function movableEntry(given: string | undefined, root: string): Promise<string> {
   const entry = resolve(root, given ?? (existsSync(join(root, "edge.ts")) ? "edge.ts" : await mainOf(root)));
-  const text = `import { movable } from ${JSON.stringify(programPath("testing/movable-edge"))};
+  const text = `import { movable } from ${JSON.stringify(programPath("testing/time/movable-edge"))};
 import edge from ${JSON.stringify(entry)};
 export * from ${JSON.stringify(entry)};
 export default movable(edge);

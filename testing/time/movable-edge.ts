@@ -2,7 +2,7 @@
  * What a test's edge is bundled with, before its own code: lets the test move its `Date`. Timers of the edge, such as how
  * long a call waits, go by the machine's time.
  */
-import type { EdgeWorker } from "../functions/edge.ts";
+import type { EdgeWorker } from "../../functions/edge.ts";
 import { shiftDate } from "./shift-date.ts";
 
 /** Where the edge of a test is told how far its time is ahead, in milliseconds. */

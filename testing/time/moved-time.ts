@@ -6,8 +6,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { CLOCK_VARIABLE } from "./clock-variable.ts";
-import { shiftDate } from "./shift-date.ts";
+import { CLOCK_VARIABLE, shiftDate } from "./shift-date.ts";
 
 const { setTimeout: after, clearTimeout: callOff } = globalThis;
 const setAhead = shiftDate();

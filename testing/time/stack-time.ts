@@ -3,8 +3,8 @@
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { programPath } from "../cli/package.ts";
-import { CLOCK_VARIABLE } from "./clock-variable.ts";
+import { programPath } from "../../cli/package.ts";
+import { CLOCK_VARIABLE } from "./shift-date.ts";
 
 /** How a process is told of the time. */
 export interface Movable {
@@ -61,7 +61,7 @@ export async function startTime(order: readonly string[], also: (ahead: number) 
     },
     movable(name) {
       const port = kinds.find(({ kind }) => kind === name)?.port;
-      return { imports: [programPath("testing/moved-time")], env: { [CLOCK_VARIABLE]: `${port}` } };
+      return { imports: [programPath("testing/time/moved-time")], env: { [CLOCK_VARIABLE]: `${port}` } };
     },
     async move(ms) {
       ahead += ms;
