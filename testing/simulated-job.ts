@@ -14,35 +14,25 @@ export const JOB = "job";
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const uncounted: Metrics = { count() {}, observe() {} };
 
-/** What a worker has at hand for one execution of the simulated job. */
-interface Execute {
-  acquired: HeldTask;
-  /** What the worker remembers of the job. */
+/** A worker, as far as one execution needs it. */
+interface Host {
+  /** What it remembers of the job. */
   journal: Journal;
-  code: Runnable;
-  args: unknown;
   send: Send;
   watch: Watch;
   runtime: Pick<Runtime, "signal" | "start" | "promiseOf"> & Partial<Runtime>;
   /** In place of a suspension. */
-  suspend?: ((ids: readonly string[]) => Promise<boolean>) | undefined;
+  suspend?: (ids: readonly string[]) => Promise<boolean>;
 }
 
 /** Runs one execution, and stores how it ended; returns what the worker remembers then. @throws {LeaseLost} */
-export async function execute(given: Execute): Promise<{ end: ExecutionEnd; journal: Journal }> {
-  const { acquired, code, args, send, watch, suspend } = given;
+export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
   const { task, promise } = acquired;
-  const runtime = {
-    jobName: JOB,
-    deadline: promise.timeoutAt,
-    env: {},
-    log: silent,
-    metrics: uncounted,
-    ...given.runtime,
-  };
-  const lease = new TaskLease(acquired, send, watch, runtime.clock);
-  if (suspend) lease.suspend = suspend;
-  let { journal } = given;
+  const usual = { jobName: JOB, deadline: promise.timeoutAt, env: {}, log: silent, metrics: uncounted };
+  const runtime = { ...usual, ...host.runtime };
+  const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);
+  if (host.suspend) lease.suspend = host.suspend;
+  let { journal } = host;
   if (task.version > 1 && journal.version !== task.version - 1) {
     journal = new Journal();
     await journal.load(JOB, (id) => lease.get(id));
@@ -56,13 +46,12 @@ export async function execute(given: Execute): Promise<{ end: ExecutionEnd; jour
 
 /** A result that cannot be stored fails the job. */
 function checked(end: ExecutionEnd): ExecutionEnd {
-  if (end.kind !== "complete") return end;
   try {
-    storable(end.value, "the function");
+    if (end.kind === "complete") storable(end.value, "the function");
     return end;
   } catch (error) {
-    if (!(error instanceof RuleBroken)) throw error;
-    return { kind: "failed", error };
+    if (error instanceof RuleBroken) return { kind: "failed", error };
+    throw error;
   }
 }
 
@@ -135,21 +124,15 @@ export class SimulatedJob {
     Object.assign(this.cost, { requests: 0, characters: 0 });
     this.stop = new AbortController();
     const cancel = this.clock.after(acquired.promise.timeoutAt - this.clock.now(), () => this.stop.abort());
-    const executed = execute({
-      acquired,
-      journal: this.journal,
-      code: this.code,
-      args: this.#args,
-      send: this.#send,
-      watch: this.#watch,
-      runtime: {
-        signal: this.stop.signal,
-        clock: this.clock,
-        start: (job) => this.other(job.kind),
-        promiseOf: (name) => (name === "" ? undefined : name),
-        ...this.#runtime,
-      },
-    });
+    const runtime = {
+      signal: this.stop.signal,
+      clock: this.clock,
+      start: (job: { kind: string }) => this.other(job.kind),
+      promiseOf: (name: string) => (name === "" ? undefined : name),
+      ...this.#runtime,
+    };
+    const host = { journal: this.journal, send: this.#send, watch: this.#watch, runtime };
+    const executed = execute(this.code, this.#args, acquired, host);
     const { end, journal } = await this.clock.until(executed);
     cancel();
     this.journal = journal;

@@ -1,9 +1,7 @@
 /** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
-import type { Log, Metrics } from "../core/definitions/context.ts";
-import { type ExecutionEnd, LeaseLost, type Runnable, type Runtime } from "../core/engine/execution.ts";
+import { type ExecutionEnd, LeaseLost, type Runnable } from "../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import type { Send, Watch } from "../core/engine/lease.ts";
-import type { ExecutionState } from "../core/engine/state.ts";
 import { toStored } from "../core/engine/values.ts";
 import { fromBase64 } from "../core/store/base64.ts";
 import { decodeValue } from "../core/store/codec.ts";
@@ -48,9 +46,6 @@ export interface World {
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
   /** Other jobs that are there from the beginning. */
   jobs?: readonly string[];
-  log?: Log;
-  metrics?: Metrics;
-  onState?(state: ExecutionState): void;
   /** Told of each attempt of a step. */
   onAttempt?(step: string, attempt: number): void;
 }
@@ -154,11 +149,8 @@ class Trial {
     const stop = new AbortController();
     worker.clock.after(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
     try {
-      const { end, journal } = await execute({
-        acquired,
+      const { end, journal } = await execute(this.#make(worker.clock), this.#args, acquired, {
         journal: worker.journal,
-        code: this.#make(worker.clock),
-        args: this.#args,
         send: this.#sender(worker),
         watch: (id, _fresh, tell) => this.#watch(worker, id, tell),
         runtime: this.#runtime(worker, stop.signal),
@@ -181,17 +173,14 @@ class Trial {
     return false;
   }
 
-  #runtime(worker: Worker, signal: AbortSignal): Pick<Runtime, "signal" | "start" | "promiseOf"> & Partial<Runtime> {
-    const { env, log, metrics, nameOf, onState, onAttempt } = this.#world;
+  #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
+    const { env, nameOf, onAttempt } = this.#world;
     return {
       env,
-      ...(log && { log }),
-      ...(metrics && { metrics }),
       signal,
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
-      ...(onState && { onState: (state) => onState(state) }),
       trace: (name, attempt, run) => {
         onAttempt?.(name, attempt);
         return this.#world.isReal ? worker.clock.busy(run()) : run();

@@ -92,7 +92,7 @@ export class CommandExecutor {
     const now = clock.now();
     for (const command of commands.unbegun) {
       awaitables.locate(command);
-      if (command.awaited) commands.waits(command);
+      if (command.awaited) commands.unbegun.delete(command);
       const { work, isRunning, awaited, pause } = command;
       if (isRunning || awaited || !work || (pause && pause.due > now) || !isMeant(command)) continue;
       delete command.pause;

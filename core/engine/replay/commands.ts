@@ -17,20 +17,12 @@ export interface Issued extends Pick<Command, "kind" | "name" | "window" | "caus
 }
 
 export class Commands {
-  readonly #byPath = new Map<string, Command>();
-  readonly #open = new Set<Command>();
-  readonly #unbegun = new Set<Command>();
-  readonly #named = new Map<string, Named>();
-
   /** Those whose outcome has not reached the function, in the order in which they were issued. */
-  get open(): ReadonlySet<Command> {
-    return this.#open;
-  }
-
+  readonly open = new Set<Command>();
   /** The open commands whose work has not begun, runs, or waits for its next attempt. */
-  get unbegun(): ReadonlySet<Command> {
-    return this.#unbegun;
-  }
+  readonly unbegun = new Set<Command>();
+  readonly #byPath = new Map<string, Command>();
+  readonly #named = new Map<string, Named>();
 
   get paths(): Iterable<string> {
     return this.#byPath.keys();
@@ -50,26 +42,21 @@ export class Commands {
     const command = { ...issued, path, attempts: 0, failingSince: 0, runningSince: 0, isRunning: false, isOver: false };
     this.#named.set(first, { count, last: command, open: (named?.open ?? new Set()).add(command) });
     this.#byPath.set(path, command);
-    this.#open.add(command);
-    this.#unbegun.add(command);
+    this.open.add(command);
+    this.unbegun.add(command);
     return command;
-  }
-
-  /** From now on the command waits for a promise, and has no work left. */
-  waits(command: Command): void {
-    this.#unbegun.delete(command);
   }
 
   close(command: Command): void {
     command.isOver = true;
-    this.#open.delete(command);
-    this.#unbegun.delete(command);
+    this.open.delete(command);
+    this.unbegun.delete(command);
     this.#named.get(command.path.replace(/#\d+$/, ""))?.open.delete(command);
   }
 
   /** Closes the open commands of a context and of the contexts inside of it; returns them. */
   closeWithin(path: string): Command[] {
-    const within = [...this.#open].filter((command) => command.path.startsWith(path));
+    const within = [...this.open].filter((command) => command.path.startsWith(path));
     for (const command of within) this.close(command);
     return within;
   }

@@ -12,12 +12,15 @@ import type { Wakeup } from "./wakeup.ts";
 export class FunctionRun {
   readonly #clock: Clock;
   readonly #wakeup: Wakeup;
-  #isOpen = false;
-  #window = 0;
-  #cause: Command | undefined;
-  #end: FunctionEnd;
-  #broken: RuleBroken | undefined;
-  #afterwards: (() => void)[] = [];
+  readonly #afterwards: (() => void)[] = [];
+  /** Whether the function runs now. */
+  isOpen = false;
+  /** The number of the newest window, counted from 1, and the command whose outcome opened it. */
+  window = 0;
+  cause: Command | undefined;
+  end: FunctionEnd;
+  /** The first rule that the function broke. The job ends with it, even if the function catches it. */
+  broken: RuleBroken | undefined;
   /** Whether the outcomes that are handed over come from the journal. */
   isReplaying: boolean;
 
@@ -25,29 +28,6 @@ export class FunctionRun {
     this.#clock = clock;
     this.#wakeup = wakeup;
     this.isReplaying = isReplaying;
-  }
-
-  /** Whether the function runs now. */
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
-  /** The number of the newest window, counted from 1, and the command whose outcome opened it. */
-  get window(): number {
-    return this.#window;
-  }
-
-  get cause(): Command | undefined {
-    return this.#cause;
-  }
-
-  get end(): FunctionEnd {
-    return this.#end;
-  }
-
-  /** The first rule that the function broke. The job ends with it, even if the function catches it. */
-  get broken(): RuleBroken | undefined {
-    return this.#broken;
   }
 
   async begin(fn: () => Promise<unknown>): Promise<void> {
@@ -63,31 +43,31 @@ export class FunctionRun {
   async moveOn(hand: () => void, cause?: Command): Promise<void> {
     // Lets the microtasks of running steps finish: they must not find the window open.
     if (!this.isReplaying) await this.#clock.turn();
-    this.#isOpen = true;
-    this.#window += 1;
-    this.#cause = cause;
+    this.isOpen = true;
+    this.window += 1;
+    this.cause = cause;
     hand();
     await whenDrained(() => {
-      this.#isOpen = false;
+      this.isOpen = false;
     });
     for (const action of this.#afterwards.splice(0)) action();
   }
 
   /** Runs an action outside of windows: at once, or when the open one closes. */
   afterwards(action: () => void): void {
-    if (this.#isOpen) this.#afterwards.push(action);
+    if (this.isOpen) this.#afterwards.push(action);
     else action();
   }
 
   breaks(words: string): RuleBroken {
-    this.#broken ??= new RuleBroken(words);
+    this.broken ??= new RuleBroken(words);
     this.#wakeup.wake();
-    return this.#broken;
+    return this.broken;
   }
 
   #ended(end: NonNullable<FunctionEnd>): void {
-    if (!this.#isOpen) this.breaks(`the function ended ${AWAITED}`);
-    this.#end ??= end;
+    if (!this.isOpen) this.breaks(`the function ended ${AWAITED}`);
+    this.end ??= end;
     this.#wakeup.wake();
   }
 }
