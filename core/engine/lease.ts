@@ -90,8 +90,8 @@ export class TaskLease implements Lease {
     this.#mayHaveMissed ??= this.#wasTimedOut();
     const isFirst = !this.#watched.has(id);
     this.#watched.add(id);
-    const isStale = isFirst && (await this.#mayHaveMissed);
-    return this.#watch(id, fresh || isStale, (promise) => this.onNews(promise));
+    const isFresh = fresh || (isFirst && (await this.#mayHaveMissed));
+    return this.#watch(id, isFresh, (promise) => this.onNews(promise));
   }
 
   /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */

@@ -1,7 +1,7 @@
 /** One attempt of a step, or one look of an `until`. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import type { Step } from "../../definitions/context.ts";
+import { MINUTE, type Step, type StepOptions } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/command.ts";
@@ -21,15 +21,16 @@ export interface StepParts {
   readonly report: Pick<StateReport, "progress">;
 }
 
-/** Runs `fn` outside of windows, so that its calls of the context are refused. */
+/** Runs `fn` when its limit allows it. It runs outside of windows, so that its calls of the context are refused. */
 export async function attempt(
   parts: StepParts,
   command: Command,
   fn: StepFunction,
-  timeout: number | undefined,
+  { limit, timeout = limit && MINUTE }: Pick<StepOptions, "limit" | "timeout"> = {},
 ): Promise<unknown> {
-  const { runtime, lease, signal } = parts;
+  const { runtime, lease, signal, report, clock } = parts;
   const { deadline, owner = "", env, log, metrics } = runtime;
+  const leave = limit && (await runtime.limit?.({ ...limit, time: timeout ?? MINUTE }, signal));
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;
@@ -44,7 +45,7 @@ export async function attempt(
     log,
     metrics,
     progress: (done, total, message) =>
-      parts.report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
+      report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
   };
   noteLease(step, lease);
   try {
@@ -52,10 +53,11 @@ export async function attempt(
     abort.signal.throwIfAborted();
     const run = async () => fn(step);
     const running = runtime.trace ? runtime.trace(command.path, number, run) : run();
-    return await (timeout === undefined ? running : inTime(parts.clock, abort, running, timeout));
+    return await (timeout === undefined ? running : inTime(clock, abort, running, timeout));
   } finally {
     // A step that has ended is not told of the end of its execution.
     delete command.abort;
+    leave?.();
   }
 }
 

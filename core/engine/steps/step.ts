@@ -1,5 +1,5 @@
 /** The work of commands: a record, looks, or the attempts of a step, up to an outcome or to the pause before the next. */
-import { MINUTE, type Retry, RuleBroken } from "../../definitions/context.ts";
+import { type Retry, RuleBroken } from "../../definitions/context.ts";
 import type { Command, Work } from "../replay/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
@@ -14,10 +14,10 @@ export function perform(parts: StepParts, command: Command, work: Work): Promise
   return work.do === "look" ? performLooks(parts, command, work) : performStep(parts, command, work);
 }
 
-async function performStep(parts: StepParts, command: Command, work: Attempts): Promise<void> {
+async function performStep(parts: StepParts, command: Command, { fn, options }: Attempts): Promise<void> {
   const { path } = command;
   const kind = command.kind as "step" | "start";
-  const { retry, atMostOnce = false } = work.options;
+  const { retry, atMostOnce = false } = options;
   const earlier = parts.runtime.memo?.get(path);
   if (earlier?.event.kind === kind && !earlier.event.error) {
     await parts.writer.post(command, { kind, op: path, value: earlier.value });
@@ -32,26 +32,13 @@ async function performStep(parts: StepParts, command: Command, work: Attempts): 
     await parts.writer.post(command, { kind: "begin", of: "step", op: path, at: parts.clock.now() });
   }
   try {
-    const value = storable(await attemptWithin(parts, command, work), `step "${path}"`);
+    const value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
     await parts.writer.post(command, { kind, op: path, ...(value !== undefined && { value }) });
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return;
     if (error instanceof RuleBroken) parts.run.breaks(error.message);
     else await failed(parts, command, kind, error, atMostOnce ? false : retry);
-  }
-}
-
-/** Makes an attempt when the step's limit allows it. */
-async function attemptWithin(parts: StepParts, command: Command, { fn, options }: Attempts): Promise<unknown> {
-  const { limit, timeout } = options;
-  if (!limit) return attempt(parts, command, fn, timeout);
-  const time = timeout ?? MINUTE;
-  const done = await parts.runtime.limit?.({ ...limit, time }, parts.signal);
-  try {
-    return await attempt(parts, command, fn, time);
-  } finally {
-    done?.();
   }
 }
 

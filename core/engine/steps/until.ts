@@ -48,7 +48,7 @@ export async function performLooks(
 async function look(parts: StepParts, command: Command, check: StepFunction): Promise<boolean> {
   const op = command.path;
   try {
-    const value = storable(await attempt(parts, command, check, undefined), `"${op}"`);
+    const value = storable(await attempt(parts, command, check), `"${op}"`);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;
