@@ -31,11 +31,16 @@ export default defineConfig({
   ignorePatterns: ["dist", ".build", "cli/template"],
   rules: { "import/no-cycle": ["error", { ignoreTypes: false }] },
   overrides: [
-    ...LAYERS.map((layer, i) => {
+    ...LAYERS.flatMap((layer, i) => {
       const above = LAYERS.slice(i + 1);
-      const out = ["^\\.\\./(\\.\\.|index)", ...(above.length > 0 ? [`^\\.\\./(${above.join("|")})/`] : [])];
       const below = LAYERS.slice(0, i).join(", ") || "nothing";
-      return files([`core/${layer}/*.ts`], `core/${layer}/ imports what is below it: ${below}.`, out, { sdk: true });
+      const message = `core/${layer}/ imports what is below it: ${below}.`;
+      // The files of a layer, and those of its rooms: one folder deeper.
+      return ["", "../"].map((up) => {
+        const layers = `^\\.\\./${up.replaceAll(".", "\\.")}`;
+        const out = [`${layers}(\\.\\.|index)`, ...(above.length > 0 ? [`${layers}(${above.join("|")})/`] : [])];
+        return files([`core/${layer}/${up && "*/"}*.ts`], message, out, { sdk: true });
+      });
     }),
     files(["functions/**"], "functions/ imports core/ and pages/.", allBut("core", "pages"), { sdk: true }),
     files(["functions/{sdk,mcp/sdk,tasks/methods,tasks/server}.ts"], "functions/ imports core/.", allBut("core")),

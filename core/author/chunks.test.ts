@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { JOB, Passes } from "../../testing/passes.ts";
+import { JOB, SimulatedJob } from "../../testing/simulated-job.ts";
 import { trial } from "../../testing/trial.ts";
 import type { Context } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
@@ -10,19 +10,21 @@ import { hold, PARTS, partsIn, pick, type Selection } from "../tools/results.ts"
 import { contentsOf, keepInParts } from "./chunks.ts";
 
 /** A job in simulation whose one step brings this. */
-function bringing(value: object): Passes {
+function bringing(value: object): SimulatedJob {
   const code = (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
   // What is hashed takes real time.
-  const passes: Passes = new Passes(code, { trace: (_step, _attempt, run) => passes.clock.process().busy(run()) });
-  return passes;
+  const simulated: SimulatedJob = new SimulatedJob(code, {
+    trace: (_step, _attempt, run) => simulated.clock.process().busy(run()),
+  });
+  return simulated;
 }
 
 /** The stretches of its result, as whoever asks for them is told. */
-function reader(passes: Passes, value: unknown) {
+function reader(simulated: SimulatedJob, value: unknown) {
   const asked: string[] = [];
   const child = async (id: string) => {
     asked.push(id);
-    return passes.sim.get(id);
+    return simulated.sim.get(id);
   };
   const store = { child } as unknown as RemoteStore;
   const promise = { id: JOB, name: JOB, state: "resolved", value, createdAt: 0 } as DurablePromise;
@@ -36,10 +38,10 @@ function reader(passes: Passes, value: unknown) {
 test("a large value is kept in parts, of which a stretch reads no more than it needs", async () => {
   const value = { list: Array.from({ length: 60_000 }, (_, i) => `${i} é 😀 "`), last: { n: 1, text: "the end" } };
   const json = JSON.stringify(value);
-  const passes = bringing(value);
-  const { value: result } = (await passes.toEnd()) as { value: unknown };
+  const simulated = bringing(value);
+  const { value: result } = (await simulated.toEnd()) as { value: unknown };
   expect(JSON.stringify(result).length).toBeLessThan(10_000);
-  const { asked, read, store } = reader(passes, result);
+  const { asked, read, store } = reader(simulated, result);
   const parts = partsIn(result) as Parts;
   expect(parts).toMatchObject({ characters: json.length, offset: 0 });
   expect(json.startsWith(parts.text)).toBe(true);

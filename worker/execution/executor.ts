@@ -2,8 +2,7 @@ import type * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import { splitKey } from "../../core/definitions/caller.ts";
 import type { Log } from "../../core/definitions/context.ts";
-import { type Job, REQUEST_TAG, VERSION_TAG } from "../../core/definitions/job.ts";
-import { earlierQuestions } from "../../core/engine/earlier.ts";
+import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
 import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
 import { type Send, TaskLease } from "../../core/engine/lease.ts";
@@ -197,9 +196,6 @@ export class Executor {
         return name;
       },
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
-      ...(promise.tags[VERSION_TAG] === undefined && {
-        askedBefore: earlierQuestions(promise.id, remembered.history, (id) => lease.get(id)),
-      }),
       ...(remembered.memo && { memo: remembered.memo }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirm(task),

@@ -1,14 +1,14 @@
-import { MINUTE, type Retry, RetryLater, SECOND } from "../definitions/context.ts";
-import { backoff } from "../store/backoff.ts";
-import { isFinal } from "./values.ts";
+import { MINUTE, type Retry, RetryLater, SECOND } from "../../definitions/context.ts";
+import { backoff } from "../../store/backoff.ts";
+import { isFinal } from "../values.ts";
 
-/** How a step is tried again unless it says otherwise. */
+/** How a step is retried unless it says otherwise. */
 export const DEFAULT_RETRY = { for: 10 * MINUTE, first: SECOND, longest: MINUTE } as const;
 
-/** An attempt is not begun with less time than this before the job's deadline, in milliseconds. */
+/** No attempt begins with less time than this before the job's deadline, in milliseconds. */
 const SHORTEST_ATTEMPT = 2 * SECOND;
 
-/** What is known of a step when an attempt has failed. */
+/** A step of which an attempt has failed. */
 export interface Failure {
   /** How many attempts have failed, this one included. */
   attempts: number;
@@ -20,8 +20,8 @@ export interface Failure {
 }
 
 /**
- * The pause before the next attempt, in milliseconds; undefined when there is none to come. A pause that would reach past
- * the budget or the job's deadline is not begun, so that the step ends with its reason instead of timing out without one.
+ * The pause before the next attempt, in milliseconds; undefined where no attempt follows. A pause never reaches past the
+ * retry's budget or the job's deadline: the step then fails with its reason, where the job would time out without one.
  */
 export function pauseAfter(
   error: unknown,
@@ -33,7 +33,7 @@ export function pauseAfter(
   const { for: budget, first, longest, attempts: most = Number.POSITIVE_INFINITY } = { ...DEFAULT_RETRY, ...retry };
   if (attempts >= most) return undefined;
   const wait = backoff(attempts, { base: first, max: longest }, random);
-  // Never sooner than was asked for; the random part on top keeps those that were sent away together apart.
+  // Never sooner than asked for; the random part on top spreads jobs that were rejected together.
   const pause = error instanceof RetryLater ? Math.max(wait, error.after + Math.round(500 * random)) : wait;
   const isTooLate = now + pause > since + budget || now + pause > deadline - SHORTEST_ATTEMPT;
   return isTooLate ? undefined : pause;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../definitions/context.ts";
+import { HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../../definitions/context.ts";
 import { pauseAfter } from "./retry.ts";
 
 const unavailable = new Error("it answered 503");

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { Passes } from "../../testing/passes.ts";
-import { type Context, HOUR, JobFailed, MINUTE, SECOND } from "../definitions/context.ts";
+import { SimulatedJob } from "../../../testing/simulated-job.ts";
+import { type Context, HOUR, JobFailed, MINUTE, SECOND } from "../../definitions/context.ts";
 
 const MONTHS = 240;
 const months = Array.from({ length: MONTHS }, (_, i) => i);
 const month = { kind: "month", args: { parse: (value: unknown) => value as { n: number } } };
 
 /** A job that starts 240 others, which end in an order of their own, ten at a time, so many milliseconds apart. */
-function rangeOf(apart: number): Passes {
-  const passes: Passes = new Passes(
+function rangeOf(apart: number): SimulatedJob {
+  const simulated: SimulatedJob = new SimulatedJob(
     async (ctx: Context) => {
       let done = 0;
       return ctx.all(months, async (item, n) => {
@@ -22,25 +22,27 @@ function rangeOf(apart: number): Passes {
     {
       start: async (_job, args) => {
         const { n } = args as { n: number };
-        const name = await passes.other(`month_${n}`);
+        const name = await simulated.other(`month_${n}`);
         const place = (n * 77) % MONTHS;
-        passes.clock.after(MINUTE + Math.floor(place / 10) * apart, () => passes.sim.settle(name, "resolved", { n }));
+        simulated.clock.after(MINUTE + Math.floor(place / 10) * apart, () =>
+          simulated.sim.settle(name, "resolved", { n }),
+        );
         return name;
       },
     },
   );
-  return passes;
+  return simulated;
 }
 
 test("240 jobs are awaited in any order, each heard of for a bounded number of requests", async () => {
-  const passes = rangeOf(MINUTE);
-  const first = await passes.next();
+  const simulated = rangeOf(MINUTE);
+  const first = await simulated.next();
   expect(first).toEqual({ kind: "asleep" });
   let wakes = 0;
   for (;;) {
-    const outcome = await passes.next();
+    const outcome = await simulated.next();
     wakes += 1;
-    expect(passes.cost.requests).toBeLessThanOrEqual(3);
+    expect(simulated.cost.requests).toBeLessThanOrEqual(3);
     if (outcome.kind === "asleep") continue;
     expect(outcome).toEqual({ kind: "complete", value: months });
     break;
@@ -49,40 +51,40 @@ test("240 jobs are awaited in any order, each heard of for a bounded number of r
 });
 
 test("a worker that takes the job over asks for each of them once", async () => {
-  const passes = rangeOf(MINUTE);
-  await passes.next();
-  for (let i = 0; i < 10; i++) await passes.next();
-  passes.forget();
-  passes.hasNews = false;
-  await passes.next();
-  const records = passes.paths().length;
-  expect(passes.cost.requests).toBeLessThanOrEqual(records + 64 + MONTHS + 10);
+  const simulated = rangeOf(MINUTE);
+  await simulated.next();
+  for (let i = 0; i < 10; i++) await simulated.next();
+  simulated.forget();
+  simulated.hasNews = false;
+  await simulated.next();
+  const records = simulated.paths().length;
+  expect(simulated.cost.requests).toBeLessThanOrEqual(records + 64 + MONTHS + 10);
 });
 
 test("without news, a wake-up asks for those that are still awaited, and for no other", async () => {
-  const passes = rangeOf(MINUTE);
-  passes.hasNews = false;
-  await passes.next();
+  const simulated = rangeOf(MINUTE);
+  simulated.hasNews = false;
+  await simulated.next();
   for (let left = MONTHS; ; left -= 10) {
-    const outcome = await passes.next();
-    expect(passes.cost.requests).toBeLessThanOrEqual(2 * left + 6);
+    const outcome = await simulated.next();
+    expect(simulated.cost.requests).toBeLessThanOrEqual(2 * left + 6);
     if (outcome.kind !== "asleep") break;
   }
 });
 
-test("jobs that end all at once are heard of in one pass", async () => {
-  const passes = rangeOf(0);
-  await passes.next();
-  expect(await passes.next()).toEqual({ kind: "complete", value: months });
-  expect(passes.cost.requests).toBeLessThanOrEqual(MONTHS + 10);
+test("jobs that end all at once are heard of in one execution", async () => {
+  const simulated = rangeOf(0);
+  await simulated.next();
+  expect(await simulated.next()).toEqual({ kind: "complete", value: months });
+  expect(simulated.cost.requests).toBeLessThanOrEqual(MONTHS + 10);
 });
 
 test("a job is awaited however long its name is", async () => {
   const name = `other_${"x".repeat(480)}`;
-  const passes = new Passes((ctx: Context) => ctx.await(name));
-  await passes.other(name);
-  passes.sim.settle(name, "resolved", "well");
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: "well" });
+  const simulated = new SimulatedJob((ctx: Context) => ctx.await(name));
+  await simulated.other(name);
+  simulated.sim.settle(name, "resolved", "well");
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
 });
 
 test("a job that fails, is cancelled or too late is told of with its reason", async () => {
@@ -95,12 +97,12 @@ test("a job that fails, is cancelled or too late is told of with its reason", as
     }
     return reasons;
   };
-  const passes = new Passes(fn, { deadline: HOUR });
-  for (const name of ["broken", "cancelled"]) await passes.other(name);
-  await passes.sim.start("late", {}, passes.clock.now() + MINUTE);
-  passes.clock.after(SECOND, () => passes.sim.settle("broken", "rejected", new Error("503 for an hour")));
-  passes.clock.after(SECOND, () => passes.sim.settle("cancelled", "rejected_canceled"));
-  expect(await passes.toEnd()).toEqual({
+  const simulated = new SimulatedJob(fn, { deadline: HOUR });
+  for (const name of ["broken", "cancelled"]) await simulated.other(name);
+  await simulated.sim.start("late", {}, simulated.clock.now() + MINUTE);
+  simulated.clock.after(SECOND, () => simulated.sim.settle("broken", "rejected", new Error("503 for an hour")));
+  simulated.clock.after(SECOND, () => simulated.sim.settle("cancelled", "rejected_canceled"));
+  expect(await simulated.toEnd()).toEqual({
     kind: "complete",
     value: [
       [true, "broken", "failed", "503 for an hour"],
@@ -113,7 +115,7 @@ test("a job that fails, is cancelled or too late is told of with its reason", as
 test("several questions are asked at once, and answered in any order", async () => {
   const question = (message: string) => ({ message, requestedSchema: { type: "object" as const, properties: {} } });
   const states: number[] = [];
-  const passes = new Passes(
+  const simulated = new SimulatedJob(
     async (ctx: Context) => {
       const names = ["one", "two", "three"];
       const answers = await Promise.all(names.map((name) => ctx.ask(name, question(name))));
@@ -121,14 +123,14 @@ test("several questions are asked at once, and answered in any order", async () 
     },
     { onState: ({ questions }) => states.push(questions.length) },
   );
-  expect(await passes.pass()).toEqual({ kind: "asleep" });
-  expect(passes.paths()).toEqual(["one", "two", "three"]);
+  expect(await simulated.execute()).toEqual({ kind: "asleep" });
+  expect(simulated.paths()).toEqual(["one", "two", "three"]);
   expect(states.at(-1)).toBe(3);
-  passes.answer("three", { action: "decline" });
-  expect(await passes.pass()).toEqual({ kind: "asleep" });
+  simulated.answer("three", { action: "decline" });
+  expect(await simulated.execute()).toEqual({ kind: "asleep" });
   expect(states.at(-1)).toBe(2);
-  passes.answer("one", { action: "cancel" });
-  passes.answer("two", { action: "accept", content: {} });
-  passes.forget();
-  expect(await passes.pass()).toEqual({ kind: "complete", value: ["cancel", "accept", "decline"] });
+  simulated.answer("one", { action: "cancel" });
+  simulated.answer("two", { action: "accept", content: {} });
+  simulated.forget();
+  expect(await simulated.execute()).toEqual({ kind: "complete", value: ["cancel", "accept", "decline"] });
 });

@@ -1,11 +1,8 @@
-/**
- * What a test's edge is bundled with, before its own code: lets the test move its `Date`. Timers of the edge, such as how
- * long a call waits, go by the machine's time.
- */
-import type { EdgeWorker } from "../functions/edge.ts";
+/** Wraps the edge of a test so that the test moves its `Date`. Timers of the edge go by the machine's time. */
+import type { EdgeWorker } from "../../functions/edge.ts";
 import { shiftDate } from "./shift-date.ts";
 
-/** Where the edge of a test is told how far its time is ahead, in milliseconds. */
+/** A `POST` of milliseconds to this path sets by how much the edge's time is ahead. */
 export const CLOCK_PATH = "/.test/clock";
 
 const setAhead = shiftDate();

@@ -3,10 +3,10 @@
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { programPath } from "../cli/package.ts";
-import { CLOCK_VARIABLE } from "./clock-variable.ts";
+import { programPath } from "../../cli/package.ts";
+import { CLOCK_VARIABLE } from "./shift-date.ts";
 
-/** How a process is told of the time. */
+/** What a process is started with to follow the time. */
 export interface Movable {
   imports: readonly string[];
   env: Record<string, string>;
@@ -14,15 +14,15 @@ export interface Movable {
 
 /** Moves the time of the processes that were started with `movable`. */
 export interface Time extends AsyncDisposable {
-  /** How far it is ahead of the machine's, in milliseconds. */
+  /** By how much it is ahead of the machine's, in milliseconds. */
   readonly ahead: number;
-  /** For a process of one kind; those of the kind that is named first are moved first. */
+  /** For a process of this kind. */
   movable(kind: string): Movable;
   /** Moves the time by `ms` milliseconds; resolves when every process has followed. */
   move(ms: number): Promise<void>;
 }
 
-/** `order` names the kinds of processes; `also` is called between the first of them and the others. */
+/** `order` names the kinds of processes in the order in which they follow; `also` is called after the first kind. */
 export async function startTime(order: readonly string[], also: (ahead: number) => Promise<void>): Promise<Time> {
   let ahead = 0;
   const kinds = await Promise.all(
@@ -61,7 +61,7 @@ export async function startTime(order: readonly string[], also: (ahead: number) 
     },
     movable(name) {
       const port = kinds.find(({ kind }) => kind === name)?.port;
-      return { imports: [programPath("testing/moved-time")], env: { [CLOCK_VARIABLE]: `${port}` } };
+      return { imports: [programPath("testing/time/moved-time")], env: { [CLOCK_VARIABLE]: `${port}` } };
     },
     async move(ms) {
       ahead += ms;

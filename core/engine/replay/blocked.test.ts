@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { Passes } from "../../testing/passes.ts";
-import { type Context, DAY } from "../definitions/context.ts";
-import type { Runnable } from "./execution.ts";
+import { SimulatedJob } from "../../../testing/simulated-job.ts";
+import { type Context, DAY } from "../../definitions/context.ts";
+import type { Runnable } from "../execution.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 
@@ -51,21 +51,21 @@ test.each(Object.entries(changes))(
   "code changed under a job, %s: it is blocked until code that fits is back",
   async (_, [words, fn]) => {
     hasRun.length = 0;
-    const passes = new Passes(titled);
-    expect(await passes.pass()).toEqual({ kind: "asleep" });
-    passes.code = fn as unknown as Runnable;
+    const simulated = new SimulatedJob(titled);
+    expect(await simulated.execute()).toEqual({ kind: "asleep" });
+    simulated.code = fn as unknown as Runnable;
     for (const memory of ["warm", "cold"]) {
-      if (memory === "cold") passes.forget();
-      passes.history.version = 0;
-      const outcome = await passes.next();
+      if (memory === "cold") simulated.forget();
+      simulated.journal.version = 0;
+      const outcome = await simulated.next();
       expect(outcome.kind).toBe("blocked");
       if (words.startsWith("after")) continue;
       expect(outcome).toEqual({ kind: "blocked", reason: words });
     }
     expect(hasRun).toEqual([]);
-    expect(passes.paths()).toEqual(["title", "a day"]);
-    passes.code = titled as unknown as Runnable;
-    expect(await passes.toEnd()).toEqual({ kind: "complete", value: "the title" });
+    expect(simulated.paths()).toEqual(["title", "a day"]);
+    simulated.code = titled as unknown as Runnable;
+    expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "the title" });
   },
 );
 
@@ -80,19 +80,19 @@ test("a race that other code decides otherwise is blocked", async () => {
       await ctx.sleep("a day", DAY);
       return winner;
     };
-  const passes = new Passes(race("a", "b"));
-  expect(await passes.pass()).toEqual({ kind: "asleep" });
-  passes.code = race("c", "b") as unknown as Runnable;
-  const blocked = await passes.next();
+  const simulated = new SimulatedJob(race("a", "b"));
+  expect(await simulated.execute()).toEqual({ kind: "asleep" });
+  simulated.code = race("c", "b") as unknown as Runnable;
+  const blocked = await simulated.next();
   expect(blocked).toMatchObject({ kind: "blocked", reason: expect.stringContaining('"race/a/go" was recorded here') });
 });
 
 test("code that goes on further than it did fits", async () => {
-  const passes = new Passes(titled);
-  await passes.pass();
-  passes.code = (async (ctx: Context) => [
+  const simulated = new SimulatedJob(titled);
+  await simulated.execute();
+  simulated.code = (async (ctx: Context) => [
     await titled(ctx),
     await ctx.step("more", () => "more"),
   ]) as unknown as Runnable;
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: ["the title", "more"] });
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: ["the title", "more"] });
 });

@@ -1,9 +1,8 @@
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../clock.ts";
 
-/** Waits for whatever happens next. */
+/** Tells a loop that something has happened while it was busy or waited. */
 export class Wakeup {
   readonly #clock: Clock;
-  /** Whether something has happened since it was last looked at what has. */
   #isAwake = true;
   #wakeUp: () => void = () => {};
 
@@ -11,30 +10,30 @@ export class Wakeup {
     this.#clock = clock;
   }
 
+  /** Whether something has happened since the last {@link reset}. */
   get isAwake(): boolean {
     return this.#isAwake;
   }
 
-  /** It is looked at what has happened. */
-  looks(): void {
+  /** To be called before the loop looks at what has happened. */
+  reset(): void {
     this.#isAwake = false;
   }
 
-  /** Something has happened. */
   wake(): void {
     this.#isAwake = true;
     this.#wakeUp();
   }
 
-  /** Resolves when something has happened since it was last looked, or at `due`. */
-  async something(due: number | undefined): Promise<void> {
+  /** Resolves when something has happened since the last {@link reset}, or at `due`. */
+  async wait(due: number | undefined): Promise<void> {
     if (this.#isAwake) return;
     const happened = Promise.withResolvers<void>();
     this.#wakeUp = happened.resolve;
-    const callOff =
+    const cancel =
       due === undefined ? () => {} : this.#clock.after(Math.max(due - this.#clock.now(), 0), happened.resolve);
     await happened.promise;
-    callOff();
+    cancel();
     this.#wakeUp = () => {};
   }
 }

@@ -1,9 +1,12 @@
-/** A `Date` that a test moves, in whatever runtime this is loaded: Node or workerd. */
+/** A `Date` that a test moves, in Node and in workerd. */
 
-/** How far the time of this program is ahead of the machine's, in milliseconds. */
+/** The variable that tells a process where the test's clock is: a port on loopback. */
+export const CLOCK_VARIABLE = "DURABLE_TEST_CLOCK";
+
+/** By how much the time of this program is ahead of the machine's, in milliseconds. */
 let ahead = 0;
 
-/** Replaces `Date`; the function returned sets how far it is ahead, in milliseconds. */
+/** Replaces `Date`; the returned function sets by how many milliseconds it is ahead. */
 export function shiftDate(): (ms: number) => void {
   const machine = Date;
   const { now } = Date;

@@ -1,19 +1,18 @@
 /**
- * Loaded into a process of a test's stack before its program: lets the test move the process's time. `Date` and the
- * global timers follow; `node:timers/promises` and what Node times by itself (`AbortSignal.timeout`, sockets) do not.
+ * Loaded into a process of a test's stack before its program, so that the test moves the process's time. `Date` and the
+ * global timers follow; `node:timers/promises`, `AbortSignal.timeout` and Node's sockets do not.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { CLOCK_VARIABLE } from "./clock-variable.ts";
-import { shiftDate } from "./shift-date.ts";
+import { CLOCK_VARIABLE, shiftDate } from "./shift-date.ts";
 
 const { setTimeout: after, clearTimeout: callOff } = globalThis;
 const setAhead = shiftDate();
-/** How far the time was moved so far, in milliseconds. */
+/** By how much the time is ahead of the machine's, in milliseconds. */
 let ahead = 0;
-/** Milliseconds of a clock that only ever goes on, and that moves as the time is moved. */
+/** Milliseconds of a monotonic clock that moves with the time. */
 const clock = () => performance.now() + ahead;
 
 class Timer {
@@ -90,9 +89,9 @@ class Timer {
   }
 }
 
-/** Those that have not fired. */
+/** Timers that have not fired. */
 const timers = new Set<Timer>();
-/** Those that were named by their number. */
+/** Timers whose number was asked for. */
 const byNumber = new Map<number, Timer>();
 
 type Callback = (...args: unknown[]) => void;
@@ -123,7 +122,7 @@ function move(to: number): void {
   for (const each of [...timers].sort((a, b) => a.due - b.due)) each.moved();
 }
 
-// The test says how far the time is ahead, and is answered once it is so here.
+// The test sends by how much the time is ahead, and gets an answer when this process has followed.
 const socket = connect(Number(process.env[CLOCK_VARIABLE]), "127.0.0.1");
 await once(socket, "connect");
 const lines = createInterface({ input: socket });

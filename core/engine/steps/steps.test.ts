@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
-import { JOB, Passes } from "../../testing/passes.ts";
-import { type Death, trial } from "../../testing/trial.ts";
-import { type Context, DAY, HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../definitions/context.ts";
-import { LeaseLost, type Runnable } from "./execution.ts";
+import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
+import { type Death, trial } from "../../../testing/trial.ts";
+import { type Context, DAY, HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../../definitions/context.ts";
+import { LeaseLost, type Runnable } from "../execution.ts";
 
 /** A step that fails so many times, with what it has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {
   const attempts: { attempt: number; at: number; key: string }[] = [];
   const fn =
-    (passes: () => Passes) =>
+    (simulated: () => SimulatedJob) =>
     ({ attempt, idempotencyKey }: { attempt: number; idempotencyKey: string }) => {
-      attempts.push({ attempt, at: passes().clock.now(), key: idempotencyKey });
+      attempts.push({ attempt, at: simulated().clock.now(), key: idempotencyKey });
       if (attempts.length <= times) throw error();
       return "well";
     };
@@ -19,13 +19,13 @@ function failing(times: number, error: () => unknown = () => new Error("503")) {
 
 test("a step is tried again with pauses that grow, each with its number and one key", async () => {
   const { attempts, fn } = failing(4);
-  const passes: Passes = new Passes((ctx: Context) =>
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
       "fetch",
-      fn(() => passes),
+      fn(() => simulated),
     ),
   );
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: "well" });
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
   expect(attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5]);
   expect(new Set(attempts.map(({ key }) => key)).size).toBe(1);
   expect(attempts[0]?.key).toMatch(/^[0-9a-f]{32}$/);
@@ -43,29 +43,29 @@ test("no two steps of a job have one key", async () => {
     for (let i = 0; i < 3; i++) await note(ctx);
     await ctx.all(["a", "b"], note);
   };
-  await new Passes(fn).toEnd();
+  await new SimulatedJob(fn).toEnd();
   expect(new Set(keys).size).toBe(5);
 });
 
 test("a short pause is waited for by the worker, a long one by nobody", async () => {
   const short = failing(1);
-  const held: Passes = new Passes((ctx: Context) =>
+  const held: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
       "fetch",
       short.fn(() => held),
       { retry: { first: 4 * SECOND } },
     ),
   );
-  expect(await held.pass()).toMatchObject({ kind: "complete" });
+  expect(await held.execute()).toMatchObject({ kind: "complete" });
   const long = failing(1);
-  const slept: Passes = new Passes((ctx: Context) =>
+  const slept: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
       "fetch",
       long.fn(() => slept),
       { retry: { first: MINUTE } },
     ),
   );
-  expect(await slept.pass()).toEqual({ kind: "asleep" });
+  expect(await slept.execute()).toEqual({ kind: "asleep" });
   expect(long.attempts).toHaveLength(1);
   slept.forget();
   expect(await slept.next()).toEqual({ kind: "complete", value: "well" });
@@ -100,14 +100,14 @@ test("the count of attempts and the budget survive every crash", async () => {
 test("the budget ends the tries, and so do errors that cannot get better", async () => {
   const ends = async (error: () => unknown, options = {}) => {
     const { attempts, fn } = failing(Number.POSITIVE_INFINITY, error);
-    const passes: Passes = new Passes((ctx: Context) =>
+    const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
       ctx.step(
         "fetch",
-        fn(() => passes),
+        fn(() => simulated),
         options,
       ),
     );
-    const outcome = await passes.toEnd();
+    const outcome = await simulated.toEnd();
     const took = (attempts.at(-1)?.at ?? 0) - (attempts[0]?.at ?? 0);
     return { tries: attempts.length, took, message: outcome.kind === "failed" && String(outcome.error) };
   };
@@ -127,19 +127,19 @@ test("the budget ends the tries, and so do errors that cannot get better", async
 
 test("a failure that says when to come back is not tried before", async () => {
   const { attempts, fn } = failing(1, () => new RetryLater("429", 90 * SECOND));
-  const passes: Passes = new Passes((ctx: Context) =>
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
       "fetch",
-      fn(() => passes),
+      fn(() => simulated),
     ),
   );
-  await passes.toEnd();
+  await simulated.toEnd();
   expect((attempts[1]?.at ?? 0) - (attempts[0]?.at ?? 0)).toBeGreaterThanOrEqual(90 * SECOND);
 });
 
 test("an attempt that takes too long is aborted, and the next begins", async () => {
   const aborted: number[] = [];
-  const passes = new Passes((ctx: Context) =>
+  const simulated = new SimulatedJob((ctx: Context) =>
     ctx.step(
       "slow",
       ({ attempt, signal }) => {
@@ -150,9 +150,9 @@ test("an attempt that takes too long is aborted, and the next begins", async () 
       { timeout: 30 * SECOND },
     ),
   );
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: "well" });
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
   expect(aborted).toEqual([1, 2]);
-  const never = new Passes((ctx: Context) =>
+  const never = new SimulatedJob((ctx: Context) =>
     ctx.step("slow", () => new Promise(() => {}), { timeout: 1_500, retry: false }),
   );
   expect(await never.toEnd()).toMatchObject({ kind: "failed", error: { message: "no outcome within 1.5 seconds" } });
@@ -187,14 +187,14 @@ test("a step that is begun at most once is not repeated, wherever its worker die
 
 test("a step that fails and may be begun but once is not tried again", async () => {
   const { attempts, fn } = failing(1);
-  const passes: Passes = new Passes((ctx: Context) =>
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
       "pay",
-      fn(() => passes),
+      fn(() => simulated),
       { atMostOnce: true },
     ),
   );
-  expect(await passes.toEnd()).toMatchObject({ kind: "failed", error: { message: "503" } });
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { message: "503" } });
   expect(attempts).toHaveLength(1);
 });
 
@@ -212,10 +212,10 @@ test("steps that an earlier attempt at the job has done are not done again", asy
     });
     return page;
   };
-  const first = new Passes(fn(false));
+  const first = new SimulatedJob(fn(false));
   expect(await first.toEnd()).toMatchObject({ kind: "failed" });
-  const memo = new Map(first.history.events.map((recorded) => [recorded.event.op, recorded]));
-  const second = new Passes(fn(true), { memo });
+  const memo = new Map(first.journal.events.map((recorded) => [recorded.event.op, recorded]));
+  const second = new SimulatedJob(fn(true), { memo });
   expect(await second.toEnd()).toEqual({ kind: "complete", value: { text: "the page!" } });
   expect(done).toEqual(["page", "break", "break"]);
 });
@@ -223,18 +223,18 @@ test("steps that an earlier attempt at the job has done are not done again", asy
 test("what is tried again, how often and why is told while it is", async () => {
   const told: object[] = [];
   const { fn } = failing(2, () => new Error("503 from the archive"));
-  const passes: Passes = new Passes(
+  const simulated: SimulatedJob = new SimulatedJob(
     (ctx: Context) =>
       ctx.step(
         "fetch",
-        fn(() => passes),
+        fn(() => simulated),
         { retry: { first: MINUTE } },
       ),
     {
       onState: ({ steps: [step] }) => step && told.push({ attempt: step.attempt, error: step.error, next: step.next }),
     },
   );
-  await passes.toEnd();
+  await simulated.toEnd();
   expect(told).toContainEqual({ attempt: 2, error: "503 from the archive", next: expect.any(Number) });
   expect(told).toContainEqual({ attempt: 3, error: "503 from the archive", next: expect.any(Number) });
 });
@@ -243,26 +243,26 @@ test("what is tried again, how often and why is told while it is", async () => {
 
 test("looks are made at their times, and what is found is returned", async () => {
   const looks: number[] = [];
-  const passes: Passes = new Passes((ctx: Context) =>
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.until("up", { every: 30 * SECOND }, () => {
-      looks.push(passes.clock.now());
+      looks.push(simulated.clock.now());
       if (looks.length === 2) throw new Error("ECONNREFUSED");
       return looks.length === 4 && { status: 200 };
     }),
   );
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: { status: 200 } });
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: { status: 200 } });
   expect(looks.map((at) => at - (looks[0] ?? 0))).toEqual([0, 30_000, 60_000, 90_000]);
-  expect(passes.paths()).toEqual(["up", "up"]);
+  expect(simulated.paths()).toEqual(["up", "up"]);
 });
 
 test("looks end when their time is over, with the last reason, and at what cannot get better", async () => {
-  const down = new Passes((ctx: Context) =>
+  const down = new SimulatedJob((ctx: Context) =>
     ctx.until("up", { every: MINUTE, for: HOUR }, () => Promise.reject(new Error("503"))),
   );
   const error = { name: "NonRetryableError", message: '"up" did not come about within an hour: 503' };
   expect(await down.toEnd()).toMatchObject({ kind: "failed", error });
   let looks = 0;
-  const refused = new Passes((ctx: Context) =>
+  const refused = new SimulatedJob((ctx: Context) =>
     ctx.until("up", { every: MINUTE }, () => {
       looks += 1;
       throw new NonRetryableError("401");
@@ -273,31 +273,31 @@ test("looks end when their time is over, with the last reason, and at what canno
 });
 
 test("a look that finds what does not survive storing is refused", async () => {
-  const passes = new Passes((ctx: Context) => ctx.until("up", { every: MINUTE }, () => new Response("up")));
-  expect(await passes.toEnd()).toMatchObject({ kind: "failed", error: { name: "RuleBroken" } });
+  const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: MINUTE }, () => new Response("up")));
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "RuleBroken" } });
 });
 
 test("something else that wakes the job makes no look before its time", async () => {
   const looks: number[] = [];
-  const passes: Passes = new Passes(async (ctx: Context) => {
-    const up = ctx.until("up", { every: HOUR }, () => looks.push(passes.clock.now()) === 3);
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
+    const up = ctx.until("up", { every: HOUR }, () => looks.push(simulated.clock.now()) === 3);
     for (let i = 0; i < 20; i++) await ctx.sleep("a while", 7 * MINUTE);
     return up;
   });
-  const begun = passes.clock.now();
-  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  const begun = simulated.clock.now();
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
   expect(looks.map((at) => at - begun)).toEqual([0, HOUR, 2 * HOUR]);
 });
 
-test.each(["warm", "cold"])("the 500th look costs what the fifth did, with a %s history", async (memory) => {
+test.each(["warm", "cold"])("the 500th look costs what the fifth did, with a %s journal", async (memory) => {
   let looks = 0;
-  const passes = new Passes((ctx: Context) => ctx.until("up", { every: 30 * SECOND }, () => ++looks === 501));
+  const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: 30 * SECOND }, () => ++looks === 501));
   const costs: { requests: number; characters: number }[] = [];
   for (;;) {
-    const outcome = await passes.next();
-    costs.push({ ...passes.cost });
+    const outcome = await simulated.next();
+    costs.push({ ...simulated.cost });
     if (outcome.kind !== "asleep") break;
-    if (memory === "cold") passes.forget();
+    if (memory === "cold") simulated.forget();
   }
   expect(looks).toBe(501);
   const [fifth, last] = [costs[4], costs[499]];
@@ -308,14 +308,14 @@ test.each(["warm", "cold"])("the 500th look costs what the fifth did, with a %s 
 });
 
 test("a loop of a step and a sleep costs a warm worker the same each time", async () => {
-  const passes = new Passes(async (ctx: Context) => {
+  const simulated = new SimulatedJob(async (ctx: Context) => {
     for (let i = 0; i < 120; i++) {
       await ctx.step("look", () => ({ up: false }));
       await ctx.sleep("pause", 30 * SECOND);
     }
   });
   const costs: { requests: number; characters: number }[] = [];
-  while ((await passes.next()).kind === "asleep") costs.push({ ...passes.cost });
+  while ((await simulated.next()).kind === "asleep") costs.push({ ...simulated.cost });
   const [early, late] = [costs[10], costs[110]];
   expect(late?.requests).toBe(early?.requests);
   expect(late?.requests).toBeLessThanOrEqual(4);
@@ -325,33 +325,35 @@ test("a loop of a step and a sleep costs a warm worker the same each time", asyn
 test.each([20_000, -20_000])("a server whose clock is %i ms away ends sleeps and pauses by its own", async (skew) => {
   let looks = 0;
   const { fn } = failing(2);
-  const passes: Passes = new Passes(async (ctx: Context) => {
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     const up = ctx.until("up", { every: MINUTE }, () => ++looks > 3);
     const items = ctx.all([1, 2, 3], (item, n) => item.sleep("a while", n * HOUR));
     await ctx.step(
       "fetch",
-      fn(() => passes),
+      fn(() => simulated),
       { retry: { first: 30 * SECOND } },
     );
     await ctx.sleep("some seconds", 10 * SECOND);
     return [await up, (await items).length];
   });
-  passes.skew = skew;
-  const begun = passes.clock.now();
+  simulated.skew = skew;
+  const begun = simulated.clock.now();
   let requests = 0;
   for (;;) {
-    const outcome = await passes.next();
-    requests += passes.cost.requests;
+    const outcome = await simulated.next();
+    requests += simulated.cost.requests;
     if (outcome.kind === "asleep") continue;
     expect(outcome).toEqual({ kind: "complete", value: [true, 3] });
     break;
   }
-  expect(Math.abs(passes.clock.now() - begun - 3 * HOUR)).toBeLessThan(MINUTE);
+  expect(Math.abs(simulated.clock.now() - begun - 3 * HOUR)).toBeLessThan(MINUTE);
   expect(requests).toBeLessThan(150);
 });
 
-test("a lost lease ends the pass while a step is to be recorded", async () => {
-  const passes: Passes = new Passes((ctx: Context) => ctx.step("a", () => passes.sim.kill(JOB)), { deadline: DAY });
-  await expect(passes.pass()).rejects.toThrow(LeaseLost);
-  expect(passes.paths()).toEqual([]);
+test("a lost lease ends the execution while a step is to be recorded", async () => {
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) => ctx.step("a", () => simulated.sim.kill(JOB)), {
+    deadline: DAY,
+  });
+  await expect(simulated.execute()).rejects.toThrow(LeaseLost);
+  expect(simulated.paths()).toEqual([]);
 });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { JOB, Passes } from "../../testing/passes.ts";
-import { replayed } from "../../testing/replayed.ts";
-import { type Death, trial } from "../../testing/trial.ts";
-import { type Context, DAY, MINUTE, SECOND } from "../definitions/context.ts";
-import type { Runnable } from "./execution.ts";
-import { MAX_RESULT } from "./values.ts";
+import { replayed } from "../../../testing/replayed.ts";
+import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
+import { type Death, trial } from "../../../testing/trial.ts";
+import { type Context, DAY, MINUTE, SECOND } from "../../definitions/context.ts";
+import type { Runnable } from "../execution.ts";
+import { MAX_RESULT } from "../values.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 
@@ -287,8 +287,10 @@ test.each(Object.entries(refused))("%s: refused in words, whatever is fast", asy
     [0, 30],
     [70_000, 0],
   ] as const) {
-    const passes: Passes = new Passes((ctx) => fn(ctx, (n) => passes.clock.pause(n === 1 ? one : two)));
-    const outcome = await passes.toEnd();
+    const simulated: SimulatedJob = new SimulatedJob((ctx) =>
+      fn(ctx, (n) => simulated.clock.pause(n === 1 ? one : two)),
+    );
+    const outcome = await simulated.toEnd();
     expect(outcome).toMatchObject({
       kind: "failed",
       error: { name: "RuleBroken", message: expect.stringMatching(words) },

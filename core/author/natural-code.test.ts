@@ -1,10 +1,10 @@
 /** Code as it is written by somebody who knows nothing of replays: it does what was meant, or is refused in words. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { Passes } from "../../testing/passes.ts";
-import { type DurableFunction, implement } from "../author/implement.ts";
+import { SimulatedJob } from "../../testing/simulated-job.ts";
 import { type Context, DAY, HOUR } from "../definitions/context.ts";
 import { defineJob } from "../definitions/job.ts";
+import { type DurableFunction, implement } from "./implement.ts";
 
 const args = z.object({ text: z.string(), cents: z.number().default(0) });
 
@@ -12,7 +12,7 @@ const args = z.object({ text: z.string(), cents: z.number().default(0) });
 async function end(code: DurableFunction<never, unknown>, stored: unknown = { text: "" }, schema: z.ZodType = args) {
   const job = defineJob({ kind: "anything", args: schema as z.ZodType<never>, id: () => "x" });
   const run = implement(job, code).versionOf(1);
-  return new Passes(run as never, { args: stored, deadline: DAY }).toEnd();
+  return new SimulatedJob(run as never, { args: stored, deadline: DAY }).toEnd();
 }
 
 const refused = (words: string) => ({
