@@ -1,10 +1,12 @@
 /** Tools whose work is a job. */
-import { defineJob, type Job, type JobOptions, type Schema, splitGeneration } from "../definitions/job.ts";
+
+import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutFeed } from "../jobs/snapshot.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting.ts";
+import { splitGeneration } from "../store/ids.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";
 import {

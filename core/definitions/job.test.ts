@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { conflicts, defineJob, escapeId, hashed, MAX_JOB_NAME, splitGeneration, withGeneration } from "./job.ts";
+import { escapeId, splitGeneration, withGeneration } from "../store/ids.ts";
+import { conflicts, defineJob, hashed, MAX_JOB_NAME } from "./job.ts";
 import { jsonSchema } from "./json-schema.ts";
 
 /** A job whose id is the text it is given. */

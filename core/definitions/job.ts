@@ -1,11 +1,8 @@
 import type * as z from "zod";
-import type { viewOfStretch } from "../tools/byte-range.ts";
+import { escapeId, mayBeName } from "../store/ids.ts";
 import type { View } from "./view.ts";
 
-/** Reads of a result as much as an answer may hold. */
-export type ReadAnswer = typeof viewOfStretch;
-
-/** A job that was not started, and nothing with it: why, in words for whoever asked for it. */
+/** A job was not started, and nothing else was done: why, in words for the caller. */
 export class NotStarted extends Error {}
 
 /** Milliseconds. */
@@ -88,11 +85,8 @@ export interface JobOptions<Args, Result = unknown> {
    * it failed. Default: always.
    */
   restarts?(reason: string | undefined, args: Args): boolean;
-  /**
-   * Where the result is the whole answer of the tool, as the protocol has it (`content` and all), and no value in one: what
-   * reads it where it is kept in parts.
-   */
-  answers?: ReadAnswer;
+  /** Whether the result is the tool's whole answer, as the protocol has it (`content` and all), and not a value in one. */
+  answers?: boolean;
   /**
    * For how many jobs one counts where a caller may start a number of them: one that starts others counts for those.
    * Default 1.
@@ -145,8 +139,8 @@ export interface Job<Args = unknown, Result = unknown> {
   freshFor(result: unknown, args?: Args): number | undefined;
   /** Whether a job that ended without a result, with `reason` or none, may be started again by the same call. */
   restarts(reason: string | undefined, args: Args): boolean;
-  /** Where the result is the whole answer of the tool, as the protocol has it: what reads it where it is kept in parts. */
-  readonly answers: ReadAnswer | undefined;
+  /** Whether the result is the tool's whole answer, as the protocol has it. */
+  readonly answers: boolean;
   /** How its jobs are shown to people. */
   readonly view?: View;
 }
@@ -161,7 +155,7 @@ export interface Job<Args = unknown, Result = unknown> {
  */
 export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Result>): Job<Args, Result> {
   const { kind, prefix = `${kind}_`, deadline = DEFAULT_DEADLINE, shared = false, runs = "anywhere" } = options;
-  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers, group } = options;
+  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers = false, group } = options;
   if (!/^[A-Za-z]\w{0,63}$/.test(kind)) {
     throw new Error(
       `A job's kind is up to 64 letters, digits and "_", beginning with a letter, not ${JSON.stringify(kind)}.`,
@@ -203,10 +197,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       return name;
     },
     owns: (name) =>
-      name.startsWith(prefix) &&
-      name.length > prefix.length &&
-      name.length <= MAX_JOB_NAME &&
-      !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name),
+      name.startsWith(prefix) && name.length > prefix.length && name.length <= MAX_JOB_NAME && mayBeName(name),
     deadline: (args, now) => {
       const at = typeof deadline === "number" ? now + deadline : deadline(args, now);
       if (at > now && at < Infinity) return at;
@@ -238,20 +229,6 @@ export async function hashed(value: unknown): Promise<string> {
     .slice(0, 22);
 }
 
-/**
- * Escapes what has a meaning in names, fits on no line, or is lost at a name's end. A `%` is escaped only before what could
- * be taken for an escape, so that no two texts become one.
- */
-export function escapeId(id: string): string {
-  return id.replace(
-    /[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|\s$|%(?=3A|7E|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4})/giu,
-    (character) => {
-      const code = character.charCodeAt(0).toString(16).toUpperCase();
-      return code.length > 2 ? `%u${code.padStart(4, "0")}` : `%${code.padStart(2, "0")}`;
-    },
-  );
-}
-
 /** What is wrong with a set of jobs, in words; empty when they can stand beside one another. */
 export function conflicts(jobs: readonly Job[]): string[] {
   return jobs.flatMap((job, i) =>
@@ -271,14 +248,3 @@ export const REQUEST_TAG = "durable-mcp:request";
 
 /** The tag of a job's promise that holds the version of its definition. A job from before there were versions has none. */
 export const VERSION_TAG = "durable-mcp:version";
-
-/** `timer_tea~3` is the third generation of `timer_tea`; the first carries no suffix. */
-export function splitGeneration(name: string): { base: string; generation: number } {
-  const match = /^(.*)~([1-9]\d{0,8})$/s.exec(name);
-  if (!match?.[1] || match[2] === "1") return { base: name, generation: 1 };
-  return { base: match[1], generation: Number(match[2]) };
-}
-
-export function withGeneration(base: string, generation: number): string {
-  return generation === 1 ? base : `${base}~${generation}`;
-}

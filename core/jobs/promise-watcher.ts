@@ -1,7 +1,8 @@
 /** Being told of changes to promises, whatever becomes of the connection over which they are pushed. */
-import { pause, persist } from "../store/backoff.ts";
+
 import type { Channel } from "../store/connections.ts";
-import type { Settled } from "../store/endpoint.ts";
+import { pause, persist } from "../store/pacing/backoff.ts";
+import type { Settlement } from "./endpoint.ts";
 import type { RemoteStore } from "./remote-store.ts";
 
 /** The pauses before a connection that was lost or refused is made again, in milliseconds. */
@@ -22,7 +23,7 @@ export interface Subscriber {
    */
   look(channel: Channel | undefined): Promise<unknown>;
   /** Takes news. A rejection gives the channel up. */
-  onNews(news: Settled, channel: Channel): unknown;
+  onNews(news: Settlement, channel: Channel): unknown;
   /** How long nothing may come before the next look, in milliseconds; 30 s. */
   quiet?: number;
 }

@@ -1,6 +1,6 @@
 /** What a job's promise and its journal say, at one moment: how it is, what it does, and what it asks. */
 
-import { doing, type QuestionEntry } from "./progress-feed.ts";
+import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
 import type { DurablePromise, NewestEntry, RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";
 
@@ -26,9 +26,9 @@ export async function jobSnapshotOf(
   how: "newest" | "recent" = "newest",
 ): Promise<JobSnapshot> {
   if (!mayTell(promise, Date.now())) return withoutFeed(promise);
-  const journal = await store.journals[how](promise.id, signal);
+  const journal = await store.feeds[how](promise.id, signal);
   const asked = Object.entries(journal.entry?.questions ?? {});
-  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.journals.answeredAt(promiseId, signal)));
+  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.feeds.answeredAt(promiseId, signal)));
   return {
     promise,
     feed: journal,

@@ -1,5 +1,5 @@
 /** The Resonate client of edge, worker and doctor: one POST a request, one SSE connection for what is pushed. */
-import { backoff, pause } from "./backoff.ts";
+
 import { type Channel, Connections, type ListenOptions, type OpenOptions } from "./connections.ts";
 import {
   isTimeout,
@@ -10,6 +10,7 @@ import {
   unreachable,
   unreadable,
 } from "./failures.ts";
+import { backoff, pause } from "./pacing/backoff.ts";
 import {
   type Found,
   type OperationAnswer,

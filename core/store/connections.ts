@@ -1,7 +1,7 @@
 /** The SSE connections over which the Resonate server pushes what it has to say. */
 import { createParser } from "eventsource-parser";
-import { pause, persist } from "./backoff.ts";
 import { ConnectionSilent, ResonateUnavailable, refusal } from "./failures.ts";
+import { pause, persist } from "./pacing/backoff.ts";
 import { type Message, parseMessage } from "./protocol.ts";
 import { maySeal, type Sealing } from "./sealing.ts";
 

@@ -5,7 +5,6 @@
  */
 import type { Job } from "../definitions/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
-import type { Parts } from "./byte-range.ts";
 
 /** The most characters of an answer, unless its tool says otherwise: what hosts in wide use show a model of one. */
 export const MAX_ANSWER = 50_000;
@@ -66,10 +65,25 @@ export const limitOf = (job: Job): number => limits.get(job) ?? MAX_ANSWER;
 /** The resource that a job's result is. */
 export const uriOf = (name: string): string => `job://${encodeURIComponent(name)}`;
 
-/** Where a result that is kept in parts has its table of contents: see `stretch.ts`. */
+/** The table of contents of a result that is kept in chunks, with a range of it; stored, its beginning. In characters. */
+export interface Parts {
+  /** Tells its chunks from those of other results of the job. */
+  id: string;
+  /** The objects in it, as far as they are told apart: in place of every other value its position and length, `begin+length`. */
+  shape: unknown;
+  /** The length of the whole. */
+  characters: number;
+  /** The lengths of its first fields. */
+  fields: Record<string, number>;
+  /** The range, and where it begins. */
+  text: string;
+  offset: number;
+}
+
+/** The key under which a result holds its {@link Parts}. */
 export const PARTS = "durable-mcp:parts";
 
-/** Whatever else a function may return under that name is a result like any other. */
+/** The table of contents of a result that is kept in chunks; undefined for any other result. */
 export const partsIn = (result: unknown): Parts | undefined => {
   const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
   return typeof parts?.text === "string" ? parts : undefined;

@@ -1,9 +1,9 @@
 import { LeaseLost } from "../../core/engine/execution.ts";
 import type { Limit } from "../../core/engine/runtime.ts";
-import { pause } from "../../core/store/backoff.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { childOf, decodeValue, encodeValue } from "../../core/store/codec.ts";
-import { Turns } from "../../core/store/fair-semaphore.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
+import { Turns } from "../../core/store/pacing/fair-semaphore.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { PromiseWatcher } from "../intake/promise-watch.ts";
 import { reasonOf } from "./instruments.ts";

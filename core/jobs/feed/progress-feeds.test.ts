@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { Simulation } from "../../testing/simulation.ts";
-import { type Call, ResonateClient } from "../store/client.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
-import { type FeedEntry, feedEntryId } from "./progress-feed.ts";
-import { ProgressFeeds, Read } from "./progress-feeds.ts";
+import { Simulation } from "../../../testing/simulation.ts";
+import { type Call, ResonateClient } from "../../store/client.ts";
+import { feedEntryId } from "../../store/ids.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
+import type { FeedEntry } from "./progress-feed.ts";
+import { FeedCache, ProgressFeeds } from "./progress-feeds.ts";
 
 /** A client of a server in this process, which notes what was asked at once. */
 class LocalClient extends ResonateClient {
@@ -76,7 +77,7 @@ test("more entries than any job has by time are found as well", async () => {
 
 test("what was read is not read again: one request tells that nothing has come since", async () => {
   const { client, writer, timeoutAt } = await journalOf(40);
-  const read = new Read();
+  const read = new FeedCache();
   await new ProgressFeeds(client, read).newest("job");
   client.rounds = [];
   // Another request of the same isolate.
