@@ -1,10 +1,12 @@
 /** A job in simulation that a test moves on pass by pass, with the code and the memory that it says. */
+
 import type { Log, Metrics } from "../core/definitions/context.ts";
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import { type Send, TaskLease } from "../core/engine/lease.ts";
 import { fromStored, toStored } from "../core/engine/values.ts";
 import { fromBase64 } from "../core/store/base64.ts";
+import { isJournalEntryOf } from "../core/store/ids.ts";
 import type { PromiseRecord } from "../core/store/protocol.ts";
 import { Simulation } from "./simulation.ts";
 import { TestClock } from "./test-clock.ts";
@@ -121,7 +123,7 @@ export class Passes {
 
   /** What is recorded, in order, by the ids of the records. */
   records(): Map<string, JournalEntry> {
-    const ids = this.sim.promises().filter((id) => id.startsWith(`${JOB}:e`));
+    const ids = this.sim.promises().filter((id) => isJournalEntryOf(JOB, id));
     return new Map(ids.map((id) => [id, JSON.parse(fromBase64(this.sim.get(id)?.param.data ?? "")) as JournalEntry]));
   }
 

@@ -7,7 +7,7 @@ import { RemoteStore } from "../core/jobs/remote-store.ts";
 import { ResonateClient } from "../core/store/client.ts";
 import { endpointOf } from "../core/store/endpoint.ts";
 import { ResonateRefused } from "../core/store/failures.ts";
-import { splitGeneration, splitKey } from "../core/store/ids.ts";
+import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
 import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../core/store/protocol.ts";
 import { checkSupport } from "../core/store/support.ts";
 import type { FoundCode } from "./execution/code.ts";
@@ -324,6 +324,6 @@ export class Worker {
   /** The job's name: its promise id without the deployment's namespace, so with the key of the caller it belongs to. */
   #nameOf(id: string): string {
     const namespace = this.#config.RESONATE_NAMESPACE;
-    return id.startsWith(namespace) ? id.slice(namespace.length) : id;
+    return localId(id, namespace);
   }
 }

@@ -7,6 +7,7 @@
  * without any, passes were lost, or nobody has begun one; from then on each that is begun is marked.
  */
 import { MINUTE } from "../definitions/context.ts";
+import { executionMarkId } from "../store/ids.ts";
 import type { Journal, JournalEntry } from "./journal.ts";
 
 /** So many passes in a row may end without a record. */
@@ -29,7 +30,7 @@ export interface Mark {
   rests?: boolean;
 }
 
-export const markId = (job: string, version: number): string => `${job}:l${version}`;
+export const markId = executionMarkId;
 
 /** The record of a pass that has nothing else to record. */
 export const SIGN: JournalEntry = { kind: "heard", op: "" };

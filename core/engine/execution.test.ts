@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { JOB, Passes } from "../../testing/passes.ts";
 import { type Death, trial } from "../../testing/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, RuleBroken, SECOND } from "../definitions/context.ts";
+import { journalEntryId } from "../store/ids.ts";
 import { LeaseLost, type Runnable } from "./execution.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
@@ -132,7 +133,7 @@ test("what was heard first stays first for a step that has begun with it, also w
     return winner;
   });
   await passes.pass();
-  passes.unheard.add(`${JOB}:e1`);
+  passes.unheard.add(journalEntryId(JOB, 1));
   await passes.clock.until(passes.clock.pause(10));
   passes.answer("one", yes);
   await passes.clock.until(passes.clock.pause(10));

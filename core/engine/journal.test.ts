@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { encodeValue } from "../store/codec.ts";
+import { journalEntryId } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { eventId, Journal, type JournalEntry, maxUnderWay } from "./journal.ts";
 
@@ -62,9 +63,9 @@ test("a value is handed out anew each time, exactly as it was stored", () => {
 
 test("what is no record is none", () => {
   const history = new Journal();
-  expect(history.add({ ...base, id: "j:e1", param: {} }, 1)).toBeUndefined();
-  expect(history.add({ ...base, id: "j:e1", param: { data: "%%%" } }, 1)).toBeUndefined();
-  expect(history.add({ ...base, id: "j:e1", param: encodeValue({ other: 1 }) }, 1)).toBeUndefined();
+  expect(history.add({ ...base, id: journalEntryId("j", 1), param: {} }, 1)).toBeUndefined();
+  expect(history.add({ ...base, id: journalEntryId("j", 1), param: { data: "%%%" } }, 1)).toBeUndefined();
+  expect(history.add({ ...base, id: journalEntryId("j", 1), param: encodeValue({ other: 1 }) }, 1)).toBeUndefined();
   expect(history.events).toEqual([]);
 });
 
@@ -73,7 +74,7 @@ test("what has settled is known, of the job and of others", () => {
   history.add(record(1, { kind: "sleep", op: "s" }, "pending"), 1);
   history.settled(record(1, { kind: "sleep", op: "s" }));
   expect(history.events[0]?.promise.state).toBe("resolved");
-  expect(history.elsewhere("j:e1")).toBeUndefined();
+  expect(history.elsewhere(journalEntryId("j", 1))).toBeUndefined();
   history.settled({ ...base, id: "other", param: {}, value: encodeValue(5) });
   expect(history.elsewhere("other")).toMatchObject({ state: "resolved" });
 });

@@ -5,6 +5,7 @@
 
 import type { Question } from "../definitions/context.ts";
 import { fromBase64 } from "../store/base64.ts";
+import { journalEntryId } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import type { StoredError } from "./values.ts";
 
@@ -76,7 +77,7 @@ const NOTHING = {};
 /** A promise without what is known of it already: there may be thousands of them in memory. */
 const lean = (promise: PromiseRecord): PromiseRecord => ({ ...promise, param: NOTHING, tags: NOTHING });
 
-export const eventId = (job: string, n: number): string => `${job}:e${n}`;
+export const eventId = journalEntryId;
 
 /**
  * How many records may be under way to the server when `acknowledged` are there: no more than so many can be missing

@@ -5,6 +5,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { noteLease } from "../author/chunks.ts";
 import { MINUTE, type Retry, RuleBroken, SECOND, type Step, type StepOptions } from "../definitions/context.ts";
 import { decodeValue } from "../store/codec.ts";
+import { lookId } from "../store/ids.ts";
 import { type Command, words } from "./command.ts";
 import type { Execution } from "./execution.ts";
 import { pauseAfter } from "./retry.ts";
@@ -148,7 +149,7 @@ export async function performLooks<T>(
   for (let k = Math.floor((pass.clock.now() - at) / every) + 1; ; k++) {
     const due = Math.ceil(at + k * every);
     const isLast = due > end;
-    const id = `${pass.lease.id}:w${n}.${k}`;
+    const id = lookId(pass.lease.id, n, k);
     // Whoever makes the next pause makes the look before it: a pass that something else has woken finds it made.
     const by = crypto.randomUUID();
     const pause = isLast ? undefined : await pass.lease.create(id, { by }, { due });

@@ -64,6 +64,9 @@ export function withGeneration(base: string, generation: number): string {
   return generation === 1 ? base : `${base}${GENERATION}${generation}`;
 }
 
+/** Matches a text that may stand before all ids of a deployment. */
+export const NAMESPACE = new RegExp(`^[^${CHILD}${GENERATION}\\p{Cc}]*$`, "u");
+
 /** The id of the job that an id belongs to: the id itself, or that of the job whose child it is. */
 export const rootOf = (id: string): string => id.split(CHILD, 1)[0] ?? "";
 
@@ -101,6 +104,8 @@ const child = (job: string, kind: string, rest: string | number): string => `${j
 
 /** The `n`th entry of a job's journal, counted from 1. */
 export const journalEntryId = (job: string, n: number): string => child(job, "e", n);
+
+export const isJournalEntryOf = (job: string, id: string): boolean => id.startsWith(child(job, "e", ""));
 
 /** The `n`th entry of a job's progress feed, counted from 1. */
 export const feedEntryId = (job: string, n: number): string => child(job, "u", n);
@@ -151,33 +156,48 @@ export const quotaId = (owner: string, rest: string): string => own(owner, "quot
 /** A promise of a caller's list of jobs; `owner` is the namespace with the caller's key. */
 export const listId = (owner: string, rest: string): string => own(owner, "list", rest);
 
-/** Parts of ids, one of which is in the id of every promise that counts, limits or lists jobs. */
-export const COUNTER_MARKS = ["quota", "limit", "list"].map((kind) => own("", kind, "")) as readonly string[];
+// SQL, for the databases of Resonate servers.
 
-/** The same as an SQL condition on the column `id`; `position` is the database's function that finds a text in a text. */
-export const isCounterSql = (position: "instr" | "strpos", marks = COUNTER_MARKS): string =>
+/** A condition on the column `id`: it is that of the first generation of a job. */
+export const IS_FIRST_GENERATION_SQL = `instr(id, '${CHILD}') = 0 AND instr(id, '${GENERATION}') = 0`;
+
+/** A condition: a column holds the id `?1` followed by a separator and more. An index finds these ids. */
+export const belowSql = (column: string, separator: string): string =>
+  `${column} > ?1 || '${separator}' AND ${column} < ?1 || '${successor(separator)}'`;
+
+/** Marks of the ids of promises that belong to no job, but count, limit or list jobs. */
+const [QUOTA, LIMIT, LIST] = ["quota", "limit", "list"].map((kind) => own("", kind, "")) as [string, string, string];
+
+/** An SQL condition for ids with such a mark; `position` is the database's function that finds a text in a text. */
+export const isBookkeepingSql = (position: "instr" | "strpos", marks = [QUOTA, LIMIT, LIST]): string =>
   marks.map((mark) => `${position}(id, '${mark}') > 0`).join(" OR ");
 
-/** The part that is in the id of each use of a limit's slot. */
-export const LIMIT_MARK = own("", "limit", "");
+export const isLimitSql = (position: "instr" | "strpos"): string => isBookkeepingSql(position, [LIMIT]);
 
-/** A use of a limit's slot or an entry of a list: a regular expression of JavaScript and Postgres; its groups are the sequence and the number. */
-export const LINK_PATTERN = `(.*(?:limit${OWN}[^${OWN}]*${OWN}|list${OWN})[0-9]+[.])([0-9]+)`;
+// In the syntax that JavaScript and Postgres share.
+const CHAIN = `.*(?:${LIMIT}[^${OWN}]*${OWN}|${LIST})[0-9]+[.]`;
+const NUMBER = "[0-9]+";
+const QUOTA_END = "[.][tg][0-9]+(?:[.][0-9]+)?";
 
-/** A quota promise; the groups are the hours of a period, and the number of the period since the epoch. */
-export const QUOTA_PATTERN = `.*quota${OWN}([0-9]+)[.]([0-9]+)[.][tgspb][0-9]+(?:[.][0-9]+)?`;
+/** Regular expressions for Postgres, each with the group that it extracts from an id. */
+export const POSTGRES_PATTERNS = {
+  chain: `^(${CHAIN})${NUMBER}$`,
+  link: `^${CHAIN}(${NUMBER})$`,
+  quotaHours: `^.*${QUOTA}(${NUMBER})[.]${NUMBER}${QUOTA_END}$`,
+  quotaPeriod: `^.*${QUOTA}${NUMBER}[.](${NUMBER})${QUOTA_END}$`,
+};
 
-const LINK = new RegExp(`^${LINK_PATTERN}$`, "s");
-const QUOTA = new RegExp(`^${QUOTA_PATTERN}$`, "s");
+const LINK_IN = new RegExp(`^(${CHAIN})(${NUMBER})$`, "s");
+const QUOTA_IN = new RegExp(`${QUOTA}(${NUMBER})[.](${NUMBER})${QUOTA_END}$`);
 
-/** The sequence that a limit's or a list's promise belongs to, as its ids begin, and the number; undefined for any other promise. */
-export function linkIn(id: string): { sequence: string; n: number; isListed: boolean } | undefined {
-  const [, sequence, n] = LINK.exec(id) ?? [];
-  return sequence === undefined ? undefined : { sequence, n: Number(n), isListed: !sequence.includes(LIMIT_MARK) };
+/** The sequence that a limit's or a list's promise belongs to, as its ids begin, and its number; undefined for other ids. */
+export function chainLink(id: string): { chain: string; n: number; isEntry: boolean } | undefined {
+  const [, chain, n] = LINK_IN.exec(id) ?? [];
+  return chain === undefined ? undefined : { chain, n: Number(n), isEntry: !chain.includes(LIMIT) };
 }
 
-/** When the period ends that a quota promise counts for, in milliseconds since the epoch; undefined for any other promise. */
-export function quotaEnd(id: string): number | undefined {
-  const [, hours, period] = QUOTA.exec(id) ?? [];
-  return hours === undefined ? undefined : (Number(period) + 1) * Number(hours) * 3_600_000;
+/** Whether this is a promise of a quota whose period is over. */
+export function isReservationOver(id: string, now: number): boolean {
+  const [, hours, period] = QUOTA_IN.exec(id) ?? [];
+  return now >= (Number(period) + 1) * Number(hours) * 3_600_000;
 }

@@ -68,8 +68,8 @@ export async function last<T>(
   return newest;
 }
 
-/** The same, where it is known at once whether an entry exists. */
-export function lastNumber(exists: (n: number) => boolean): number {
+/** The number of the last entry, 0 without one, where it is known at once whether an entry exists. */
+export function endOf(exists: (n: number) => boolean): number {
   const numbers = search(0);
   let next = numbers.next();
   while (!next.done) next = numbers.next(exists(next.value));
@@ -126,7 +126,7 @@ export async function readFrom<T>(
 }
 
 /** How long every entry is kept, in milliseconds: clocks differ, and a reader remembers for an hour which entry exists. */
-export const ENTRY_KEPT = 24 * 3_600_000;
+export const BOOKKEEPING_RETENTION = 24 * 3_600_000;
 
 /**
  * The retention rule of a sequence of which only the end matters: whether {@link last} needs entry `n` to find `end`. From

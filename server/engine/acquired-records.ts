@@ -4,6 +4,7 @@
  */
 import type { Request, TaskAcquireReq } from "@resonatehq/sdk";
 import { eventId, maxUnderWay } from "../../core/engine/journal.ts";
+import { isChildOf } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { StateMachine, Transition } from "./state-machine.ts";
 
@@ -15,7 +16,7 @@ type Acquire = TaskAcquireReq & { data: { records?: number } };
 /** Has the state machine answer the request, and adds the records that it asks for. */
 export function acquire(machine: StateMachine, now: number, request: Acquire): Transition {
   const { id, records: from } = request.data;
-  const woken = [...(machine.tasks.get(id)?.resumes ?? [])].filter((each) => each.startsWith(`${id}:`));
+  const woken = [...(machine.tasks.get(id)?.resumes ?? [])].filter((each) => isChildOf(id, each));
   const { response, changes } = machine.apply(now, request);
   if (from === undefined || response.head.status !== 200) return { response, changes };
   const found = new Map<string, PromiseRecord>();

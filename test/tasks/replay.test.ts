@@ -1,8 +1,10 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
+
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { AnswerEntry, FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
+import { feedEntryId, journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { startGate } from "../support/gate.ts";
@@ -62,11 +64,11 @@ async function scene(name: string, { isListenedTo = false } = {}) {
     answer: (promiseId: string, text: string) => store.feeds.answer(promiseId, said(text)),
     settled: () => resonate.settled(namespace + job, DISPATCHED_AGAIN),
     async entry(n: number): Promise<FeedEntry | undefined> {
-      const promise = await resonate.get(`${namespace}${job}:u${n}`);
+      const promise = await resonate.get(feedEntryId(`${namespace}${job}`, n));
       return promise?.state === "resolved" ? (promise.value.data ?? promise.param.data) : undefined;
     },
     acquired: () => gate.calls.filter(({ kind }) => kind === "task.acquire").length,
-    record: (n: number) => resonate.get(`${namespace}${job}:e${n}`),
+    record: (n: number) => resonate.get(journalEntryId(`${namespace}${job}`, n)),
     async kill() {
       await worker?.[Symbol.asyncDispose]();
       worker = undefined;

@@ -5,7 +5,7 @@ import { NonRetryableError } from "../../core/definitions/context.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
-import { splitGeneration, splitKey } from "../../core/store/ids.ts";
+import { localId, splitGeneration, splitKey } from "../../core/store/ids.ts";
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
 import type { FoundCode } from "../execution/code.ts";
@@ -180,7 +180,7 @@ export class RunnerServer {
   }
 
   #nameOf(id: string): string {
-    return id.startsWith(this.#namespace) ? id.slice(this.#namespace.length) : id;
+    return localId(id, this.#namespace);
   }
 }
 
