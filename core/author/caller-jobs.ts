@@ -5,7 +5,7 @@ import { newestGeneration, startJob } from "../jobs/start.ts";
 import { startedOf } from "./job-tool.ts";
 import type { Jobs, Started } from "./tool.ts";
 
-/** The jobs of the caller for whom `store` acts. */
+/** The jobs of the caller for whom the store acts. */
 export class CallerJobs implements Jobs {
   readonly #store: RemoteStore;
   readonly #now: number;
