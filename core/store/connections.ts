@@ -75,11 +75,7 @@ export class Connections {
    *
    * @throws {ResonateUnavailable} when it is refused (a server serves a bounded number) or not open in time
    */
-  open(options: OpenOptions): Promise<Channel> {
-    return this.#open(options);
-  }
-
-  async #open(options: StreamOptions): Promise<Channel> {
+  async open(options: StreamOptions): Promise<Channel> {
     const { group, id, onMessage, signal, silence = SILENCE, onQuiet, timeout = this.#reach.timeout } = options;
     const ended = new AbortController();
     const opening = setTimeout(() => ended.abort(new DOMException("no answer in time", "TimeoutError")), timeout);
@@ -115,7 +111,7 @@ export class Connections {
       onQuiet();
       return true;
     };
-    const closed = readEvents(body, onData, { silence, signal, onComment, onSilence }).finally(() => ended.abort());
+    const closed = readEvents(body, { onData, onComment, onSilence, silence, signal }).finally(() => ended.abort());
     return { address: `poll://uni@${group}/${id}`, closed };
   }
 
@@ -130,7 +126,7 @@ export class Connections {
     const connect = async (timeout?: number) => {
       const over = new AbortController();
       const quiet = Promise.withResolvers<undefined>();
-      const channel = await this.#open({
+      const channel = await this.open({
         ...options,
         // A server that writes by itself lets a connection replace the one of the same id. Any other would go on sending
         // to the old one, even if it is dead.
@@ -177,38 +173,28 @@ export class Connections {
 }
 
 interface ReadOptions {
-  /** In milliseconds. */
+  onData(data: string): void;
+  onComment(): void;
+  /** Called after `silence`, in milliseconds; returns whether to go on reading. */
+  onSilence(): boolean;
   silence: number;
   signal: AbortSignal;
-  /** Called with each comment. */
-  onComment?(comment: string): void;
-  /** Called after `silence`; returns whether to go on reading. */
-  onSilence?(): boolean;
-}
-
-/** Calls `onData` with each server-sent event of a body; ends as {@link readUntilEnd} does. */
-function readEvents(
-  body: ReadableStream<Uint8Array>,
-  onData: (data: string) => void,
-  { onComment, ...options }: ReadOptions,
-): Promise<Error | undefined> {
-  const parser = createParser({ onEvent: ({ data }) => onData(data), ...(onComment && { onComment }) });
-  return readUntilEnd(body, (text) => parser.feed(text), options);
 }
 
 /**
- * Feeds a body to `sink` until it ends, fails, is silent for too long or `signal` aborts. Resolves to the error that ended it.
+ * Reads the server-sent events of a body until it ends, fails, is silent for too long or `signal` aborts. Resolves to the
+ * error that ended it.
  */
-async function readUntilEnd(
+async function readEvents(
   body: ReadableStream<Uint8Array>,
-  sink: (text: string) => void,
-  { silence, signal, onSilence }: ReadOptions,
+  { onData, onComment, onSilence, silence, signal }: ReadOptions,
 ): Promise<Error | undefined> {
+  const parser = createParser({ onEvent: ({ data }) => onData(data), onComment });
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let silent: ConnectionSilent | undefined;
   const beSilent = () => {
-    if (onSilence?.()) return;
+    if (onSilence()) return;
     silent = new ConnectionSilent(`nothing came for ${Math.round(silence / 1_000)} s`);
     void reader.cancel().catch(() => {});
   };
@@ -224,7 +210,7 @@ async function readUntilEnd(
     try {
       const { done, value } = await reader.read();
       if (done) return silent;
-      sink(decoder.decode(value, { stream: true }));
+      parser.feed(decoder.decode(value, { stream: true }));
     } catch (error) {
       return signal.aborted || !(error instanceof Error) ? undefined : error;
     } finally {
