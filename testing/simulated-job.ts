@@ -1,10 +1,12 @@
 /** A job in simulation that a test moves on execution by execution, with the code and the memory of its choice. */
+
 import { type Log, type Metrics, RuleBroken } from "../core/definitions/context.ts";
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../core/engine/execution.ts";
-import { eventId, Journal, type JournalEntry } from "../core/engine/journal.ts";
+import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import { type HeldTask, type Send, TaskLease, type Watch } from "../core/engine/lease.ts";
 import { fromStored, storable, toStored } from "../core/engine/values.ts";
 import { fromBase64 } from "../core/store/base64.ts";
+import { journalEntryId } from "../core/store/ids.ts";
 import type { PromiseRecord } from "../core/store/protocol.ts";
 import { Simulation } from "./simulation.ts";
 import { TestClock } from "./test-clock.ts";
@@ -62,7 +64,7 @@ export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data))
 export function recordsIn(sim: Simulation): { n: number; id: string; event: JournalEntry }[] {
   const records = [];
   for (let n = 1, missing = 0; missing < 20; n++) {
-    const id = eventId(JOB, n);
+    const id = journalEntryId(JOB, n);
     const promise = sim.get(id);
     missing = promise ? 0 : missing + 1;
     if (promise) records.push({ n, id, event: entryIn(promise.param.data) });

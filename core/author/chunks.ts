@@ -1,9 +1,11 @@
-/** Stores values that are too large for one promise in chunks: see `tools/byte-range.ts`. */
+/** Keeps what a step has brought that is too large for one promise: see `tools/byte-range.ts`. */
+
 import type { Step } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
 import { leaseOf } from "../engine/runtime.ts";
-import { PART, type Parts, partId } from "../tools/byte-range.ts";
-import { boundary, PARTS } from "../tools/results.ts";
+import { chunkId } from "../store/ids.ts";
+import { PART } from "../tools/byte-range.ts";
+import { boundary, PARTS, type Parts } from "../tools/results.ts";
 
 /** How many chunks are written at once. */
 const AT_ONCE = 4;
@@ -26,7 +28,7 @@ export async function keepInParts(step: Step, value: object): Promise<Record<str
   let next = 0;
   const lane = async () => {
     for (let n = next++; n * PART < text.length; n = next++)
-      await lease.create(partId(lease.id, id, n), text.slice(n * PART, (n + 1) * PART), "resolved");
+      await lease.create(chunkId(lease.id, id, n), text.slice(n * PART, (n + 1) * PART), "resolved");
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
   const { shape, fields } = contentsOf(value);

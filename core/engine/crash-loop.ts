@@ -7,6 +7,7 @@
  * without a record, executions were lost, or no worker began them; from then on each one that begins is marked.
  */
 import { MINUTE } from "../definitions/context.ts";
+import { executionMarkId } from "../store/ids.ts";
 import type { Journal, JournalEntry } from "./journal.ts";
 
 /** How many executions in a row may end without a record. */
@@ -29,7 +30,7 @@ export interface Mark {
   rests?: boolean;
 }
 
-export const markId = (job: string, version: number): string => `${job}:l${version}`;
+export const markId = executionMarkId;
 
 /** The record of an execution that has nothing else to record. */
 export const SIGN: JournalEntry = { kind: "heard", op: "" };

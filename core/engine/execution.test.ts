@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../testing/simulated-job.ts";
 import { type Death, trial } from "../../testing/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, RuleBroken, SECOND } from "../definitions/context.ts";
+import { journalEntryId } from "../store/ids.ts";
 import { LeaseLost, type Runnable } from "./execution.ts";
-import { eventId } from "./journal.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const yes = { action: "accept", content: { yes: true } };
@@ -133,7 +133,7 @@ test("what was heard first stays first for a step that has begun with it, also w
     return winner;
   });
   await simulated.execute();
-  simulated.unheard.add(eventId(JOB, 1));
+  simulated.unheard.add(journalEntryId(JOB, 1));
   await simulated.clock.until(simulated.clock.pause(10));
   simulated.answer("one", yes);
   await simulated.clock.until(simulated.clock.pause(10));

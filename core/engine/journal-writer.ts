@@ -1,5 +1,6 @@
 /** Appends the records of one execution: in which order, which at once, and what each says that it follows. */
-import { eventId, type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
+import { journalEntryId } from "../store/ids.ts";
+import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
 import type { Command } from "./replay/command.ts";
 import type { Wakeup } from "./replay/wakeup.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
@@ -69,7 +70,7 @@ export class JournalWriter {
     const promises = await Promise.all(
       batch.map(({ event, when }, i) => {
         const whole = { ...event, ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
-        return this.#lease.create(eventId(this.#lease.id, first + i), whole, when);
+        return this.#lease.create(journalEntryId(this.#lease.id, first + i), whole, when);
       }),
     );
     this.#heard = [];

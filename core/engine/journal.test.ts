@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
 import { encodeValue } from "../store/codec.ts";
+import { journalEntryId } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import { eventId, Journal, type JournalEntry, maxUnderWay } from "./journal.ts";
+import { Journal, type JournalEntry, maxUnderWay } from "./journal.ts";
 
 const base = { state: "resolved", value: {}, tags: {}, timeoutAt: 1, createdAt: 1, settledAt: 1 } as const;
 
 function record(n: number, event: JournalEntry, state: PromiseRecord["state"] = "resolved"): PromiseRecord {
-  return { ...base, id: eventId("j", n), state, param: encodeValue(event) };
+  return { ...base, id: journalEntryId("j", n), state, param: encodeValue(event) };
 }
 
 test("records are all found, whatever a dead worker has left out between them", async () => {
@@ -20,7 +21,7 @@ test("records are all found, whatever a dead worker has left out between them", 
       const isLast = worker === 11;
       for (let n = first; n < first + most; n++) {
         if (isLast ? n === first + most - 1 : Math.random() < 0.4) {
-          there.set(eventId("j", n), record(n, { kind: "step", op: `s${n}` }));
+          there.set(journalEntryId("j", n), record(n, { kind: "step", op: `s${n}` }));
         }
       }
       const known = journal.events.length;
@@ -62,9 +63,9 @@ test("a value is handed out anew each time, exactly as it was stored", () => {
 
 test("what is no record is none", () => {
   const journal = new Journal();
-  expect(journal.add({ ...base, id: eventId("j", 1), param: {} }, 1)).toBeUndefined();
-  expect(journal.add({ ...base, id: eventId("j", 1), param: { data: "%%%" } }, 1)).toBeUndefined();
-  expect(journal.add({ ...base, id: eventId("j", 1), param: encodeValue({ other: 1 }) }, 1)).toBeUndefined();
+  expect(journal.add({ ...base, id: journalEntryId("j", 1), param: {} }, 1)).toBeUndefined();
+  expect(journal.add({ ...base, id: journalEntryId("j", 1), param: { data: "%%%" } }, 1)).toBeUndefined();
+  expect(journal.add({ ...base, id: journalEntryId("j", 1), param: encodeValue({ other: 1 }) }, 1)).toBeUndefined();
   expect(journal.events).toEqual([]);
 });
 
@@ -73,7 +74,7 @@ test("what has settled is known, of the job and of others", () => {
   journal.add(record(1, { kind: "sleep", op: "s" }, "pending"), 1);
   journal.settled(record(1, { kind: "sleep", op: "s" }));
   expect(journal.events[0]?.promise.state).toBe("resolved");
-  expect(journal.elsewhere(eventId("j", 1))).toBeUndefined();
+  expect(journal.elsewhere(journalEntryId("j", 1))).toBeUndefined();
   journal.settled({ ...base, id: "other", param: {}, value: encodeValue(5) });
   expect(journal.elsewhere("other")).toMatchObject({ state: "resolved" });
 });

@@ -4,6 +4,7 @@
  */
 import type { Question } from "../definitions/context.ts";
 import { fromBase64 } from "../store/base64.ts";
+import { journalEntryId } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import type { StoredError } from "./values.ts";
 
@@ -74,8 +75,6 @@ const NOTHING = {};
 /** Drops what the record holds already: there may be thousands of promises in memory. */
 const lean = (promise: PromiseRecord): PromiseRecord => ({ ...promise, param: NOTHING, tags: NOTHING });
 
-export const eventId = (job: string, n: number): string => `${job}:e${n}`;
-
 /**
  * How many records may be on their way to the server at once when `acknowledged` are there. At most as many can be missing
  * before one that is there, so that a reader knows when it has seen the last.
@@ -130,7 +129,9 @@ export class Journal {
     let missing = 0;
     // Three suffice for a job that has slept once.
     for (let batch = 3; batch > 0; batch = missing === 0 ? 32 : maxUnderWay(this.events.length) - missing) {
-      const records = await Promise.all(Array.from({ length: batch }, (_, i) => get(eventId(job, n + i), n + i)));
+      const records = await Promise.all(
+        Array.from({ length: batch }, (_, i) => get(journalEntryId(job, n + i), n + i)),
+      );
       for (const [i, record] of records.entries()) {
         if (record) this.add(record, n + i);
         missing = record ? 0 : missing + 1;

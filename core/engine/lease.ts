@@ -1,5 +1,6 @@
 /** The lease on a job's task, as the server's protocol has it. */
 import { encodeValue, lineage } from "../store/codec.ts";
+import { isChildOf, leaseWakeupId } from "../store/ids.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../store/protocol.ts";
 import { machineClock } from "./clock.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
@@ -102,7 +103,7 @@ export class TaskLease implements Lease {
   }
 
   async suspend(ids: readonly string[]): Promise<boolean> {
-    const others = ids.filter((id) => !id.startsWith(`${this.id}:`));
+    const others = ids.filter((id) => !isChildOf(this.id, id));
     if (others.length === 0 || !refusesOthers) {
       const outcome = await this.#suspend(ids, others.length > 0);
       if (outcome !== "refused") return outcome === "asleep";
@@ -143,7 +144,7 @@ export class TaskLease implements Lease {
 
   /** The wake-up promise of a job that was suspended under the lease of this version. */
   #wakeUpId(version: number): string {
-    return `${this.id}:n${version}`;
+    return leaseWakeupId(this.id, version);
   }
 
   /** Ends the job. @throws {LeaseLost} */

@@ -1,5 +1,5 @@
 import { MINUTE, type Retry, RetryLater, SECOND } from "../../definitions/context.ts";
-import { backoff } from "../../store/backoff.ts";
+import { backoff } from "../../store/pacing/backoff.ts";
 import { isFinal } from "../values.ts";
 
 /** How a step is retried unless it says otherwise. */

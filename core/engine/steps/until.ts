@@ -2,8 +2,10 @@
  * The looks of an `until`. They are due at whole multiples of `every` after the first, and the pause before each is a
  * promise whose id holds its number: looks leave no records, so that each costs the same however many came before.
  */
+
 import { RuleBroken, SECOND } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
+import { lookId } from "../../store/ids.ts";
 import type { Command, StepFunction, Work } from "../replay/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
@@ -25,7 +27,7 @@ export async function performLooks(
   for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
     const due = Math.ceil(at + k * every);
     const isLast = due > end;
-    const id = `${lease.id}:w${n}.${k}`;
+    const id = lookId(lease.id, n, k);
     // The execution that creates the next pause makes the look before it. One that was woken by something else does not.
     const by = crypto.randomUUID();
     const pause = isLast ? undefined : await lease.create(id, { by }, { due });

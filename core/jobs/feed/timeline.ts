@@ -1,20 +1,22 @@
-/** What a job has done, for people: its records (`../durable/events.ts`) without the values, which may be anything. */
-import { eventId, JournalRecord, maxUnderWay } from "../engine/journal.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
+/** What a job has done, for people: its journal without the values, which may be anything. */
+import { JournalRecord, maxUnderWay } from "../../engine/journal.ts";
+import { journalEntryId } from "../../store/ids.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
+import { readFrom } from "../../store/sequence.ts";
 
-/** The most records that one look reads. */
+/** How many journal entries one look reads. */
 const MOST = 96;
 
-/** A record, or what has come of it since; times are milliseconds since the epoch. */
+/** A journal entry with its outcome; times are milliseconds since the epoch. */
 export interface TimelineEntry {
   n: number;
   kind: JournalRecord["event"]["kind"];
-  /** The call: the names of its contexts, its own, and which of that name. */
+  /** The command: the names of its contexts, its own, and which of that name. */
   op: string;
   at: number;
-  /** When a sleep or a wait for the next attempt is over. */
+  /** When a sleep, or a wait for the next attempt, is due to end. */
   until?: number;
-  /** When that was over, or a question answered. */
+  /** When it ended, or a question was answered. */
   over?: number;
   /** Which attempt failed. */
   attempt?: number;
@@ -24,8 +26,8 @@ export interface TimelineEntry {
 }
 
 /**
- * The records from the `from`th on, counted from 1, as many as a look reads, and from which on there may be more: the first
- * that may still change, or else the next.
+ * Reads the journal from the `from`th entry on, counted from 1, up to a bounded number. `next` is where to go on: the first
+ * entry that may still change, or else the one after the last.
  */
 export async function timelineOf(
   promiseId: string,
@@ -34,18 +36,14 @@ export async function timelineOf(
 ): Promise<{ entries: TimelineEntry[]; next: number }> {
   const entries: TimelineEntry[] = [];
   let last = from - 1;
-  for (let read = 0, missing = 0; read < MOST && missing < maxUnderWay(last); ) {
-    const first = from + read;
-    const batch = Math.max(8, maxUnderWay(last));
-    const records = await Promise.all(Array.from({ length: batch }, (_, i) => get(eventId(promiseId, first + i))));
-    read += batch;
-    for (const [i, record] of records.entries()) {
-      const entry = record && entryOf(first + i, record);
-      missing = record ? 0 : missing + 1;
-      if (record) last = first + i;
+  await readFrom((n) => get(journalEntryId(promiseId, n)), from, {
+    batch: (missing, read) => (read >= MOST || missing >= maxUnderWay(last) ? 0 : Math.max(8, maxUnderWay(last))),
+    onEntry(record, n) {
+      last = n;
+      const entry = entryOf(n, record);
       if (entry) entries.push(entry);
-    }
-  }
+    },
+  });
   const open = entries.find((entry) => isOpen(entry));
   return { entries, next: open?.n ?? last + 1 };
 }

@@ -1,18 +1,14 @@
 /**
- * What a running job tells whoever looks: how far it is, what its steps meet with, what it waits for and asks.
+ * The progress feed of a job: how far it is, how its steps fare, what it waits for and asks.
  *
- * It is kept beside the job's promise: children `<promise>:u1`, `<promise>:u2`, …, each with everything there is to know
- * at that point, so that only the newest matters. The next entry may exist before it is written, unresolved: whoever wants
- * to be told of it listens to it.
+ * It is a sequence of promises, children of the job's. Each entry tells all at that point, so only the newest matters. The
+ * next entry may exist before it is written, unresolved, for a client that waits for it.
  */
 import * as z from "zod";
 
-/** The id of a journal's `n`th entry, counted from 1. */
-export const feedEntryId = (promiseId: string, n: number): string => `${promiseId}:u${n}`;
-
-/** A form somebody is asked to fill in, as the protocol's `elicitation/create` has it. */
+/** A form that a person is asked to fill in, as the protocol's `elicitation/create` has it. */
 export const QuestionEntry = z.object({
-  /** What is asked, for the person who answers. */
+  /** For the person who answers. */
   message: z.string(),
   /** JSON Schema of the answer: an object of primitive properties. */
   requestedSchema: z.looseObject({ type: z.literal("object"), properties: z.record(z.string(), z.unknown()) }),
@@ -32,7 +28,7 @@ export type AnswerEntry = z.infer<typeof AnswerEntry>;
 export const FeedEntry = z.object({
   /** How far the job is, for people, in its own words. */
   message: z.string().optional(),
-  /** What was asked and not known to be answered, by a key that names no other question of this job. */
+  /** Questions that are not known to be answered, by a key that is unique in the job. */
   questions: z.record(z.string(), z.object({ promiseId: z.string(), question: QuestionEntry })),
   progress: z.object({ done: z.number(), total: z.number().optional() }).optional(),
   /** The step that runs, or waits for its next attempt. */
@@ -49,7 +45,7 @@ export const FeedEntry = z.object({
 });
 export type FeedEntry = z.infer<typeof FeedEntry>;
 
-/** What the job is doing, in one line for people; undefined when there is nothing to say. */
+/** What the job is doing, in one line for people; undefined where it reports nothing. */
 export function doing(entry: FeedEntry | undefined, now: number): string | undefined {
   if (!entry) return undefined;
   const { message, progress, step, sleeping_until, blocked, awaiting } = entry;

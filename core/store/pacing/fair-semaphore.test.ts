@@ -2,7 +2,7 @@ import PQueue from "p-queue";
 import { expect, test } from "vitest";
 import { Turns } from "./fair-semaphore.ts";
 
-/** The order in which what owners queue is done, by a queue that has `concurrency` places. */
+/** The order in which a queue of `concurrency` does the owners' tasks. */
 async function order(concurrency: number, queued: readonly string[]): Promise<string[]> {
   const queue = new PQueue({ concurrency, autoStart: false });
   const turns = new Turns();

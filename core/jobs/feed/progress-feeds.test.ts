@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { Simulation } from "../../testing/simulation.ts";
-import { type Call, ResonateClient } from "../store/client.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
-import { type FeedEntry, feedEntryId } from "./progress-feed.ts";
-import { ProgressFeeds, Read } from "./progress-feeds.ts";
+import { Simulation } from "../../../testing/simulation.ts";
+import { type Call, ResonateClient } from "../../store/client.ts";
+import { feedEntryId } from "../../store/ids.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
+import type { FeedEntry } from "./progress-feed.ts";
+import { FeedCache, ProgressFeeds } from "./progress-feeds.ts";
 
 /** A client of a server in this process, which notes what was asked at once. */
 class LocalClient extends ResonateClient {
@@ -44,7 +45,7 @@ async function journalOf(entries: number) {
 /** Of how many entries a job that tells of itself at every chance has, after a year. */
 const ENTRIES = [0, 1, 2, 3, 4, 5, 13, 14, 29, 30, 61, 62, 93, 94, 100, 157, 158, 205, 206, 240, 255];
 
-test.each(ENTRIES)("of %i entries the newest is found in two rounds, by whoever knows none", async (entries) => {
+test.each(ENTRIES)("the newest of %i entries is found in two rounds by a reader that knows none", async (entries) => {
   const { client } = await journalOf(entries);
   expect((await new ProgressFeeds(client).newest("job")).n).toBe(entries);
   expect(client.rounds.length).toBeLessThanOrEqual(entries === 0 ? 1 : 2);
@@ -74,9 +75,9 @@ test("more entries than any job has by time are found as well", async () => {
   expect(client.rounds.length).toBeLessThanOrEqual(6);
 });
 
-test("what was read is not read again: one request tells that nothing has come since", async () => {
+test("a reader that knows the newest entry finds out with one request that nothing has come since", async () => {
   const { client, writer, timeoutAt } = await journalOf(40);
-  const read = new Read();
+  const read = new FeedCache();
   await new ProgressFeeds(client, read).newest("job");
   client.rounds = [];
   // Another request of the same isolate.
@@ -85,7 +86,7 @@ test("what was read is not read again: one request tells that nothing has come s
   expect(client.rounds).toEqual([1]);
   await writer.write("job", 41, saying("41"), { timeoutAt });
   client.rounds = [];
-  // As it was a second ago is good enough for whoever looks at many.
+  // A caller that looks at many jobs gets it as it was a second ago.
   expect((await later.recent("job")).n).toBe(40);
   expect(client.rounds).toEqual([]);
   expect((await later.newest("job")).n).toBe(41);

@@ -1,6 +1,6 @@
 /**
- * Milliseconds to wait after the `failures`th failure in a row (1 is the first): doubling from `base` up to `max`, half
- * of it random, so that many that failed together do not come back together. `random` is in [0, 1).
+ * Milliseconds to wait after the `failures`th failure in a row (1 is the first): doubles from `base` up to `max`, half of
+ * it random, so that clients that failed together do not come back together. `random` is in [0, 1).
  */
 export function backoff(
   failures: number,
@@ -26,8 +26,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Makes `attempt` again and again until `signal` aborts, with pauses that grow while attempts end soon: one that lasted
- * longer than the longest pause counts as a success. `attempt` must not reject because of a failure that passes.
+ * Repeats `attempt` until `signal` aborts, with pauses that grow while attempts end soon: an attempt that lasted longer than
+ * the longest pause counts as a success. A rejection ends the repetition.
  */
 export async function persist(
   attempt: () => Promise<void>,

@@ -1,10 +1,9 @@
-/** How many calls to the Resonate server one request may have under way: what a caller asks for must not take it from others. */
-import type { ResonateClient } from "./client.ts";
+/** Bounds the calls to the Resonate server that one request has under way, so that no caller keeps it from others. */
+import type { ResonateClient } from "../client.ts";
 
-/** What a request has under way at most. */
 const MOST = 16;
 
-/** Runs what it is given, so many at a time; the rest waits its turn. One request's own: requests share no promises. */
+/** Runs functions, a bounded number at a time. Each request has its own, as requests of an isolate share no promises. */
 export type FanOut = <Result>(run: () => Promise<Result>) => Promise<Result>;
 
 export function createFanOut(most = MOST): FanOut {
@@ -23,8 +22,8 @@ export function createFanOut(most = MOST): FanOut {
   };
 }
 
-/** The same client, whose requests take turns by `fanOut`. A connection that is opened takes no turn: it stays. */
-export function takingTurns(client: ResonateClient, fanOut: FanOut): ResonateClient {
+/** The same client with its requests bounded by `fanOut`; connections, which stay open, are not. */
+export function boundedBy(client: ResonateClient, fanOut: FanOut): ResonateClient {
   const send = ((...args: Parameters<ResonateClient["send"]>) =>
     fanOut(() => client.send(...args))) as ResonateClient["send"];
   const call: ResonateClient["call"] = (...args) => fanOut(() => client.call(...args));

@@ -1,93 +1,85 @@
-/** Journals and questions of jobs (see `../jobs/journal.ts`), as promises. */
+import type { ResonateClient } from "../../store/client.ts";
+import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
+import type { Channel } from "../../store/connections.ts";
+import { feedEntryId } from "../../store/ids.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
+import { lastInRounds } from "../../store/sequence.ts";
+import { type AnswerEntry, FeedEntry } from "./progress-feed.ts";
 
-import type { ResonateClient } from "../store/client.ts";
-import { childOf, decodeValue, encodeValue } from "../store/codec.ts";
-import type { Channel } from "../store/connections.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
-import { type AnswerEntry, FeedEntry, feedEntryId } from "./progress-feed.ts";
-
-/** An entry of a job's journal: its number, counted from 1, and when it was written; 0 when there is none yet. */
+/** An entry of a progress feed: its number, counted from 1, and when it was written; `n` is 0 while there is none. */
 export interface NewestEntry {
   n: number;
   entry: FeedEntry | undefined;
+  /** Milliseconds since the epoch. */
   writtenAt: number;
 }
 
 const NONE: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
 
 /**
- * How far beyond what is known of a journal it is looked at, in one round, and then all between the last one that is there
- * and the next; so many entries need no third round, and no job that tells of itself by time has more. The last number is
- * only a bound.
+ * How far beyond the known entries the first round looks; see {@link lastInRounds}. Two rounds find the last of so many
+ * entries as a job has that reports by time for a year.
  */
-const POINTS = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
+const DISTANCES = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
 
-/** The same for a journal that was looked at a short while ago: most often there is nothing new. */
+/** The same for a feed that was read a short while ago, which mostly has nothing new. */
 const NEXT = [1, 18];
 const SHORT_WHILE = 60_000;
 
-const between = (low: number, high: number): number[] =>
-  Array.from({ length: Math.max(high - low - 1, 0) }, (_, i) => low + 1 + i);
-
-/** For how long what was read is told again, in milliseconds. */
+/** For how long a read entry counts as recent, in milliseconds. */
 const RECENT = 1_000;
 
-/** Of how many journals it is remembered what was read. */
-const MOST_READ = 5_000;
+/** How many feeds are remembered. */
+const MOST_FEEDS = 5_000;
 
-/** What was read of journals. Values alone, no promises: requests may share them. An entry never changes. */
-export class Read {
-  readonly #journals = new Map<string, { newest: NewestEntry; at: number }>();
+/** Remembers the newest entries read. It holds values alone, no promises, so requests may share it. */
+export class FeedCache {
+  readonly #feeds = new Map<string, { newest: NewestEntry; at: number }>();
 
   get(promiseId: string): { newest: NewestEntry; at: number } | undefined {
-    return this.#journals.get(promiseId);
+    return this.#feeds.get(promiseId);
   }
 
   put(promiseId: string, newest: NewestEntry): NewestEntry {
-    this.#journals.delete(promiseId);
-    if (this.#journals.size >= MOST_READ) this.#journals.delete(this.#journals.keys().next().value as string);
-    this.#journals.set(promiseId, { newest, at: Date.now() });
+    this.#feeds.delete(promiseId);
+    if (this.#feeds.size >= MOST_FEEDS) this.#feeds.delete(this.#feeds.keys().next().value as string);
+    this.#feeds.set(promiseId, { newest, at: Date.now() });
     return newest;
   }
 }
 
-/** Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer. */
+/**
+ * The progress feeds and questions of jobs, as promises. Every method throws {@link ResonateUnavailable} when the server
+ * cannot be reached or cannot answer.
+ */
 export class ProgressFeeds {
   readonly #client: ResonateClient;
-  readonly #read: Read;
+  readonly #cache: FeedCache;
 
-  constructor(client: ResonateClient, read = new Read()) {
+  constructor(client: ResonateClient, cache = new FeedCache()) {
     this.#client = client;
-    this.#read = read;
+    this.#cache = cache;
   }
 
-  /** The newest entry of a journal as it was a second ago at most: whoever looks at a job often asks no more for it. */
+  /** The newest entry, at most a second old: for callers that look often. */
   async recent(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
-    const known = this.#read.get(promiseId);
+    const known = this.#cache.get(promiseId);
     return known && Date.now() - known.at < RECENT ? known.newest : this.newest(promiseId, signal);
   }
 
-  /** The newest entry of the journal of a promise, in two rounds of requests; in one of one when nothing has come lately. */
+  /** The newest entry: two rounds of requests, or a single request when nothing has come lately. */
   async newest(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
-    const known = this.#read.get(promiseId);
-    let newest = known?.newest ?? NONE;
-    let points = known && Date.now() - known.at < SHORT_WHILE ? NEXT : POINTS;
-    for (let end = newest.n; newest.n === end; points = POINTS) {
-      const { n } = newest;
-      const look = async (numbers: readonly number[]) => {
-        const entries = await Promise.all(numbers.map((number) => this.#entry(promiseId, number, signal)));
-        newest = entries.findLast((entry) => entry !== undefined) ?? newest;
-      };
-      end = n + (points.at(-1) as number) - 1;
-      await look(points.slice(0, -1).map((point) => n + point));
-      await look(between(newest.n, n + (points.find((point) => n + point > newest.n) ?? 0)));
-    }
-    return this.#read.put(promiseId, newest);
+    const known = this.#cache.get(promiseId);
+    const { newest, at } = known ?? { newest: NONE, at: 0 };
+    const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
+    const get = (n: number) => this.#entry(promiseId, n, signal);
+    const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
+    return this.#cache.put(promiseId, entry);
   }
 
   /**
-   * Writes the `n`th entry of the journal of the promise `promiseId`. False when there is another one, which stays as it
-   * is. `timeoutAt` is the promise's; for how long it is tried, in milliseconds, is `patience`.
+   * Writes the `n`th entry. False when another entry has that number, which stays as it is. `timeoutAt` is the job's;
+   * `patience` is for how long it is tried, in milliseconds.
    */
   async write(
     promiseId: string,
@@ -96,7 +88,7 @@ export class ProgressFeeds {
     { timeoutAt, patience }: { timeoutAt: number; patience?: number | undefined },
   ): Promise<boolean> {
     const id = feedEntryId(promiseId, n);
-    // There already, with what it says as its parameter: one request, unless somebody waits for it.
+    // Settled from the start, with the entry as its parameter: one request, unless somebody waits for the entry.
     const now = Date.now() - 1;
     const written = childOf(promiseId, id, now, { param: entry, tags: { "resonate:timer": "true" } });
     let record = await this.#client.call(written, undefined, patience);
@@ -106,7 +98,7 @@ export class ProgressFeeds {
     return !record || record.param.data === data || record.value.data === data;
   }
 
-  /** Asks for the `n`th entry of a journal to be pushed when it is written. Whether it has been already. */
+  /** Asks for the `n`th entry to be pushed when it is written. Returns whether it has been written already. */
   async listenToEntry(
     promise: { id: string; timeoutAt: number },
     n: number,
@@ -124,7 +116,7 @@ export class ProgressFeeds {
     return record?.state === "pending" ? undefined : (record?.settledAt ?? 0);
   }
 
-  /** Asks for the answer to a question to be pushed. Whether it has been given already. */
+  /** Asks for the answer to a question to be pushed. Returns whether it has been given already. */
   listenToQuestion(questionId: string, channel: Channel, signal?: AbortSignal): Promise<boolean> {
     return this.#listen(questionId, channel, signal);
   }

@@ -1,16 +1,16 @@
 import PQueue from "p-queue";
-import { Turns } from "../../core/store/fair-semaphore.ts";
+import { Turns } from "./fair-semaphore.ts";
 
-/** The share of the places that jobs of one caller take at most: what runs long is not to keep all others out. */
+/** The largest share of the slots that jobs of one caller take, so that long jobs do not keep all others out. */
 const SHARE = 0.75;
 
-/** The places in which jobs of one kind execute. Callers take turns, and none takes all. */
+/** The slots in which jobs of one kind execute. Callers take turns, and none takes all. */
 export class Slots {
   readonly #queue: PQueue;
   readonly #turns = new Turns();
   readonly #most: number;
   readonly #running = new Map<string, number>();
-  /** What has had its turn, and waits for another job of its caller's to end. */
+  /** Jobs that have had their turn and wait for another job of their caller to end. */
   readonly #back = new Map<string, (() => Promise<void>)[]>();
   #isDraining = false;
 
@@ -19,13 +19,13 @@ export class Slots {
     this.#most = Math.max(1, Math.ceil(count * SHARE));
   }
 
-  /** Runs a job of `owner`'s in its turn; empty where callers are not told apart. `run` must not reject. */
+  /** Runs a job in its owner's turn; the owner is empty where callers are not told apart. `run` must not reject. */
   add(owner: string, run: () => Promise<void>): void {
     const priority = this.#turns.next(owner);
     void this.#queue.add(() => this.#turns.begin(priority, () => this.#run(owner, run)), { priority });
   }
 
-  /** Lets what waits begin, `more` at a time, for it is handed back; resolves when nothing runs any more. */
+  /** Lets waiting jobs begin, `more` at a time, to be handed back; resolves when nothing runs any more. */
   async drain(more: number): Promise<void> {
     this.#isDraining = true;
     this.#queue.concurrency += more;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { toBase64 } from "../store/base64.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
+import { toBase64 } from "../../store/base64.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
 import { timelineOf } from "./timeline.ts";
 
 /** The records of a job, by their numbers; and how many reads were made. */
@@ -47,7 +47,7 @@ test("records are told in order, without values, past one that is missing after 
   });
 });
 
-test("what is no record is left out", async () => {
+test("promises that are no journal entries are left out", async () => {
   const events = new Map<number, object>([
     [1, { nothing: true }],
     [2, step("fetch")],

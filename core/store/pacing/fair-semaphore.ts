@@ -1,8 +1,8 @@
 /**
- * Turns by owner, for a queue that goes by priorities, such as `p-queue`: whoever has one thing to do waits for one of each
- * of the others at most, and not for all that somebody queued before.
+ * Fair turns by owner, for a queue with priorities such as `p-queue`: a single task waits for one task of each other owner
+ * at most, and not for all that another owner queued before.
  *
- * With `p-queue`: `queue.add(() => turns.begin(priority, ask), { priority })`, the owner being that of the step.
+ * With `p-queue`: `queue.add(() => turns.begin(priority, ask), { priority })`, where the owner is the step's.
  *
  * @example
  * const turns = new Turns();
@@ -12,21 +12,21 @@
  */
 export class Turns {
   #now = 0;
-  /** By owner: the turn of the last thing that was queued for it. */
+  /** By owner: the turn of the last task that was queued for it. */
   readonly #last = new Map<string, number>();
 
-  /** The priority of the next thing of this owner's: higher goes first. */
+  /** The priority of this owner's next task: higher goes first. */
   next(owner: string): number {
     const turn = Math.max(this.#now, this.#last.get(owner) ?? 0) + 1;
     this.#last.set(owner, turn);
     return -turn;
   }
 
-  /** Runs what was queued with this priority. */
+  /** Runs the task that was queued with this priority. */
   begin<T>(priority: number, run: () => T): T {
     if (-priority > this.#now) {
       this.#now = -priority;
-      // Whose last turn is over is as good as new.
+      // An owner whose last turn is over starts afresh.
       for (const [owner, turn] of this.#last) if (turn <= this.#now) this.#last.delete(owner);
     }
     return run();
