@@ -156,7 +156,7 @@ describe.concurrent("SIGTERM", () => {
     await using _second = await the.worker(LONG_LEASE);
     first.signal("SIGTERM");
     expect(await first.exited).toMatchObject({ exitCode: 0 });
-    expect(first.about(JOB)).toContainEqual(expect.objectContaining({ msg: "job handed back" }));
+    expect(first.about(JOB)).toContainEqual(expect.objectContaining({ msg: "job released" }));
     expect(await resonate.settled(the.id, 10_000)).toMatchObject({ state: "resolved" });
   });
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
-import { createExchange } from "./exchange.ts";
+import { createPost } from "./post.ts";
 
 let server: Server | undefined;
 afterEach(() => {
@@ -17,10 +17,10 @@ async function serve(answer: (req: IncomingMessage, res: ServerResponse) => void
   return `http://127.0.0.1:${(started.address() as AddressInfo).port}`;
 }
 
-const exchange = createExchange({});
+const post = createPost({});
 const TIMEOUT = { timeout: 10_000 };
 
-test("posts JSON to the address as it is, and gives the whole answer, in whatever pieces it came", async () => {
+test("posts JSON to the address as it is, and gives the whole answer, in the pieces in which it came", async () => {
   const url = await serve(async (req, res) => {
     res.writeHead(409);
     const said = Buffer.from(`${req.method} ${req.url} ${req.headers["content-type"]} ${await text(req)}`);
@@ -28,8 +28,8 @@ test("posts JSON to the address as it is, and gives the whole answer, in whateve
     res.end();
   });
   const answer = { status: 409, text: "POST /base application/json {Zürich}" };
-  expect(await exchange(`${url}/base`, "{Zürich}", TIMEOUT)).toEqual(answer);
-  expect(await exchange(`${url}/base`, "{Zürich}", TIMEOUT)).toEqual(answer);
+  expect(await post(`${url}/base`, "{Zürich}", TIMEOUT)).toEqual(answer);
+  expect(await post(`${url}/base`, "{Zürich}", TIMEOUT)).toEqual(answer);
 });
 
 test("says that it took too long, before the answer began or within it, and ends the request", async () => {
@@ -39,7 +39,7 @@ test("says that it took too long, before the answer began or within it, and ends
     if (req.url === "/begun") res.write("{");
   });
   for (const path of ["/", "/begun"]) {
-    await expect(exchange(url + path, "{}", { timeout: 50 })).rejects.toMatchObject({ name: "TimeoutError" });
+    await expect(post(url + path, "{}", { timeout: 50 })).rejects.toMatchObject({ name: "TimeoutError" });
   }
   await expect.poll(() => left).toBe(2);
 });
@@ -47,17 +47,17 @@ test("says that it took too long, before the answer began or within it, and ends
 test("ends with what the signal was aborted with", async () => {
   const url = await serve(() => {});
   const leaving = new AbortController();
-  const answer = exchange(url, "{}", { ...TIMEOUT, signal: leaving.signal });
+  const answer = post(url, "{}", { ...TIMEOUT, signal: leaving.signal });
   leaving.abort(new Error("gone"));
   await expect(answer).rejects.toThrow("gone");
-  await expect(exchange(url, "{}", { ...TIMEOUT, signal: leaving.signal })).rejects.toThrow("gone");
+  await expect(post(url, "{}", { ...TIMEOUT, signal: leaving.signal })).rejects.toThrow("gone");
 });
 
 test("rejects where nobody listens, and where the connection is cut off", async () => {
   const url = await serve((_req, res) => res.destroy());
-  await expect(exchange(url, "{}", TIMEOUT)).rejects.toThrow();
+  await expect(post(url, "{}", TIMEOUT)).rejects.toThrow();
   server?.close();
-  await expect(exchange("http://127.0.0.1:9", "{}", TIMEOUT)).rejects.toThrow();
+  await expect(post("http://127.0.0.1:9", "{}", TIMEOUT)).rejects.toThrow();
 });
 
 test("follows a server that has moved", async () => {
@@ -65,5 +65,5 @@ test("follows a server that has moved", async () => {
     if (req.url === "/old") res.writeHead(308, { location: "/new" }).end();
     else res.end(`${req.url} ${await text(req)}`);
   });
-  expect(await exchange(`${url}/old`, "{}", TIMEOUT)).toEqual({ status: 200, text: "/new {}" });
+  expect(await post(`${url}/old`, "{}", TIMEOUT)).toEqual({ status: 200, text: "/new {}" });
 });

@@ -3,36 +3,36 @@ import type { Exchange } from "../../core/store/client.ts";
 
 const JSON_TYPE = "application/json";
 
-/** Follow these with the same request. */
-const MOVED = [307, 308];
+/** The statuses that ask to repeat the request at another address. */
+const REDIRECTS = [307, 308];
 
-/** `type`: the body's; JSON when left out. */
-type Post = Parameters<Exchange>[2] & { type?: string };
+/** `type`: the content type of the body; JSON by default. */
+type PostOptions = Parameters<Exchange>[2] & { type?: string };
 
-/** An {@link Exchange} for bodies of any type. */
-export type Posts = (url: string, body: string, post: Post) => ReturnType<Exchange>;
+/** Posts a body of any type. */
+export type Post = (url: string, body: string, options: PostOptions) => ReturnType<Exchange>;
 
 /**
- * Sends requests over connections that are kept open, without the streams, headers and signals of `fetch`, which take six
- * times as long. Goes by a proxy where `fetch` does.
+ * Posts over kept-alive connections, without the streams, headers and signals of `fetch`, which take six times as long. Uses
+ * a proxy where `fetch` does.
  */
-export function createExchange(env: NodeJS.ProcessEnv): Posts {
+export function createPost(env: NodeJS.ProcessEnv): Post {
   const dispatcher = env.NODE_USE_ENV_PROXY === "1" ? new EnvHttpProxyAgent() : new Agent();
-  return async (url, body, post) => {
-    const answer = await exchange(dispatcher, new URL(url), body, post);
-    return MOVED.includes(answer.status) ? follow(url, body, post) : answer;
+  return async (url, body, options) => {
+    const answer = await dispatch(dispatcher, new URL(url), body, options);
+    return REDIRECTS.includes(answer.status) ? follow(url, body, options) : answer;
   };
 }
 
-function exchange(
+function dispatch(
   dispatcher: Dispatcher,
   { origin, pathname: path }: URL,
   body: string,
-  { timeout, signal, type = JSON_TYPE }: Post,
+  { timeout, signal, type = JSON_TYPE }: PostOptions,
 ): ReturnType<Exchange> {
   return new Promise((resolve, reject) => {
     let request: Dispatcher.DispatchController | undefined;
-    let over: Error | undefined;
+    let failure: Error | undefined;
     const chunks: Buffer[] = [];
     let status = 0;
     const end = () => {
@@ -40,8 +40,8 @@ function exchange(
       signal?.removeEventListener("abort", leave);
     };
     const fail = (error: Error) => {
-      if (over) return;
-      over = error;
+      if (failure) return;
+      failure = error;
       end();
       reject(error);
       request?.abort(error);
@@ -55,7 +55,7 @@ function exchange(
       {
         onRequestStart(controller) {
           request = controller;
-          if (over) controller.abort(over);
+          if (failure) controller.abort(failure);
         },
         onResponseStart(_controller, code) {
           status = code;
@@ -73,7 +73,7 @@ function exchange(
   });
 }
 
-async function follow(url: string, body: string, { timeout, signal, type = JSON_TYPE }: Post) {
+async function follow(url: string, body: string, { timeout, signal, type = JSON_TYPE }: PostOptions) {
   const late = AbortSignal.timeout(timeout);
   const either = signal ? AbortSignal.any([signal, late]) : late;
   const response = await fetch(url, { method: "POST", headers: { "content-type": type }, body, signal: either });
