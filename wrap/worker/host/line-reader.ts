@@ -1,4 +1,4 @@
-/** Takes a stream apart into lines; `tooLong` is called, and nothing more is taken, when one is of more than `most` bytes. */
+/** Splits a stream into lines. At a line of more than `most` bytes it calls `tooLong` and stops. */
 export function lineReader(most: number, onLine: (line: string) => void, tooLong: () => void): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
   let size = 0;

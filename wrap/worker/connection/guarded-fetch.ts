@@ -1,11 +1,8 @@
-/**
- * `fetch` that reaches public addresses only, follows no redirect, waits for an answer as long as it takes, and takes no
- * message that is longer than it may be.
- */
+/** A `fetch` that reaches public addresses only, follows no redirect, has no time limit, and bounds each message. */
 import { lookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { Agent, type RequestInit as UndiciInit, fetch as undiciFetch } from "undici";
-import { MAX_LINE as MAX_MESSAGE } from "./keeper/limits.ts";
+import { MAX_MESSAGE } from "../host/host-config.ts";
 
 const PRIVATE = new BlockList();
 for (const [network, bits] of [
@@ -35,13 +32,13 @@ for (const [network, bits] of [
   PRIVATE.addSubnet(network, bits, "ipv6");
 }
 
-/** Whether an address is of a private network, of this machine, or of nobody. An IPv4 address in IPv6 is that address. */
+/** Whether an address is private, of this machine, or reserved. An IPv4-mapped IPv6 address counts as its IPv4 address. */
 export function isPrivate(address: string): boolean {
   const family = isIP(address);
   return family === 0 || PRIVATE.check(address, family === 6 ? "ipv6" : "ipv4");
 }
 
-/** The name of the host of a URL as addresses are written, without brackets. */
+/** The host of a URL without the brackets of an IPv6 address. */
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "");
 
 export class PrivateAddress extends Error {
@@ -53,7 +50,7 @@ const refusal = (host: string) =>
     `${host} is an address of this machine or of a private network: allow it with allowPrivate (--allow-private), if it is meant`,
   );
 
-/** Resolves a name, and refuses it when any of its addresses is private: what was looked at is what is connected to. */
+/** Resolves a name, and refuses it when any of its addresses is private. The connection uses the addresses checked here. */
 const publicLookup: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
     if (error) return callback(error, "", 0);
@@ -66,7 +63,7 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
-/** `fetch` for one server. `allowPrivate` is the deployment's explicit word that its URL may lead inside. */
+/** `allowPrivate`: the deployment says that the server's URL may lead into a private network. */
 export function guardedFetch(allowPrivate: boolean): Fetch {
   const agent = new Agent({
     headersTimeout: 0,
@@ -83,7 +80,7 @@ export function guardedFetch(allowPrivate: boolean): Fetch {
   };
 }
 
-/** The same answer, which ends with an error where a message in it is too long: events end with an empty line. */
+/** The same response, which fails at a message that is too long. In an event stream, an empty line ends a message. */
 function bounded(response: Response): Response {
   if (!response.body) return response;
   let size = 0;

@@ -1,5 +1,5 @@
-/** What a keeper is told by its standard input. */
-export interface KeeperConfig {
+/** What a program host reads from its standard input. */
+export interface HostConfig {
   socket: string;
   command: string;
   args: readonly string[];
@@ -10,4 +10,4 @@ export interface KeeperConfig {
 }
 
 /** The longest message of a server, in bytes. */
-export const MAX_LINE = 16_000_000;
+export const MAX_MESSAGE = 16_000_000;

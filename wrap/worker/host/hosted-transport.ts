@@ -1,18 +1,18 @@
-/** The transport to a program that a keeper holds. Disconnecting from it leaves the program as it is; closing ends it. */
+/** The transport to a hosted program. Losing the connection leaves the program running; closing the transport ends it. */
 import { PassThrough } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { OWN } from "../request-state.ts";
-import { type Attached, attach, joined, type KeptProgram } from "./attach.ts";
+import { ID_PREFIX } from "../connection/open-request.ts";
+import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
 
-/** How long a program may take to end, in milliseconds. */
+/** How long a program may take to exit, in milliseconds. */
 const END = 7_000;
 
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 type Message = { id?: string | number; method?: string; params?: Record<string, unknown> };
 
-/** Keepers that this process uses: when it ends by itself, so do they, and when it is killed, they wait for the next. */
+/** The hosts that this process uses. They end when the process exits, and wait for the next worker when it is killed. */
 const used = new Set<number>();
 process.once("exit", (code) => {
   if (code !== 0) return;
@@ -20,48 +20,47 @@ process.once("exit", (code) => {
     try {
       process.kill(pid, "SIGTERM");
     } catch {
-      // It has ended a moment ago.
+      // The host has just ended.
     }
   }
 });
 
-export class KeptTransport implements Transport {
+export class HostedTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** Told the id of a request of which nothing will be heard. */
+  /** Called with the id of a request whose answer is lost. */
   onlost?: (id: string) => void;
-  readonly keeper: string;
-  /** What the program writes beside the protocol. */
+  readonly host: string;
   readonly stderr = new PassThrough();
   readonly pid = null;
-  #attached: Attached | undefined;
-  /** Whether the program, or its keeper, has ended. */
+  #connection: HostConnection | undefined;
+  /** Whether the program or its host has ended. */
   hasEnded = false;
-  /** The SDK's client counts its requests, as the one before it did: the program gets an id that no other has. */
+  /** Makes request ids unique: the SDK's client counts from 0, and so did the clients of earlier workers. */
   readonly #prefix = `${crypto.randomUUID().slice(0, 8)}-`;
 
-  /** To the program that a keeper holds, besides whoever uses it. */
-  constructor(keeper: string, attached?: Attached) {
-    this.keeper = keeper;
-    this.#attached = attached;
+  /** Joins the worker that uses the program of this host. */
+  constructor(host: string, connection?: HostConnection) {
+    this.host = host;
+    this.#connection = connection;
   }
 
-  /** To use the program alone. @throws {Error} saying why it does not start */
-  static async use(program: KeptProgram): Promise<KeptTransport> {
-    const attached = await attach(program);
-    return new KeptTransport(attached.keeper, attached);
+  /** Uses the program alone. @throws {Error} saying why the program does not start */
+  static async use(program: HostedProgram): Promise<HostedTransport> {
+    const connection = await attachToHost(program);
+    return new HostedTransport(connection.host, connection);
   }
 
-  /** Whether an earlier worker has opened the session, which goes on. */
+  /** Whether an earlier worker has opened the session. */
   get isOpen(): boolean {
-    return this.#attached?.hello.isOpen === true;
+    return this.#connection?.hello.isOpen === true;
   }
 
-  /** @throws {Gone} when there is no such keeper any more */
+  /** @throws {OutcomeUnknown} when the host is gone */
   async start(): Promise<void> {
-    this.#attached ??= await joined(this.keeper);
-    const { socket, hello, read } = this.#attached;
+    this.#connection ??= await joinHost(this.host);
+    const { socket, hello, read } = this.#connection;
     const { pid } = hello;
     if (pid !== undefined) used.add(pid);
     socket.on("error", (error) => this.onerror?.(error));
@@ -73,38 +72,38 @@ export class KeptTransport implements Transport {
     };
     if (socket.destroyed) queueMicrotask(closed);
     else socket.once("close", closed);
-    read((line) => this.#take(line[0], line.slice(1)));
+    read((line) => this.#receive(line[0], line.slice(1)));
   }
 
   send(message: JSONRPCMessage): Promise<void> {
     return this.#write(`m${JSON.stringify(this.#outward(message as Message))}`);
   }
 
-  /** Sends a request, unless the program has it; its answer is kept until it is {@link recorded}. */
+  /** Sends a request unless the program already has it. The host keeps the answer until it is {@link recorded}. */
   sendKept(message: JSONRPCMessage): Promise<void> {
     return this.#write(`k${JSON.stringify(message)}`);
   }
 
-  /** The answer of a request is written down, or nobody will ask for it. */
+  /** The answer to a request need not be kept any longer. */
   recorded(id: string): void {
     void this.#write(`a${id}`).catch(() => {});
   }
 
   async close(): Promise<void> {
-    const { socket, hello } = this.#attached ?? {};
+    const { socket, hello } = this.#connection ?? {};
     if (!socket || socket.destroyed) return;
     if (hello?.pid === undefined) {
       socket.end();
       return;
     }
-    const over = new Promise((resolve) => socket.once("close", resolve));
+    const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write("e\n");
-    await Promise.race([over, delay(END, undefined, { ref: false })]);
+    await Promise.race([closed, delay(END, undefined, { ref: false })]);
     socket.destroy();
   }
 
   #write(line: string): Promise<void> {
-    const socket = this.#attached?.socket;
+    const socket = this.#connection?.socket;
     if (!socket?.writable) return Promise.reject(Object.assign(new Error("Not connected"), { code: "NotConnected" }));
     return new Promise((resolve) => {
       if (socket.write(`${line}\n`)) resolve();
@@ -112,7 +111,7 @@ export class KeptTransport implements Transport {
     });
   }
 
-  #take(kind: string | undefined, text: string): void {
+  #receive(kind: string | undefined, text: string): void {
     if (kind === "l") this.onlost?.(text);
     else if (kind === "x") this.onerror?.(new Error(JSON.parse(text).message));
     else if (kind === "s") this.stderr.write(JSON.parse(text));
@@ -145,4 +144,4 @@ export class KeptTransport implements Transport {
   }
 }
 
-const isUnique = (id: unknown) => typeof id === "string" && id.startsWith(OWN);
+const isUnique = (id: unknown) => typeof id === "string" && id.startsWith(ID_PREFIX);

@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { expect, test } from "vitest";
+import { questionOf } from "../call/awaited-request.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
-import { questionOf } from "./segment.ts";
 
 test("a redirect is handed back and not followed, wherever it leads", async () => {
   const asked: (string | undefined)[] = [];

@@ -1,4 +1,4 @@
-/** What this client is to wrapped servers: it can put questions to people, and it knows tasks. */
+/** How this client presents itself to wrapped servers: it can put questions to people, and it knows tasks. */
 import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
@@ -6,7 +6,7 @@ import {
   PROTOCOL_VERSION_META_KEY,
 } from "@modelcontextprotocol/client";
 
-/** The revision with a per-request envelope. */
+/** The revision with an envelope in each request. */
 export const MODERN = "2026-07-28";
 const TASKS = "io.modelcontextprotocol/tasks";
 
@@ -22,7 +22,7 @@ export function clientOf(mode: "legacy" | "auto", onToolsChanged: (() => void) |
   });
 }
 
-/** What every request of a newer revision says of the client. */
+/** What each request of a newer revision says about the client. */
 export const envelopeOf = (revision: string): Record<string, unknown> => ({
   [PROTOCOL_VERSION_META_KEY]: revision,
   [CLIENT_INFO_META_KEY]: INFO,

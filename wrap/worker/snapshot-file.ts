@@ -1,12 +1,13 @@
+/** Reads a server's tools, and keeps them in the module that the edge imports. */
 import { readFile, rename, writeFile } from "node:fs/promises";
 import type { ListedTool, Snapshot } from "../snapshot.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./connection/connection.ts";
 
 /** How long a page of the list may take, in milliseconds, and how many pages are read. */
 const TIMEOUT = 30_000;
 const MAX_PAGES = 50;
 
-/** What a server says of itself and its tools, word for word. */
+/** What a server says about itself and its tools, unchanged. */
 export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
   const { tools: hasTools, resources } = connection.client.getServerCapabilities() ?? {};
@@ -14,9 +15,9 @@ export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const tools: ListedTool[] = [];
   let cursor: unknown;
   for (let page = 0; hasTools && page < MAX_PAGES; page++) {
-    const under = connection.request("tools/list", cursor === undefined ? {} : { cursor });
-    const timer = setTimeout(() => under.cancel("it took too long"), TIMEOUT);
-    const result = await under.result.finally(() => clearTimeout(timer));
+    const request = connection.request("tools/list", cursor === undefined ? {} : { cursor });
+    const timer = setTimeout(() => request.cancel("it took too long"), TIMEOUT);
+    const result = await request.result.finally(() => clearTimeout(timer));
     tools.push(...((result.tools ?? []) as ListedTool[]));
     cursor = result.nextCursor;
     if (cursor === undefined) break;
@@ -30,21 +31,19 @@ export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   };
 }
 
-/** A snapshot as the module that the edge imports. */
-export const moduleOf = (snapshot: Snapshot): string =>
-  `// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ${JSON.stringify(snapshot, undefined, 2)};\n`;
+const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
 
-/** Writes a snapshot, unless it is there as it is. Resolves with whether it has changed. */
+/** Writes a snapshot as a module; resolves with whether the file has changed. */
 export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<boolean> {
-  const text = moduleOf(snapshot);
+  const text = `${HEADER}${JSON.stringify(snapshot, undefined, 2)};\n`;
   if ((await readFile(file, "utf8").catch(() => undefined)) === text) return false;
-  const beside = new URL(`${file.href}.${process.pid}`);
-  await writeFile(beside, text);
-  await rename(beside, file);
+  const temporary = new URL(`${file.href}.${process.pid}`);
+  await writeFile(temporary, text);
+  await rename(temporary, file);
   return true;
 }
 
-/** A snapshot as it was written; undefined where there is none. */
+/** The snapshot in a file; undefined when there is no file. */
 export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
   const json = text

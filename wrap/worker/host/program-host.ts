@@ -1,26 +1,26 @@
 /**
- * Keeps a wrapped program while its worker is away: a process that owns the program's streams, and a socket at which
- * workers come and go. What the program answers is kept until a worker has written it down; and a request that comes
- * again under the same id, from the next worker, is not sent to the program again.
+ * The process that runs a wrapped program, so that the program outlives its worker. It owns the program's streams, and workers
+ * connect to its socket. It keeps each answer until a worker has recorded it, and does not repeat a request that the next worker
+ * sends again under the same id.
  *
- * A line says what it is by its first letter. From workers: `u` it uses the program, `j` it joins besides; `m` a message,
- * `k` a request whose answer is kept, `a` the id of one that is written down, `e` the program is to end. To workers: `h`
- * what it finds here, or `x` why there is no program, or will be none; `m` a message, `l` the id of a request whose answer is lost, `s` what
- * the program writes beside, as JSON.
+ * The first letter of a line is its type. From workers: `u` use the program, `j` join its user, `m` a message, `k` a request whose
+ * answer is to be kept, `a` the id of a request whose answer is recorded, `e` end the program. To workers: `h` the state found
+ * here, `x` why there is no program or it ends, `m` a message, `l` the id of a request whose answer is lost, `s` a chunk of stderr
+ * as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { json } from "node:stream/consumers";
-import { type KeeperConfig, MAX_LINE } from "./limits.ts";
-import { lineReader } from "./lines.ts";
+import { type HostConfig, MAX_MESSAGE } from "./host-config.ts";
+import { lineReader } from "./line-reader.ts";
 
-/** What is kept of answers, in bytes. */
+/** The bound on kept answers, in characters. */
 const MAX_KEPT = 64_000_000;
-/** How many ids of requests that are over are known, and how many questions wait. */
-const MAX_OVER = 10_000;
+/** The bounds on remembered ids of finished requests, and on open questions. */
+const MAX_FINISHED = 10_000;
 const MAX_QUESTIONS = 1_000;
-/** How long the program has to end by itself, and then by a signal, in milliseconds. */
+/** How long the program may take to exit, and then to react to a signal, in milliseconds. */
 const GRACE = 2_000;
 
 const RELATED_TASK = "io.modelcontextprotocol/related-task";
@@ -33,8 +33,9 @@ interface Message {
   result?: unknown;
 }
 
-/** A request under way, or answered and kept. `owner`: who is told of it. */
+/** An open request, or one whose answer is kept. */
 interface Request {
+  /** The worker that gets the answer. */
   owner: Socket | undefined;
   isKept: boolean;
   task: unknown;
@@ -42,54 +43,54 @@ interface Request {
   answer?: string;
 }
 
-/** A request of the program's that nobody has answered. */
+/** A request of the program that is not answered. */
 interface Question {
   line: string;
   asker: Id | undefined;
   task: unknown;
 }
 
-const { socket: path, command, args, env, cwd, keep } = (await json(process.stdin)) as KeeperConfig;
+const { socket: path, command, args, env, cwd, keep } = (await json(process.stdin)) as HostConfig;
 const workers = new Set<Socket>();
 const requests = new Map<Id, Request>();
-const over = new Set<Id>();
+const finished = new Set<Id>();
 const questions = new Map<Id, Question>();
 /** The worker that uses the program. */
 let user: Socket | undefined;
 let program: ChildProcess | undefined;
 let isEnding = false;
-let isOver = false;
+let hasExited = false;
 let keptSize = 0;
-/** The request that opened the session, and what the program answered; whether it was told that this has come. */
+/** The request that opened the session, the program's answer, and whether the program knows that the answer has arrived. */
 let opening: Id | undefined;
 let session: unknown;
 let isOpen = false;
-let alone: NodeJS.Timeout | undefined;
+let idleTimer: NodeJS.Timeout | undefined;
 
 const server = createServer((socket) => {
   workers.add(socket);
-  clearTimeout(alone);
+  clearTimeout(idleTimer);
   const take = (line: string) => fromWorker(socket, line[0], line.slice(1));
   socket.on(
     "data",
-    lineReader(2 * MAX_LINE, take, () => socket.destroy()),
+    lineReader(2 * MAX_MESSAGE, take, () => socket.destroy()),
   );
   socket.on("error", () => {});
   socket.on("drain", () => program?.stdout?.resume());
-  socket.on("close", () => left(socket));
+  socket.on("close", () => workerLeft(socket));
 });
 server.listen(path, () => process.stdout.write("listening\n"));
-// Whoever started it may be gone.
+// The worker that started this process may be gone.
 process.stdout.on("error", () => {});
 process.on("SIGTERM", end);
-waitAlone();
+waitForWorker();
 
-function waitAlone(): void {
-  clearTimeout(alone);
-  alone = setTimeout(end, keep);
+function waitForWorker(): void {
+  clearTimeout(idleTimer);
+  idleTimer = setTimeout(end, keep);
 }
 
-function left(socket: Socket): void {
+function workerLeft(socket: Socket): void {
   workers.delete(socket);
   program?.stdout?.resume();
   for (const [id, request] of requests) {
@@ -99,10 +100,10 @@ function left(socket: Socket): void {
   }
   if (user === socket) {
     user = undefined;
-    // A session that is half opened is of no use to the next worker.
+    // The next worker cannot use a session that is only half open.
     if (opening !== undefined && !isOpen) end();
   }
-  if (workers.size === 0) waitAlone();
+  if (workers.size === 0) waitForWorker();
   quitWhenDone();
 }
 
@@ -117,7 +118,7 @@ function fromWorker(socket: Socket, kind: string | undefined, text: string): voi
   else if (kind === "j") say(socket, "h", "{}");
   else if (kind === "e") end();
   else if (kind === "a") forget(text);
-  else message(socket, text, kind === "k");
+  else forward(socket, text, kind === "k");
 }
 
 function use(socket: Socket): void {
@@ -127,7 +128,7 @@ function use(socket: Socket): void {
       if (asker === undefined && task === undefined) say(socket, "m", line);
     }
   };
-  if (user || isEnding || isOver) {
+  if (user || isEnding || hasExited) {
     socket.end("x{}\n");
     return;
   }
@@ -142,27 +143,27 @@ function use(socket: Socket): void {
     if (program?.pid !== undefined) return;
     socket.end(`x${JSON.stringify({ message: error.message, code: error.code })}\n`, quit);
   });
-  program.stdout?.on("data", lineReader(MAX_LINE, fromProgram, tooLong));
+  program.stdout?.on("data", lineReader(MAX_MESSAGE, fromProgram, tooLong));
   program.stderr?.on("data", (chunk: Buffer) => say(user, "s", JSON.stringify(chunk.toString("utf8"))));
   program.stdin?.on("error", () => {});
-  program.once("close", ended);
+  program.once("close", exited);
 }
 
-function message(socket: Socket, text: string, isKept: boolean): void {
-  const told = JSON.parse(text) as Message;
-  if (!isNews(socket, told, isKept)) return;
+function forward(socket: Socket, text: string, isKept: boolean): void {
+  const message = JSON.parse(text) as Message;
+  if (!isForProgram(socket, message, isKept)) return;
   if (program?.stdin?.writable && !program.stdin.write(`${text}\n`)) {
     socket.pause();
     program.stdin.once("drain", () => socket.resume());
   }
-  // What a task has asked, whoever asks for its result is told.
-  const asksFor = taskOf(told);
+  // A request for the result of a task gets the questions that the task has asked.
+  const asksFor = taskOf(message);
   for (const { task, line } of questions.values()) if (task !== undefined && task === asksFor) say(socket, "m", line);
 }
 
-/** Whether the program is to get it: not what it has had before, and not what is known here. */
-function isNews(socket: Socket, told: Message, isKept: boolean): boolean {
-  const { id, method, params } = told;
+/** Whether the program has to get a message: not if it has had it before, or if this process can answer it. */
+function isForProgram(socket: Socket, message: Message, isKept: boolean): boolean {
+  const { id, method, params } = message;
   if (method === undefined) return questions.delete(id as Id);
   if (method === "notifications/cancelled") forget(params?.requestId as Id);
   if (method === "notifications/initialized") {
@@ -171,13 +172,13 @@ function isNews(socket: Socket, told: Message, isKept: boolean): boolean {
   }
   if (id === undefined) return true;
   const known = requests.get(id);
-  if (known) again(socket, id, known);
-  else if (isEnding || isOver || over.has(id)) say(socket, "l", String(id));
+  if (known) repeat(socket, id, known);
+  else if (isEnding || hasExited || finished.has(id)) say(socket, "l", String(id));
   else if (method === "initialize" && isOpen) {
     say(socket, "m", JSON.stringify({ jsonrpc: "2.0", id, result: session }));
   } else {
     if (method === "initialize") opening = id;
-    requests.set(id, { owner: socket, isKept, task: taskOf(told) });
+    requests.set(id, { owner: socket, isKept, task: taskOf(message) });
     return true;
   }
   return false;
@@ -186,41 +187,41 @@ function isNews(socket: Socket, told: Message, isKept: boolean): boolean {
 /** The task whose result a request asks for. */
 const taskOf = ({ method, params }: Message) => (method === "tasks/result" ? params?.taskId : undefined);
 
-/** A request that was sent before, by a worker that is gone. */
-function again(socket: Socket, id: Id, known: Request): void {
+/** Answers a request that an earlier worker has sent before. */
+function repeat(socket: Socket, id: Id, known: Request): void {
   known.owner = socket;
   if (known.answer !== undefined) say(socket, "m", known.answer);
-  else if (known.isAnswered || isOver) say(socket, "l", String(id));
+  else if (known.isAnswered || hasExited) say(socket, "l", String(id));
   else for (const { asker, line } of questions.values()) if (asker === id) say(socket, "m", line);
 }
 
 function forget(id: Id): void {
   keptSize -= requests.get(id)?.answer?.length ?? 0;
   requests.delete(id);
-  over.add(id);
-  for (const first of over) if (over.size > MAX_OVER) over.delete(first);
+  finished.add(id);
+  for (const first of finished) if (finished.size > MAX_FINISHED) finished.delete(first);
   for (const [question, { asker }] of questions) if (asker === id) questions.delete(question);
 }
 
 // --- from the program -------------------------------------------------------------------------------------------------
 
 function fromProgram(line: string): void {
-  let told: Message;
+  let message: Message;
   try {
-    // A program may write anything, null as well.
-    told = Object(JSON.parse(line));
+    // A program may write any JSON, for example null.
+    message = Object(JSON.parse(line));
   } catch {
     say(user, "m", line);
     return;
   }
-  const { id, method, params } = told;
-  if (method === undefined) answered(id as Id, told, line);
+  const { id, method, params } = message;
+  if (method === undefined) answered(id as Id, message, line);
   else if (id !== undefined) asked(id, params, line);
   else say(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
 }
 
 function tooLong(): void {
-  const message = `it has sent more than ${MAX_LINE} bytes in one message`;
+  const message = `it has sent more than ${MAX_MESSAGE} bytes in one message`;
   for (const socket of workers) say(socket, "x", JSON.stringify({ message }));
   end();
 }
@@ -244,7 +245,7 @@ function answered(id: Id, { result }: Message, line: string): void {
   }
 }
 
-/** Nothing says which call asks, unless it is a task: it is told to whoever waits for the only one, and to the user else. */
+/** Only tasks name the call that asks. Otherwise the question goes to the only open call, or to the user of the program. */
 function asked(id: Id, params: Message["params"], line: string): void {
   const task = params?._meta?.[RELATED_TASK]?.taskId;
   const waiting = [...requests].filter(
@@ -261,23 +262,23 @@ function asked(id: Id, params: Message["params"], line: string): void {
 function end(): void {
   if (isEnding) return;
   isEnding = true;
-  if (!program || isOver) quit();
+  if (!program || hasExited) quit();
   program.stdin?.end();
   setTimeout(() => program?.kill("SIGTERM"), GRACE);
   setTimeout(() => program?.kill("SIGKILL"), 2 * GRACE);
-  // What it has started may hold its streams open.
+  // The program's children may hold its streams open.
   setTimeout(quit, 3 * GRACE);
 }
 
-/** The program has ended. Answers that nobody has written down are kept for a while. */
-function ended(): void {
-  isOver = true;
+/** The program has exited; answers that are not recorded are kept for a while. */
+function exited(): void {
+  hasExited = true;
   for (const socket of workers) socket.end();
   quitWhenDone();
 }
 
 function quitWhenDone(): void {
-  if (isOver && workers.size === 0 && (isEnding || keptSize === 0)) quit();
+  if (hasExited && workers.size === 0 && (isEnding || keptSize === 0)) quit();
 }
 
 function quit(): never {

@@ -1,16 +1,17 @@
-/** Tasks at a wrapped server, looked at until something has become of them. */
-import { NonRetryableError, SECOND, type Step } from "../../core/definitions/context.ts";
-import { SETTLED } from "../../core/engine/runtime.ts";
-import type { Connection } from "./connection.ts";
-import { Gone, RpcError } from "./errors.ts";
-import type { LiveCall } from "./live.ts";
-import { keptAnswer } from "./outcome.ts";
-import { requestId } from "./request-state.ts";
-import { elapsed, type JsonObject, type TaskThere } from "./segment.ts";
+/** Polls tasks at a wrapped server. */
+import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { SETTLED } from "../../../core/engine/runtime.ts";
+import { pause } from "../../../core/store/backoff.ts";
+import type { Connection } from "../connection/connection.ts";
+import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
+import { requestId } from "../connection/open-request.ts";
+import type { JsonObject, RemoteTask } from "./awaited-request.ts";
+import type { CallInFlight } from "./call-in-flight.ts";
+import { storedAnswer } from "./outcome.ts";
 
-/** How often a task is looked at unless its server says, and the bounds of what it may say; in milliseconds. */
+/** The default poll interval, and the bounds of the intervals that servers ask for; in milliseconds. */
 const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
-/** How long a task may wait for an answer while no question comes, until that counts as lost; in milliseconds. */
+/** How long a task may wait for an answer, while no question arrives, before the question counts as lost; in milliseconds. */
 const LOST_AFTER = 20 * SECOND;
 
 const METHOD_NOT_FOUND = -32601;
@@ -20,23 +21,23 @@ const pauseOf = (every: number = POLL.usual) => Math.min(Math.max(every, POLL.le
 type Connect = () => Promise<Connection>;
 
 const unknownTask = (taskId: string, error: Error) =>
-  new Gone(`the server knows no task ${taskId} any more, which the call had become (${error.message})`);
+  new OutcomeUnknown(`the server knows no task ${taskId} any more, which the call had become (${error.message})`);
 
-/** Tells whoever looks what the server says of a task, once each time. */
-function teller({ progress }: Step): (task: JsonObject) => void {
-  let said: unknown;
+/** Reports each new status message of a task as progress. */
+function reporter({ progress }: Step): (task: JsonObject) => void {
+  let last: unknown;
   return ({ statusMessage }) => {
-    if (statusMessage === said || typeof statusMessage !== "string") return;
-    said = statusMessage;
+    if (statusMessage === last || typeof statusMessage !== "string") return;
+    last = statusMessage;
     progress(0, undefined, statusMessage);
   };
 }
 
-/** Looks at a task of the 2026 revision until it has ended, or asks something that it has not been told. */
+/** Polls a task of the 2026 revision until it has ended, or asks a question that is not answered. */
 export async function watchTask(
   connect: Connect,
   step: Step,
-  { taskId, every, place }: TaskThere,
+  { taskId, every, place: session }: RemoteTask,
   answered: ReadonlySet<string>,
 ): Promise<
   | { kind: "result"; result: JsonObject }
@@ -44,9 +45,9 @@ export async function watchTask(
   | { kind: "input"; requests: JsonObject }
 > {
   const { signal } = step;
-  const tell = teller(step);
+  const report = reporter(step);
   const ask = (connection: Connection, method: string) =>
-    connection.request(method, { taskId }, {}, requestId(), place).result;
+    connection.request(method, { taskId }, {}, requestId(), session).result;
   for (;;) {
     const connection = await connect();
     if (signal.aborted) {
@@ -57,7 +58,7 @@ export async function watchTask(
       throw error instanceof RpcError ? unknownTask(taskId, error) : error;
     });
     if (task.status === "completed")
-      return { kind: "result", result: await keptAnswer(step, task.result as JsonObject) };
+      return { kind: "result", result: await storedAnswer(step, task.result as JsonObject) };
     if (task.status === "failed") {
       const { code, message } = task.error as { code: number; message: string };
       return { kind: "error", code, message };
@@ -68,56 +69,56 @@ export async function watchTask(
     if (task.status === "input_required" && open.length > 0) {
       return { kind: "input", requests: Object.fromEntries(open) };
     }
-    tell(task);
-    await elapsed(pauseOf(every), signal);
+    report(task);
+    await pause(pauseOf(every), signal);
   }
 }
 
-/** @throws {Gone} when the server knows no such task */
-export async function knownTask(connect: Connect, { taskId, place }: TaskThere): Promise<void> {
+/** @throws {OutcomeUnknown} when the server knows no such task */
+export async function checkTask(connect: Connect, { taskId, place: session }: RemoteTask): Promise<void> {
   const connection = await connect();
-  await connection.request("tasks/get", { taskId }, {}, requestId(), place).result.catch((error) => {
+  await connection.request("tasks/get", { taskId }, {}, requestId(), session).result.catch((error) => {
     if (!(error instanceof RpcError)) throw error;
     if (error.code !== METHOD_NOT_FOUND) throw unknownTask(taskId, error);
   });
 }
 
-/** What a request for the result of a task of the 2025-11-25 revision does not tell. */
+/** A task of the 2025-11-25 revision has ended, and the request for its result does not answer. */
 export class TaskEnded extends Error {
   override name = "TaskEnded";
 }
 
 /**
- * Looks at a task of the 2025-11-25 revision while its result is asked for. Its server tells a question once, over a stream
- * that may have been a dead worker's, and the end over one that may not be this one.
+ * Polls a task of the 2025-11-25 revision while a request for its result is open. The server sends a question once, perhaps over
+ * the stream of a dead worker, and may announce the end over a stream that this worker does not have.
  *
- * @throws {TaskEnded} when it has ended, and the request still waits
- * @throws {Gone} when the server knows no such task, or the task waits for an answer to a question that nobody has heard
+ * @throws {TaskEnded} when the task has ended, and the request still waits
+ * @throws {OutcomeUnknown} when the server knows no such task, or the task waits for the answer to a question that was lost
  */
 export async function watchLegacyTask(
   connect: Connect,
   step: Step,
-  { taskId, place, every }: TaskThere,
-  live: LiveCall,
-  /** Whether a question of the task's is with the caller. */
+  { taskId, place: session, every }: RemoteTask,
+  call: CallInFlight,
+  /** Whether the caller has a question of the task. */
   isAsking: boolean,
 ): Promise<never> {
   const { signal } = step;
-  const tell = teller(step);
-  const ask = async (method: string) => (await connect()).request(method, { taskId }, {}, requestId(), place).result;
+  const report = reporter(step);
+  const ask = async (method: string) => (await connect()).request(method, { taskId }, {}, requestId(), session).result;
   let waitsSince: number | undefined;
   let hasEnded = false;
   for (;;) {
-    await elapsed(pauseOf(every), signal);
-    if (signal.aborted || live.isOver) return never();
+    await pause(pauseOf(every), signal);
+    if (signal.aborted || call.isOver) return never();
     const task = await ask("tasks/get").catch((error: Error) => error);
-    // What else is wrong with the connection, the request for the result finds out.
+    // The request for the result reports other problems of the connection.
     if (task instanceof Error) {
       if (!(task instanceof RpcError)) continue;
       if (task.code === METHOD_NOT_FOUND) return never();
       throw unknownTask(taskId, task);
     }
-    tell(task);
+    report(task);
     if (/^(completed|failed|cancelled)$/.test(String(task.status))) {
       if (hasEnded) throw new TaskEnded(`the task ${taskId} has ended`);
       hasEnded = true;
@@ -126,11 +127,11 @@ export async function watchLegacyTask(
     else waitsSince ??= Date.now();
     if (waitsSince === undefined || Date.now() - waitsSince < LOST_AFTER) continue;
     await ask("tasks/cancel").catch(() => {});
-    throw new Gone(
+    throw new OutcomeUnknown(
       `the task ${taskId}, which the call had become, waits for the answer to a question that got lost with the worker, or the connection, that it came to. The server does not repeat it, and was told to cancel the task`,
     );
   }
 }
 
-/** Others decide. */
+/** Leaves the decision to the request for the result. */
 const never = () => new Promise<never>(() => {});
