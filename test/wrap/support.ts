@@ -24,7 +24,7 @@ export async function projectOf(options: WrapOptions): Promise<string> {
   await writeProject(root, { ...(options.command !== undefined && { keep: 30_000 }), ...options }, snapshot);
   // It is bundled with this checkout's configuration, which binds these as well.
   const exported = Object.entries({ ResonateObject: "resonate-object", RunnerObject: "runner-object" }).map(
-    ([name, module]) => `export { ${name} } from ${JSON.stringify(resolve(`functions/${module}.ts`))};`,
+    ([name, module]) => `export { ${name} } from ${JSON.stringify(resolve(`functions/objects/${module}.ts`))};`,
   );
   await appendFile(join(root, "edge.ts"), exported.join("\n"));
   return root;

@@ -1,10 +1,10 @@
 /** Kinds of jobs that have a worker group of their own. */
 import { expect, test } from "vitest";
-import { run } from "../../testing/program.ts";
-import { ownGroup, startWorker } from "../../testing/worker-process.ts";
-import { startResonate } from "../support/resonate.ts";
+import { run } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startResonate } from "../../support/resonate.ts";
 
-const script = "test/worker/grouped-worker.ts";
+const script = "test/worker/scripts/grouped-worker.ts";
 
 test("each job is run by a worker of its kind's group, whoever starts it", { timeout: 120_000 }, async () => {
   await using resonate = await startResonate();

@@ -1,8 +1,8 @@
 /** The product's worker with jobs whose code a test changes, breaks and mends: `CODE` says which it is. */
 import { existsSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
-import { implement, NonRetryableError } from "../../core/index.ts";
-import { runWorker } from "../../worker/process/run-worker.ts";
+import { implement, NonRetryableError } from "../../../core/index.ts";
+import { runWorker } from "../../../worker/process/run-worker.ts";
 import { halves, pages, titles } from "./changing.ts";
 
 const { CODE, FOLDER } = process.env;

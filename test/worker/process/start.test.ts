@@ -1,11 +1,11 @@
 /** What a worker refuses to start with, and how it shows that it is not there yet. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../testing/port.ts";
-import { run, until } from "../../testing/program.ts";
-import { ownGroup } from "../../testing/worker-process.ts";
-import { serveNewer } from "../infra/doctor.ts";
-import { startProtectedResonate } from "../infra/protected-resonate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import { freePort } from "../../../testing/port.ts";
+import { run, until } from "../../../testing/program.ts";
+import { ownGroup } from "../../../testing/worker-process.ts";
+import { serveNewer } from "../../infra/doctor.ts";
+import { startProtectedResonate } from "../../infra/protected-resonate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 let resonate: Resonate;
 beforeAll(async () => {

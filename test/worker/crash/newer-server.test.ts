@@ -3,11 +3,11 @@
  * those after 0.9.8 do: they are awaited and renewed all the same.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker } from "../../testing/worker-process.ts";
-import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 let resonate: Resonate;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 /** The product's worker with jobs that misbehave, and some that tell what goes on around them. */
 import { get } from "node:http";
 import * as z from "zod";
-import { type Context, defineJob, implement } from "../../core/index.ts";
-import { runWorker } from "../../worker/process/run-worker.ts";
+import { type Context, defineJob, implement } from "../../../core/index.ts";
+import { runWorker } from "../../../worker/process/run-worker.ts";
 
 function job(kind: string, run: (ctx: Context, args: unknown) => Promise<unknown>) {
   return implement(defineJob({ kind, args: z.unknown(), id: () => "x" }), run);

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { defineJob, HOUR } from "../../core/index.ts";
+import { defineJob, HOUR } from "../../../core/index.ts";
 
 const n = z.object({ n: z.number() });
 

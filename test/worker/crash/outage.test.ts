@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker } from "../../testing/worker-process.ts";
-import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { type Gate, startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 3 });
 

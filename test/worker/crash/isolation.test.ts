@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { VERSION_TAG } from "../../core/definitions/job.ts";
-import { run, until } from "../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import { VERSION_TAG } from "../../../core/definitions/job.ts";
+import { markId } from "../../../core/engine/crash-loop.ts";
+import { run, until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 20 });
 
@@ -12,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-const script = "test/worker/odd-worker.ts";
+const script = "test/worker/scripts/odd-worker.ts";
 
 describe.concurrent("beside jobs that misbehave in every way", () => {
   const { group, namespace, env } = ownGroup();
@@ -129,10 +130,10 @@ test("a job that each worker was lost with is left alone for a while, and says s
   await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
   // When its time is up it is run again, with code that is mended or not.
-  const rest = (await resonate.get(`${id}:l9`)) as { state: string; timeoutAt: number };
+  const rest = (await resonate.get(markId(id, 9))) as { state: string; timeoutAt: number };
   expect(rest.state).toBe("pending");
   expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
-  await resonate.call("promise.settle", { id: `${id}:l9`, state: "resolved", value: {} });
+  await resonate.call("promise.settle", { id: markId(id, 9), state: "resolved", value: {} });
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 
@@ -164,15 +165,15 @@ async function mark(id: string, version: number, begun: number): Promise<void> {
     "resonate:scope": "global",
     "resonate:timer": "true",
   };
-  await resonate.call("promise.create", { id: `${id}:l${version}`, timeoutAt: Date.now() + 1, param, tags });
+  await resonate.call("promise.create", { id: markId(id, version), timeoutAt: Date.now() + 1, param, tags });
 }
 
 test("a worker whose thread is held ends, and says where", async () => {
-  await using program = run("test/worker/held.ts");
+  await using program = run("test/worker/scripts/blocked-thread.ts");
   expect(await program.exited).toMatchObject({ signal: "SIGKILL" });
   const line = await until("what it said to be there", () => program.logs().at(0));
   expect(line.msg).toContain("the thread is held");
-  expect(line.at).toContainEqual(expect.stringMatching(/^loop .*held\.ts:\d+$/));
+  expect(line.at).toContainEqual(expect.stringMatching(/^loop .*blocked-thread\.ts:\d+$/));
 });
 
 test("no more jobs execute at once than the worker is told, and all have their turn", async () => {

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
-import { ownGroup, startWorker } from "../../testing/worker-process.ts";
-import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { startResonate } from "../support/resonate.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { startResonate } from "../../support/resonate.ts";
 
 test("whatever a job or the archive says, requests go to the archive and to Resonate only", async () => {
   const elsewhere = createServer((_req, res) => res.end("{}"));
@@ -13,7 +13,7 @@ test("whatever a job or the archive says, requests go to the archive and to Reso
   await using archive = await startSampleArchive();
   await using resonate = await startResonate();
   const { group, namespace, env } = ownGroup();
-  const hook = new URL("record-requests.mts", import.meta.url).href;
+  const hook = new URL("../scripts/record-requests.mts", import.meta.url).href;
   const NODE_OPTIONS = `--import ${hook}`;
   await using worker = await startWorker({ ...resonate.env, ...env, WEATHER_API_URL: archive.url, NODE_OPTIONS });
 

@@ -1,9 +1,9 @@
 /** Workers of one group that do not all know the same functions. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker } from "../../testing/worker-process.ts";
-import { startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
 /** Without the timers and gatherings of the product's own worker, which has none of the functions of this one. */
-const script = "test/worker/odd-worker.ts";
+const script = "test/worker/scripts/odd-worker.ts";
 
 /** A group of a test's own, with a gate that counts what its workers claim. */
 async function scene() {

@@ -1,11 +1,11 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
-import { monthBounds } from "../../tools/weather/calendar.ts";
-import type { Fault } from "../../tools/weather/sample-archive/faults.ts";
-import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { monthBounds } from "../../../tools/weather/calendar.ts";
+import type { Fault } from "../../../tools/weather/sample-archive/faults.ts";
+import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 30 });
 

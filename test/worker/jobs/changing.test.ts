@@ -3,13 +3,13 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { doing } from "../../core/jobs/progress-feed.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/start.ts";
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
-import { halves, pages, titles } from "./changing.ts";
+import { doing } from "../../../core/jobs/progress-feed.ts";
+import { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { startJob } from "../../../core/jobs/start.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+import { halves, pages, titles } from "../scripts/changing.ts";
 
 const { group, namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -20,7 +20,7 @@ let worker: WorkerProcess;
 const start = (code: string) =>
   startWorker(
     { ...resonate.env, ...env, CODE: code, FOLDER: folder, LEASE_SECONDS: "2" },
-    { script: "test/worker/changing-worker.ts" },
+    { script: "test/worker/scripts/changing-worker.ts" },
   );
 
 beforeAll(async () => {

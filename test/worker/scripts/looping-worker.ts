@@ -1,8 +1,8 @@
 /** The product's worker with jobs that look at something again and again. */
 import { existsSync } from "node:fs";
 import * as z from "zod";
-import { defineJob, implement } from "../../core/index.ts";
-import { runWorker } from "../../worker/process/run-worker.ts";
+import { defineJob, implement } from "../../../core/index.ts";
+import { runWorker } from "../../../worker/process/run-worker.ts";
 
 const args = z.object({ pause: z.number(), file: z.string() });
 const loop = (kind: string) => defineJob({ kind, args, id: () => "x" });

@@ -1,7 +1,7 @@
 /** The product's worker with a kind of job that has a group of its own. */
 import * as z from "zod";
-import { defineJob, implement } from "../../core/index.ts";
-import { runWorker } from "../../worker/process/run-worker.ts";
+import { defineJob, implement } from "../../../core/index.ts";
+import { runWorker } from "../../../worker/process/run-worker.ts";
 
 const args = z.object({ n: z.number() });
 const id = ({ n }: { n: number }) => n;

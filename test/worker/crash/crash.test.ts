@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker } from "../../testing/worker-process.ts";
-import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import { eventId } from "../../../core/engine/journal.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 });
 
@@ -91,7 +92,7 @@ describe.concurrent("kill -9", () => {
       await using first = await the.worker(SHORT_LEASE);
       await the.gather();
       await first.said(JOB, "attempt failed");
-      await until("the pause to be recorded", async () => (await resonate.get(`${the.id}:e1`)) !== undefined);
+      await until("the pause to be recorded", async () => (await resonate.get(eventId(the.id, 1))) !== undefined);
       await until("the job to pause", async () => (await the.task(the.id))?.state === state);
       first.signal("SIGKILL");
       await first.exited;
