@@ -80,12 +80,12 @@ export function chosen(
 
 function whyNot(tool: ListedTool, prefix: string | undefined, names: ReadonlySet<string>): string | undefined {
   const name = nameHere(tool.name, prefix);
-  if (TAKEN.has(name)) return "a tool that every server here has is called so: give its names a prefix";
+  if (TAKEN.has(name)) return "a built-in tool has this name: give its names a prefix";
   if (names.has(name)) return "another one of its tools is called so";
   if (!/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
     return `its name is not of up to 128 letters, digits, "_", "-" and "."`;
   }
-  if (tool.inputSchema?.type !== "object") return "what it takes is no object";
+  if (tool.inputSchema?.type !== "object") return "its arguments are not an object";
   const size = JSON.stringify(bounded(tool)).length;
   if (size > MAX_TOOL) return `it is described in ${size} characters; up to ${MAX_TOOL} are passed on`;
   return undefined;

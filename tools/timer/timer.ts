@@ -3,11 +3,11 @@ import * as z from "zod";
 import { DAY, defineJob, JobStatus, jobTool, plainTool } from "../../core/index.ts";
 
 /** The shortest and longest timer, in seconds. */
-export const MIN_SECONDS = 1;
-export const MAX_SECONDS = 365 * 24 * 60 * 60;
+const MIN_SECONDS = 1;
+const MAX_SECONDS = 365 * 24 * 60 * 60;
 
 /** The longest name of a timer, in UTF-16 code units. */
-export const MAX_TIMER_NAME = 100;
+const MAX_TIMER_NAME = 100;
 
 /** A timer's name, without `:` and `~`, which separate parts of job names, and without line breaks and lone surrogates. */
 const TimerName = z

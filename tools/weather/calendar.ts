@@ -4,7 +4,7 @@ import { DAY, HOUR } from "../../core/index.ts";
 /** How many days after its last day a month counts as complete in the archive, which runs about 5 days behind. */
 const ARCHIVE_LAG_DAYS = 6;
 
-export interface Coordinates {
+interface Coordinates {
   /** Degrees east. */
   longitude: number;
   /** An IANA time zone name; absent: the zone at the coordinates. */

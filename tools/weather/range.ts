@@ -16,7 +16,7 @@ import {
 } from "./month.ts";
 
 /** The most months in a range. */
-export const MAX_MONTHS = 240;
+const MAX_MONTHS = 240;
 
 /** The most months that are gathered without the caller's confirmation. */
 export const CONFIRM_ABOVE = 24;

@@ -25,7 +25,7 @@ import { Reporter } from "./reporter.ts";
 import { Returns } from "./returns.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
-export interface ExecutorOptions {
+interface ExecutorOptions {
   implementations: readonly Implementation[];
   /** The variables that the implementations read; checked when the executor is made. */
   env: Readonly<Record<string, string | undefined>>;
@@ -71,7 +71,7 @@ export class Executor {
     this.#heartbeat = options.heartbeat;
     this.#cache = new JournalCache(options.maxJournalSize);
     this.#environments = environmentsOf(options.implementations, options.env);
-    this.#limits = new Limits(options.client, options.watcher, options.namespace, options.lease);
+    this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
     this.#returns = new Returns(options.store, options.log);
     this.#childJobs = new ChildJobs(options);
   }

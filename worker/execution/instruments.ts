@@ -11,7 +11,7 @@ export interface LineLog {
   child(fields: object): LineLog;
 }
 
-export interface WriteLine {
+interface WriteLine {
   (fields: object, message: string): void;
   (message: string): void;
 }

@@ -12,12 +12,15 @@ const MARGIN = 2_000;
 /** How long the known end of a chain is trusted, in milliseconds: older promises may have been removed. */
 const TRUSTED_FOR = 3_600_000;
 
-/** What the slots of one limit share. */
-export interface SlotHost {
+export interface LimitHost {
   client: ResonateClient;
   watcher: PromiseWatcher;
   /** How long an unreachable server is retried, in milliseconds. */
   patience: number;
+}
+
+/** What the slots of one limit share. */
+export interface SlotHost extends LimitHost {
   /** How far the server's clock is ahead of this one, in milliseconds. */
   skew: number;
   /** Called when a reservation of another worker ends. */

@@ -1,11 +1,9 @@
 import { LeaseLost } from "../../core/engine/execution.ts";
 import type { Limit } from "../../core/engine/runtime.ts";
 import { pause } from "../../core/store/backoff.ts";
-import type { ResonateClient } from "../../core/store/client.ts";
 import { Turns } from "../../core/store/fair-semaphore.ts";
-import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { reasonOf } from "./instruments.ts";
-import { LimitSlot, type SlotHost } from "./limit-slot.ts";
+import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
 
 /** How soon all slots are tried again where no settlement is reported, in milliseconds. */
 const TRY_AGAIN = 2_000;
@@ -15,17 +13,13 @@ const TRY_AGAIN = 2_000;
  * slots, and a worker reserves one for each attempt. A reservation costs two requests, and serves attempts for two seconds.
  */
 export class Limits {
-  readonly #client: ResonateClient;
-  readonly #watcher: PromiseWatcher;
+  readonly #host: LimitHost;
   readonly #namespace: string;
-  readonly #patience: number;
   readonly #queues = new Map<string, LimitQueue>();
 
-  constructor(client: ResonateClient, watcher: PromiseWatcher, namespace: string, patience: number) {
-    this.#client = client;
-    this.#watcher = watcher;
+  constructor(host: LimitHost, namespace: string) {
+    this.#host = host;
     this.#namespace = namespace;
-    this.#patience = patience;
   }
 
   /**
@@ -36,8 +30,7 @@ export class Limits {
    */
   take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
     const name = `${this.#namespace}limit:${encodeURIComponent(limit.name)}`;
-    const host = { client: this.#client, watcher: this.#watcher, patience: this.#patience };
-    const queue = this.#queues.get(name) ?? new LimitQueue(name, host);
+    const queue = this.#queues.get(name) ?? new LimitQueue(name, this.#host);
     this.#queues.set(name, queue);
     return queue.take(limit, owner, signal);
   }
@@ -62,7 +55,7 @@ class LimitQueue {
   #isFilling = false;
   #freed = Promise.withResolvers<void>();
 
-  constructor(name: string, host: Pick<SlotHost, "client" | "watcher" | "patience">) {
+  constructor(name: string, host: LimitHost) {
     this.#name = name;
     this.#host = { ...host, skew: 0, onFreed: () => this.#freed.resolve() };
   }

@@ -9,7 +9,7 @@ const CLAIMS = 32;
 const SKIPS = 32;
 
 /** How a queue claims and runs tasks. None of these may throw or reject. */
-export interface TaskHandler<Claimed> {
+interface TaskHandler<Claimed> {
   /** Takes the lease on a task; undefined when another worker has it, or its job has ended. */
   claim(dispatch: LeaseRef): Promise<Claimed | undefined>;
   /** Runs a claimed task once it has a slot. */

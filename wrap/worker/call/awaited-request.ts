@@ -18,7 +18,7 @@ export interface RemoteTask {
 }
 
 /** A request that a program host has, or is about to get. */
-export interface HostedRequest {
+interface HostedRequest {
   /** The program host. */
   keeper: string;
   request: string;

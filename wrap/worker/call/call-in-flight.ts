@@ -22,8 +22,6 @@ const RESUMABLE_AFTER = 3_000;
 /** How long a finished call is kept for its job, in milliseconds. */
 const KEPT = 5 * 60_000;
 
-export type Progress = Step["progress"];
-
 export interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
@@ -50,13 +48,13 @@ export class CallInFlight {
   readonly #events: PromiseWithResolvers<CallEvent>[] = [];
   readonly #questions: (ServerQuestion | undefined)[] = [];
   readonly #answers: ReadonlyMap<number, Json>;
-  readonly #request: OpenRequest;
+  readonly request: OpenRequest;
   #next: number;
   #eventIds: { last?: string; previous?: string } = {};
   #isResumable = false;
   #isDone = false;
   /** Gets the server's progress notifications. */
-  onProgress: Progress | undefined;
+  onProgress: Step["progress"] | undefined;
   /** Resolves when no further event will come. */
   readonly ended: Promise<void>;
   /** Why the call was lost, if it was. */
@@ -64,7 +62,7 @@ export class CallInFlight {
 
   /** `send` makes the request. */
   constructor(connection: Connection, options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
-    const { base, request, session, isResumed, host, questions } = options;
+    const { base, session, isResumed, host, questions } = options;
     this.base = base;
     this.session = session;
     this.isResumed = isResumed;
@@ -75,12 +73,12 @@ export class CallInFlight {
     const resumable = !isResumed && connection.era === "legacy" ? sessionId : undefined;
     const recordPosition = (event: string | undefined) => {
       if (this.#isResumable || (host ?? event) === undefined) return;
-      if (host !== undefined) this.#emit({ kind: "kept", keeper: host, request });
+      if (host !== undefined) this.#emit({ kind: "kept", keeper: host, request: options.request });
       else if (resumable === undefined || event === undefined) return;
-      else this.#emit({ kind: "stream", session: resumable, request, event, revision });
+      else this.#emit({ kind: "stream", session: resumable, request: options.request, event, revision });
       this.#isResumable = true;
     };
-    this.#request = send({
+    this.request = send({
       onProgress: ({ progress, total, message }) => this.onProgress?.(progress, total, message),
       onEventId: (id) => {
         const { last: previous } = this.#eventIds;
@@ -98,7 +96,7 @@ export class CallInFlight {
       },
     });
     const timer = setTimeout(() => recordPosition(this.#eventIds.last), RESUMABLE_AFTER);
-    this.ended = this.#request.result
+    this.ended = this.request.result
       .then(
         (result) => this.#end({ kind: "result", result }),
         (error) => this.#fail(error),
@@ -106,7 +104,7 @@ export class CallInFlight {
       .finally(() => clearTimeout(timer));
   }
 
-  /** Whether event `n` has happened here, or still can. */
+  /** Whether event `n` has happened here, or still can happen. */
   knows(n: number): boolean {
     return n >= this.base && (!this.#isDone || n < this.#next);
   }
@@ -123,20 +121,6 @@ export class CallInFlight {
     this.#questions[n] = undefined;
     question.answer(result);
     return true;
-  }
-
-  cancel(reason: string): void {
-    this.#request.cancel(reason);
-  }
-
-  /** Stops waiting here; the server goes on with the call. */
-  leave(): void {
-    this.#request.leave();
-  }
-
-  /** The outcome is recorded. */
-  recorded(): void {
-    this.#request.recorded();
   }
 
   get isOver(): boolean {

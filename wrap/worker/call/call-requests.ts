@@ -73,13 +73,13 @@ export class CallRequests {
         : [];
     const onAbort = () => {
       const isEnded = step.signal.reason === SETTLED || Date.now() >= step.deadline - SECOND;
-      if (isEnded) call.cancel("the job was cancelled");
+      if (isEnded) call.request.cancel("the job was cancelled");
       abandoned.reject(new Error("the job is no longer run here"));
     };
     step.signal.addEventListener("abort", onAbort, { once: true });
     if (step.signal.aborted) onAbort();
     const onTimeout = () => {
-      call.cancel("it took too long");
+      call.request.cancel("it took too long");
       const why = `it did not answer within ${Math.round((timeout ?? 0) / SECOND)} s`;
       calls.forget(jobName);
       abandoned.reject(
@@ -109,7 +109,7 @@ export class CallRequests {
     const { calls, options } = this.#server;
     const { jobName } = this.#job;
     calls.forget(jobName);
-    call.leave();
+    call.request.leave();
     if (request.kind !== "call") return this.#lost(error, request);
     const isOver = isSessionOver(error);
     if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName);

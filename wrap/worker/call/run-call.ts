@@ -71,7 +71,7 @@ class Call {
     let losses = 0;
     let outcome = await this.#send(n, { kind: "call" });
     for (;;) {
-      if (!/^(question|stream|kept)$/.test(outcome.kind)) this.#server.calls.of(this.#ctx.jobName)?.recorded();
+      if (!/^(question|stream|kept)$/.test(outcome.kind)) this.#server.calls.of(this.#ctx.jobName)?.request.recorded();
       switch (outcome.kind) {
         case "result":
           return outcome.result;
