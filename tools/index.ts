@@ -1,4 +1,4 @@
-/** Every tool of the deployment, in the order in which they are listed. */
+/** The tools of the deployment, in the order of `tools/list`. */
 import type { Tool } from "../core/index.ts";
 import { getTimerStatus, setTimer, timerTool } from "./timer/timer.ts";
 import { startGathering, weatherData } from "./weather/month.ts";

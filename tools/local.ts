@@ -1,4 +1,4 @@
-/** Services for runs on one machine, each behind an option of `npm start`. */
+/** Local substitutes for external services, each behind an option of `npm start`. */
 import type { LocalService } from "../core/index.ts";
 import { sampleArchive } from "./weather/local.ts";
 

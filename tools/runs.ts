@@ -1,4 +1,4 @@
-/** The code of every job of the deployment; only workers import it. */
+/** The durable functions of the deployment; only workers import them. */
 import type { Implementation } from "../core/index.ts";
 import { sleepUntilDue } from "./timer/timer.run.ts";
 import { gatherMonth } from "./weather/month.run.ts";

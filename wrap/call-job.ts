@@ -1,29 +1,29 @@
-/** The job of a call that is passed on to a wrapped server. */
+/** The job of one call to a wrapped server. */
 import * as z from "zod";
 import { DAY } from "../core/definitions/context.ts";
 import { defineJob, type Job } from "../core/definitions/job.ts";
 
-/** What a job of a wrapped server is to do. */
+/** The arguments of the job. */
 export const CallArgs = z.object({
-  /** As the server calls it; {@link READ} for a resource, whose `uri` is the argument. */
+  /** The server's name for the tool; {@link READ} for a resource, whose `uri` is the argument. */
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
-  /** What tells this call from others. */
+  /** Identifies the call among those of the tool. */
   key: z.string(),
-  /** Whether it is sent at most once: as it was when the job was started. */
+  /** Whether the call is sent at most once, by the policy at the start of the job. */
   once: z.boolean(),
-  /** For how long a result answers calls with the same arguments, in milliseconds. */
+  /** How long the result answers further calls with the same arguments, in milliseconds. */
   fresh_for: z.number().optional(),
 });
 export type CallArgs = z.infer<typeof CallArgs>;
 
-/** In place of a tool's name, in a job that reads a resource. */
+/** Replaces the tool's name in a job that reads a resource. */
 export const READ = "resources-read";
 
-/** In the reason of a job whose call the server has certainly not done: it may be made again. */
+/** Begins the reason of a job whose call the server has certainly not done: the call may be repeated. */
 export const NOT_DONE = "Nothing was done";
 
-/** How long a job may take: the server's time limit comes before, and questions wait meanwhile. */
+/** How long a job may take; questions wait meanwhile, and the server's time limit is shorter. */
 const DEADLINE = 7 * DAY;
 
 export function callJob(kind: string, prefix: string, shared: boolean): Job<CallArgs> {
@@ -36,7 +36,7 @@ export function callJob(kind: string, prefix: string, shared: boolean): Job<Call
     shared,
     answers: true,
     runs: "container",
-    // A repeat of a call that may not be repeated finds how the first one ended, whatever that was.
+    // A repeat of a non-repeatable call gets the outcome of the first, even a failure.
     restarts: (reason, { once }) => !once || reason?.includes(NOT_DONE) === true,
     freshFor(result, { once, fresh_for }) {
       if (!once && (result as { isError?: boolean } | undefined)?.isError === true) return 0;

@@ -1,4 +1,4 @@
-/** `durable-mcp-edge/wrap`: the tools of a server that exists, as durable ones. */
+/** `durable-mcp-edge/wrap`: the tools of an existing server as durable tools. */
 
 import type { Tool } from "../core/author/tool.ts";
 import type { Job } from "../core/definitions/job.ts";
@@ -13,24 +13,24 @@ export { instructionsIn, type ListedTool, type Snapshot } from "./snapshot.ts";
 export type { CallPolicy, WrapOptions } from "./wrap-options.ts";
 
 /**
- * A server with durability in front of it.
+ * An existing server whose calls are durable jobs.
  *
  * @example
  * const toolsOf = (acme: Wrapped, snapshot: Snapshot): readonly Tool[] => acme.tools(snapshot);
  */
 export interface Wrapped {
   readonly options: WrapOptions;
-  /** The jobs of its calls: a caller's own, and those that callers share. */
+  /** The jobs of its calls: those of one caller, and those that callers share. */
   readonly jobs: { readonly own: Job<CallArgs>; readonly shared: Job<CallArgs> };
-  /** Its tools for the edge, as the snapshot has them. */
+  /** The tools of a snapshot, for the edge. */
   tools(snapshot: Snapshot): readonly Tool[];
 }
 
 /**
- * Puts durability in front of a server that exists, without touching it: its tools are durable jobs. The edge lists them
- * from a snapshot, which `durable-mcp-edge sync` writes; workers alone reach the server, by `runWrapped`.
+ * Makes the tools of an existing server durable jobs, without changing the server. The edge lists the tools from a snapshot,
+ * which `durable-mcp-edge sync` writes; only workers reach the server, with `runWrapped`.
  *
- * @throws {Error} for options that cannot be
+ * @throws {Error} for invalid options
  *
  * @example
  * export const acme = wrapServer({ name: "acme", command: "python", args: ["server.py"] });

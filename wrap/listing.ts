@@ -1,7 +1,7 @@
-/** What `tools/list` says of a wrapped tool: what its server says, with what durability adds. */
+/** The entry of a wrapped tool in `tools/list`: its server's, with the additions of durability. */
 import { type ListedTool, nameHere } from "./snapshot.ts";
 
-/** The argument that names a call, so that a repeat of it is the same job. */
+/** The argument that names a call, so that a repeated call is the same job. */
 export const JOB_NAME = "job_name";
 
 const JOB_NAME_SCHEMA = {
@@ -10,7 +10,7 @@ const JOB_NAME_SCHEMA = {
     "Optional: a name for this call, of your choice. A call with the same name finds the job of the first, and never does the work twice.",
 };
 
-/** What the tool answers when the server takes long, or answers with more than an answer may hold. */
+/** The tool's answer when the server takes long, or its result is too large for one answer. */
 const COLLECTED = {
   type: "object",
   description: "The call takes long and goes on as a job, or its result is large: it is collected.",
@@ -22,14 +22,14 @@ const COLLECTED = {
   required: [JOB_NAME, "status", "note"],
 };
 
-/** Whether the argument that names a call can be added: the tool has none of that name. */
+/** Whether the tool's schema has room for the argument {@link JOB_NAME}. */
 export function takesJobName({ inputSchema }: ListedTool): boolean {
   const { properties = {}, patternProperties, propertyNames } = inputSchema as Record<string, object>;
   return !Object.hasOwn(properties, JOB_NAME) && patternProperties === undefined && propertyNames === undefined;
 }
 
 export function listingOf(tool: ListedTool, prefix: string | undefined, named: boolean): Record<string, unknown> {
-  // How a server offers tasks is between it and the worker.
+  // The server's offer of tasks concerns only the worker.
   const { execution: _, name, inputSchema, outputSchema, ...rest } = tool;
   const properties = { ...(inputSchema.properties as object | undefined), [JOB_NAME]: JOB_NAME_SCHEMA };
   return {
@@ -40,13 +40,13 @@ export function listingOf(tool: ListedTool, prefix: string | undefined, named: b
   };
 }
 
-/** The schema of what the server answers, or of the answer that its result is to be collected. */
+/** The schema of the server's answer, or of the answer that the result can be collected. */
 function orCollected(schema: Record<string, unknown>): Record<string, unknown> {
   const { $schema, ...rest } = schema;
   return { ...($schema !== undefined && { $schema }), type: "object", anyOf: [moved(rest), COLLECTED] };
 }
 
-/** A schema that lies within another one: what refers to places in it finds them. */
+/** A schema that becomes part of another one, with its references adapted. */
 function moved(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(moved);
   if (typeof schema !== "object" || schema === null) return schema;

@@ -1,15 +1,15 @@
 import type { ListedTool } from "./snapshot.ts";
 import { type CallPolicy, fits, type WrapOptions } from "./wrap-options.ts";
 
-/** What came out for a tool. */
+/** How the calls of a tool are treated. */
 export interface Policy {
   /** Whether a call is sent at most once. */
   once: boolean;
-  /** Calls with the same arguments are one job for so long after it has ended, in milliseconds; undefined: each is its own. */
+  /** How long after its end a job answers calls with the same arguments, in milliseconds; undefined: each call is a job. */
   freshFor: number | undefined;
   /** Whether callers share those jobs. */
   shared: boolean;
-  /** What decided whether it is repeated. */
+  /** What decides whether a call may be repeated. */
   because: "configured" | "readOnlyHint" | "idempotentHint" | "nothing says that a repeat is safe";
 }
 

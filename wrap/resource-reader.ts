@@ -1,4 +1,4 @@
-/** Resources of a wrapped server, to which its results refer: a read is a job of its own, which a worker does. */
+/** Reads the resources that a wrapped server's results refer to. Each read is a job, because only workers reach the server. */
 
 import type { Tool } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
@@ -10,14 +10,14 @@ import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";
 import { partsIn, uriOf } from "../core/tools/results.ts";
 import { type CallArgs, READ } from "./call-job.ts";
 
-/** For how long a read answers those that come after it, in milliseconds: who gave up waiting finds it. */
+/** How long the result of a read answers further reads, in milliseconds: a caller that gave up waiting finds it. */
 const FRESH_FOR = 10_000;
-/** How long a read is waited for, in milliseconds. */
+/** How long a request waits for its read, in milliseconds. */
 const PATIENCE = 45_000;
-/** The largest that is passed on in one answer, in characters: an isolate has 128 MB for all its requests. */
+/** The largest resource in one answer, in characters: an isolate has 128 MB for all its requests. */
 const MOST = 4_500_000;
 
-/** Reads what the wrapped server has under a URI, as the caller whose request it is. */
+/** Reads the resource of a URI on behalf of the caller. */
 export function resourceReader(name: string, job: Job<CallArgs>): NonNullable<Tool["read"]> {
   return async (uri, { store, now, until, signal }) => {
     const wanted = { tool: READ, arguments: { uri }, key: await hashed(uri), once: false, fresh_for: FRESH_FOR };

@@ -1,4 +1,4 @@
-/** The tools of a wrapped server as they were when somebody looked: what the edge lists, without asking the server. */
+/** The tools of a wrapped server at one moment, which the edge lists without asking the server. */
 import { fits, type WrapOptions } from "./wrap-options.ts";
 
 /**
@@ -19,31 +19,30 @@ export interface ListedTool {
 }
 
 /**
- * What `durable-mcp-edge sync` writes down of a server.
+ * What `durable-mcp-edge sync` records of a server.
  *
  * @example
  * const names = ({ tools }: Snapshot) => tools.map(({ name }) => name);
  */
 export interface Snapshot {
-  /** What the server calls itself. */
   server: { name: string; version: string; title?: string };
-  /** The revision of the protocol that was agreed on. */
+  /** The negotiated revision of the protocol. */
   revision: string;
-  /** What a model is to know of the server. */
+  /** The server's instructions to a model. */
   instructions?: string;
-  /** Whether it has resources, to which its results may refer. */
+  /** Whether the server has resources. */
   resources: boolean;
   tools: readonly ListedTool[];
 }
 
-/** The longest description that is passed on, in characters, and the largest tool, in characters of JSON. */
+/** Bounds on descriptions, in characters, and on tools, in characters of JSON. */
 const MAX_DESCRIPTION = 8_000;
 const MAX_TOOL = 64_000;
 const MAX_INSTRUCTIONS = 4_000;
 /** The most tools of one server. */
 const MAX_TOOLS = 500;
 
-/** What the tools of the edge itself are called, before which a wrapped tool needs a prefix. */
+/** The names of the edge's built-in tools. A wrapped tool with such a name needs a prefix. */
 export const TAKEN: ReadonlySet<string> = new Set([
   "probe_status",
   "await_result",
@@ -54,10 +53,10 @@ export const TAKEN: ReadonlySet<string> = new Set([
   "answer_for_user",
 ]);
 
-/** How much of a name that is no tool's is told, in characters. */
-const MAX_TOLD = 60;
+/** How much of a refused name is shown, in characters. */
+const MAX_SHOWN = 60;
 
-/** The tools that are passed on, and why others are not. */
+/** The tools that the edge offers, and why it leaves out others. */
 export function chosen(
   { tools }: Pick<Snapshot, "tools">,
   options: Pick<WrapOptions, "tools" | "prefix">,
@@ -72,7 +71,7 @@ export function chosen(
       names.add(nameHere(name, options.prefix));
       return [bounded(tool)];
     }
-    left.push({ name: name.length > MAX_TOLD ? `${name.slice(0, MAX_TOLD)}…` : name, reason });
+    left.push({ name: name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN)}…` : name, reason });
     return [];
   });
   for (const { name } of kept.splice(MAX_TOOLS)) left.push({ name, reason: `it is beyond the first ${MAX_TOOLS}` });
@@ -81,12 +80,12 @@ export function chosen(
 
 function whyNot(tool: ListedTool, prefix: string | undefined, names: ReadonlySet<string>): string | undefined {
   const name = nameHere(tool.name, prefix);
-  if (TAKEN.has(name)) return "a tool that every server here has is called so: give its names a prefix";
+  if (TAKEN.has(name)) return "a built-in tool has this name: give its names a prefix";
   if (names.has(name)) return "another one of its tools is called so";
   if (!/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
     return `its name is not of up to 128 letters, digits, "_", "-" and "."`;
   }
-  if (tool.inputSchema?.type !== "object") return "what it takes is no object";
+  if (tool.inputSchema?.type !== "object") return "its arguments are not an object";
   const size = JSON.stringify(bounded(tool)).length;
   if (size > MAX_TOOL) return `it is described in ${size} characters; up to ${MAX_TOOL} are passed on`;
   return undefined;
@@ -99,7 +98,7 @@ function bounded(tool: ListedTool): ListedTool {
 }
 
 /**
- * What a model is told of a server, bounded: the `instructions` of the edge that stands in front of it.
+ * The server's instructions, bounded, for the `instructions` of the edge in front of it.
  *
  * @example
  * const instructionsOf = (snapshot: Snapshot) => instructionsIn(snapshot) ?? "Its reports take minutes.";
@@ -107,6 +106,6 @@ function bounded(tool: ListedTool): ListedTool {
 export const instructionsIn = ({ instructions }: Snapshot): string | undefined =>
   instructions === undefined ? undefined : instructions.slice(0, MAX_INSTRUCTIONS);
 
-/** What a tool is called in front of its server. */
+/** The edge's name for a tool. */
 export const nameHere = (name: string, prefix: string | undefined): string =>
   prefix === undefined || prefix === "" ? name : `${prefix}_${name}`;

@@ -1,29 +1,27 @@
-/** What is said of a server that exists, to put durability in front of it. */
-
 /**
- * How calls of a tool are treated, where its own annotations say nothing, or not what is true.
+ * How calls of a tool are treated, where the tool's annotations are missing or wrong.
  *
  * @example
  * const reports: CallPolicy = { repeatable: true, freshFor: 10 * MINUTE };
  */
 export interface CallPolicy {
   /**
-   * Whether a call may be sent again after a crash or a lost connection. Default: where the tool says of itself that it
-   * only reads (`readOnlyHint`) or that a repeat changes nothing (`idempotentHint`).
+   * Whether a call may be sent again after a crash or a lost connection. Default: true for tools with `readOnlyHint` or
+   * `idempotentHint`.
    */
   repeatable?: boolean;
   /**
-   * Calls with the same arguments are one job while it runs and for so many milliseconds after; 0: while it runs. For tools
-   * that only read. Default: each call is its own job.
+   * Calls with the same arguments are one job while it runs, and for this many milliseconds after its end. For tools that only
+   * read. Default: each call is a job.
    */
   freshFor?: number;
-  /** Whether the tool is the same for every caller, so that callers share those jobs. Default false. */
+  /** Whether all callers share these jobs, because the tool answers each caller the same. Default: false. */
   shared?: boolean;
 }
 
 /**
- * A server that exists, and how it is reached: by a URL (streamable HTTP), or by a command that speaks over stdio. Only
- * workers reach it. Where a value holds `$(NAME)`, that variable of the worker's environment stands there.
+ * An existing server, reached by a URL (streamable HTTP) or a command (stdio), only from workers. In values, `$(NAME)` stands for
+ * that variable of the worker's environment.
  *
  * @example
  * const options: WrapOptions = {
@@ -35,51 +33,50 @@ export interface CallPolicy {
  * };
  */
 export interface WrapOptions {
-  /** What the server is called here: small letters, digits and `-`. The names of its jobs begin with it. */
+  /** The server's name here: lower-case letters, digits and `-`. It begins the names of its jobs. */
   name: string;
-  /** Its endpoint. */
+  /** The server's endpoint. */
   url?: string;
   /** Sent with every request to `url`. */
   headers?: Record<string, string>;
-  /** Whether `url` may lead into a private network or to this machine, which is refused otherwise. */
+  /** Whether `url` may lead into a private network or to this machine. Default: false. */
   allowPrivate?: boolean;
-  /** The program that is the server. It is started by the worker, and again when it has ended. */
+  /** The server's program. The worker starts it, and starts it again when it has ended. */
   command?: string;
   args?: readonly string[];
-  /** The variables that the program gets. It gets `PATH`, `HOME` and the like besides, and nothing else of the worker's. */
+  /** The program's variables, besides `PATH`, `HOME` and the like; it gets no others of the worker. */
   env?: Record<string, string>;
   /** The folder that the program runs in. Default: the worker's. */
   cwd?: string;
   /**
-   * How long the program goes on when its worker was killed, in milliseconds: the next worker on the machine takes it over,
-   * with the calls that are under way in it. Default two minutes; 0: it ends with its worker.
+   * How long the program goes on when its worker is killed, in milliseconds: the next worker on the machine takes it over with
+   * its open calls. Default: two minutes; 0: it ends with its worker.
    */
   keep?: number;
-  /** The tools that are passed on: names, in which `*` stands for anything. Default: all. */
+  /** The names of the tools to offer, with `*` as a wildcard. Default: all. */
   tools?: readonly string[];
-  /** Put before the names of its tools, with `_` between. */
+  /** A prefix for the names of its tools, followed by `_`. */
   prefix?: string;
   /**
-   * For how many milliseconds a call waits for the server's answer; then the job's name is the answer. Default: the edge's
-   * WAIT_SECONDS (4 seconds), which is below the limits of clients that are known. One that asks to be told of progress is
-   * told, and waits for 45 seconds.
+   * How long a call waits for the server's answer, in milliseconds, before it answers with the job's name. Default: the edge's
+   * WAIT_SECONDS (4 seconds), which is below the limits of known clients; 45 seconds for calls that ask for progress.
    */
   after?: number;
-  /** By the names of tools, in which `*` stands for anything; the first that fits counts. */
+  /** Policies by the names of tools, with `*` as a wildcard; the first match counts. */
   policies?: Readonly<Record<string, CallPolicy>>;
-  /** How many calls each worker makes at once. Default 16. */
+  /** How many calls each worker makes at once. Default: 16. */
   concurrency?: number;
-  /** How long the server may take for a call, in milliseconds. Default an hour. */
+  /** How long the server may take for a call, in milliseconds. Default: an hour. */
   timeout?: number;
   /**
-   * The variable of the worker's environment that says what each caller's requests carry, as JSON: from the caller's id, or
-   * `*` for all others, to header names and values (for `url`) or variables (for `command`). A caller who is not in it is
-   * refused. Every caller has a connection, or a process, of his own.
+   * The variable of the worker's environment that holds each caller's credentials, as JSON: from the caller's id, or `*` for all
+   * others, to headers (for `url`) or variables (for `command`). Callers without credentials are refused. Each caller gets a
+   * separate connection or process.
    */
   credentials?: string;
 }
 
-/** @throws {Error} for options that cannot be */
+/** @throws {Error} for invalid options */
 export function checkOptions(options: WrapOptions): void {
   const { name, url, command, headers, env, keep, after, concurrency, timeout } = options;
   const wrong = (what: string): never => {
@@ -101,7 +98,7 @@ export function checkOptions(options: WrapOptions): void {
   }
 }
 
-/** Whether a name fits a pattern, in which `*` stands for anything. */
+/** Whether a name matches a pattern with `*` as a wildcard. */
 export function fits(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   if (rest.length === 0) return name === pattern;

@@ -1,4 +1,3 @@
-/** A wrapped tool as the edge lists and calls it. */
 import * as z from "zod";
 import { waitFor } from "../core/author/job-tool.ts";
 import { type CallContext, type Tool, ToolError } from "../core/author/tool.ts";
@@ -12,7 +11,7 @@ import type { Policy } from "./policy.ts";
 import { type ListedTool, nameHere } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
 
-/** The longest name that a caller gives a call, in characters; a longer key is hashed. */
+/** The longest name of a call, in characters; longer idempotency keys are hashed. */
 const MAX_KEY = 100;
 
 export function wrappedTool(
@@ -23,7 +22,7 @@ export function wrappedTool(
   read: Tool["read"],
 ): Tool {
   const { prefix, after } = options;
-  // What is everybody's is named by its arguments.
+  // The arguments name a shared call.
   const named = !policy.shared && takesJobName(tool);
   const launch = async (given: unknown, context: CallContext): Promise<DurablePromise> => {
     const { key, args } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
@@ -40,7 +39,7 @@ export function wrappedTool(
   };
   return {
     name: nameHere(tool.name, prefix),
-    // The server checks its arguments, and explains them in words of its own.
+    // The server validates the arguments.
     input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true },
     listing: listingOf(tool, prefix, named),
     job: job as Job,
@@ -51,7 +50,7 @@ export function wrappedTool(
   };
 }
 
-/** The key of a call, and the arguments that are the server's. */
+/** The key of a call, and its arguments for the server. */
 async function identified(
   tool: ListedTool,
   { freshFor, shared }: Policy,
@@ -66,7 +65,7 @@ async function identified(
     if (typeof name !== "string" || name.length > MAX_KEY + job.prefix.length + tool.name.length) {
       throw new ToolError(`Nothing was done: ${JOB_NAME}: accepted is a text of up to ${MAX_KEY} characters.`);
     }
-    // The job's whole name, as an answer gave it, is taken for what it is.
+    // The full job name from an earlier answer works as well.
     const whole = `${job.prefix}${tool.name}.`;
     return { key: name.startsWith(whole) ? splitGeneration(name.slice(whole.length)).base : name, args };
   }
@@ -77,7 +76,7 @@ async function identified(
   return { key: crypto.randomUUID(), args };
 }
 
-/** JSON in which the order of an object's keys says nothing. */
+/** JSON with sorted keys, so that equal arguments are equal texts. */
 export function canonical(value: unknown): string {
   const sorted = (_key: string, each: unknown) =>
     typeof each === "object" && each !== null && !Array.isArray(each)

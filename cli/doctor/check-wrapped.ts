@@ -1,6 +1,6 @@
 /** The servers that a project wraps: whether they are reached, and what is made of their tools. */
 
-import { readSnapshot } from "../../wrap/worker/take.ts";
+import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readProject, typed } from "../project.ts";
 import { quietLog } from "../wrap/log.ts";

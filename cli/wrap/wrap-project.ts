@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
-import { writeSnapshot } from "../../wrap/worker/take.ts";
+import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { pagesFolder } from "../build/pages.ts";
 import { thisPackage } from "../package.ts";
 

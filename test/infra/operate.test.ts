@@ -8,7 +8,7 @@ import { startJob } from "../../core/jobs/start.ts";
 import { run, until } from "../../testing/program.ts";
 import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { titles } from "../worker/changing.ts";
+import { titles } from "../worker/scripts/changing.ts";
 
 vi.setConfig({ testTimeout: 150_000 });
 
@@ -75,7 +75,7 @@ test("a kind that is paused waits, whatever is restarted, until it goes on", asy
 test("a job that is blocked is listed, and looked at again when it is told so", async () => {
   const { command, settings, group, namespace } = deployment();
   const folder = await mkdtemp(join(tmpdir(), "operate-"));
-  const script = "test/worker/changing-worker.ts";
+  const script = "test/worker/scripts/changing-worker.ts";
   const worker = (CODE: string) => startWorker({ ...settings, CODE, FOLDER: folder }, { script });
   const store = new RemoteStore({ url: resonate.url, group, namespace }, [titles]);
   try {

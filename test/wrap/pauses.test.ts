@@ -19,14 +19,14 @@ else { console.error("no config"); process.exit(1); }
 
 afterEach(() => vi.useRealTimers());
 
-test.each([false, true])("the pauses before a program is started again (kept by a keeper: %s)", async (keeps) => {
+test.each([false, true])("the pauses before a program is started again (in a program host: %s)", async (hosted) => {
   const folder = await mkdtemp(join(tmpdir(), "pauses-"));
   const [starts, works] = [join(folder, "starts"), join(folder, "works")];
   const env = { STARTS: starts, WORKS: works, COUNTING: pathToFileURL(COUNTING).href, CALLS: join(folder, "calls") };
   const server = new WrappedServer(
     { name: "broken", command: process.execPath, args: ["-e", PROGRAM], env },
     { ...process.env, RESONATE_URL: folder },
-    keeps,
+    hosted,
   );
   const started = async () => (await readFile(starts, "utf8").catch(() => "")).split("\n").length - 1;
   const fails = () =>

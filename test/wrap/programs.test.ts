@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { until } from "../../testing/program.ts";
-import type { Connection } from "../../wrap/worker/connection.ts";
+import type { Connection } from "../../wrap/worker/connection/connection.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { tasksAt } from "../tasks/support.ts";
 import { COUNTING, EVERYTHING } from "./servers.ts";
@@ -129,12 +129,12 @@ test("two workers do not share a program; one goes on with the other's call, whi
   const options = { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: file }, keep: 5_000 };
   const workers = [0, 1].map(() => new WrappedServer(options, { ...process.env, RESONATE_URL: file }, true));
   const [first, second] = await Promise.all(workers.map((worker) => worker.connection("", SILENT)));
-  if (!first?.keeper || !second) throw new Error("no keeper");
-  expect(second.keeper).not.toBe(first.keeper);
-  const place = { sessionId: first.keeper };
+  if (!first?.host || !second) throw new Error("no program host");
+  expect(second.host).not.toBe(first.host);
+  const session = { sessionId: first.host };
   const write = (on: Connection, id: string, request: string) => {
     const params = { name: "write", arguments: { id, ms: 500 } };
-    return on.request("tools/call", params, { isKept: true }, request, place);
+    return on.request("tools/call", params, { isKept: true }, request, session);
   };
   const begun = [write(first, "a", "wrapped-a"), write(first, "b", "wrapped-b")];
   await until("the calls", async () => (await linesOf(file)).length === 2);
@@ -149,7 +149,7 @@ test("two workers do not share a program; one goes on with the other's call, whi
     const late = write(second, "b", "wrapped-b").result;
     return late.then(
       () => false,
-      (error) => error.name === "Gone",
+      (error) => error.name === "OutcomeUnknown",
     );
   });
   expect((await linesOf(file)).toSorted()).toEqual(["write a", "write b"]);

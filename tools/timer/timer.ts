@@ -1,18 +1,15 @@
-/** A named durable sleep: `set_timer` sets it, `timer` waits for it as well, `get_timer_status` looks at it. */
+/** A named durable sleep: `set_timer` starts it, `timer` also waits for it, `get_timer_status` reads it. */
 import * as z from "zod";
 import { DAY, defineJob, JobStatus, jobTool, plainTool } from "../../core/index.ts";
 
 /** The shortest and longest timer, in seconds. */
-export const MIN_SECONDS = 1;
-export const MAX_SECONDS = 365 * 24 * 60 * 60;
+const MIN_SECONDS = 1;
+const MAX_SECONDS = 365 * 24 * 60 * 60;
 
 /** The longest name of a timer, in UTF-16 code units. */
-export const MAX_TIMER_NAME = 100;
+const MAX_TIMER_NAME = 100;
 
-/**
- * A timer's name. `:` and `~` have a meaning in job names; the other characters left out do not fit on one line, or are
- * halves of characters and could not be sent to the Resonate server.
- */
+/** A timer's name, without `:` and `~`, which separate parts of job names, and without line breaks and lone surrogates. */
 const TimerName = z
   .string()
   .min(1)
@@ -22,17 +19,14 @@ const TimerName = z
     "it has a character that is not accepted, as a line break is",
   );
 
-/**
- * How long a timer's promise outlives its timer: a timer due while every worker is down still completes, late,
- * when one is back within this time.
- */
+/** How late a timer may complete, if no worker runs when it is due. */
 const GRACE = 7 * DAY;
 
 export const timer = defineJob({
   kind: "timer",
   args: z.object({
     timer_name: z.string(),
-    /** When it fires, ISO 8601 in UTC. Absolute, so that a late start or a replay cannot move it. */
+    /** When the timer fires, ISO 8601 in UTC. Absolute, so that a late start or a replay cannot move it. */
     fires_at: z.iso.datetime(),
   }),
   result: z.string(),
@@ -44,7 +38,7 @@ export const timer = defineJob({
 
 const timerName = z
   .string()
-  // Composed characters are shorter: what is longer than this cannot become a name. Looked at first, since composing takes time.
+  // Normalizing may shorten a name, but takes time: names that stay too long are refused first.
   .refine((name) => name.length <= 4 * MAX_TIMER_NAME, { message: "it is too long", abort: true })
   .trim()
   .normalize()

@@ -1,15 +1,13 @@
-/** Months, days and time zones, by the place that is asked about. */
+/** Months, days and time zones at a place. */
 import { DAY, HOUR } from "../../core/index.ts";
 
-/**
- * How many days after a month's last day the archive is taken to have it whole: it runs about 5 days behind.
- */
+/** How many days after its last day a month counts as complete in the archive, which runs about 5 days behind. */
 const ARCHIVE_LAG_DAYS = 6;
 
-export interface Coordinates {
+interface Coordinates {
   /** Degrees east. */
   longitude: number;
-  /** An IANA time zone name; absent means the one at the coordinates. */
+  /** An IANA time zone name; absent: the zone at the coordinates. */
   timezone?: string | undefined;
 }
 
@@ -18,7 +16,7 @@ export function monthBounds(year: number, month: number): { first: string; last:
   return { first: isoDate(Date.UTC(year, month - 1, 1)), last: isoDate(Date.UTC(year, month, 0)) };
 }
 
-/** How much of a month the archive can have at `now` (milliseconds since the epoch), by the days of the place. */
+/** How much of a month the archive can have at `now` (milliseconds since the epoch), by the calendar of the place. */
 export function monthAvailability(
   year: number,
   month: number,
@@ -30,18 +28,18 @@ export function monthAvailability(
   return isWhole(year, month, earliest) ? "whole" : "part";
 }
 
-/** Whether the archive has a month whole on a day of the place, `YYYY-MM-DD`. */
+/** Whether the archive has the whole month on this day (`YYYY-MM-DD`) at the place. */
 export function isWhole(year: number, month: number, day: string): boolean {
   return day >= isoDate(Date.parse(monthBounds(year, month).last) + ARCHIVE_LAG_DAYS * DAY);
 }
 
-/** The day at the place, `YYYY-MM-DD`: where only the coordinates are known, the days it can be. */
+/** The day at the place, `YYYY-MM-DD`; a range of days if only the coordinates are known. */
 export function today({ longitude, timezone }: Coordinates, now: number): { earliest: string; latest: string } {
   if (timezone !== undefined) {
     const day = new Intl.DateTimeFormat("en-CA", { timeZone: timezone, dateStyle: "short" }).format(now);
     return { earliest: day, latest: day };
   }
-  // A zone is up to some hours off the sun's time; just east of the date line some islands count the days of the west.
+  // A zone is up to 4 hours off solar time; some islands just east of the date line use the date west of it.
   const sun = longitude / 15;
   const ahead = longitude < -140 ? 14 : Math.min(sun + 4, 14);
   const behind = Math.max(sun - 4, -12);
@@ -53,9 +51,9 @@ export function isoDate(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** The zone's own spelling under its newest name; undefined when there is no such zone. */
+/** The newest name of a zone, in its canonical spelling; undefined for an unknown zone. */
 export function canonicalZone(zone: string): string | undefined {
-  // An offset such as `+05:00` is none.
+  // Excludes offsets such as `+05:00`, which Intl accepts.
   if (!/^[A-Za-z][\w+\-/]{0,63}$/.test(zone)) return undefined;
   try {
     const known = new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
@@ -65,10 +63,7 @@ export function canonicalZone(zone: string): string | undefined {
   }
 }
 
-/**
- * Zones that the IANA database has renamed, and that ICU goes on giving by their old names, from one version on by the
- * new: a name must not depend on who resolved it.
- */
+/** Renamed zones that ICU resolves to their old or new names, depending on its version: job names must not depend on that. */
 const RENAMED: Readonly<Record<string, string>> = {
   "Africa/Asmera": "Africa/Asmara",
   "America/Buenos_Aires": "America/Argentina/Buenos_Aires",

@@ -1,8 +1,8 @@
-/** What the weather tools bring for runs on one machine: an archive that needs no internet. */
+/** A local archive for runs without internet access. */
 import type { LocalService } from "../../core/index.ts";
 
 const OPEN_METEO = "https://archive-api.open-meteo.com/v1/archive";
-/** How long the archive may take to be reached, in milliseconds. */
+/** How long the archive may take to answer, in milliseconds. */
 const TIMEOUT = 3_000;
 
 export const sampleArchive: LocalService = {

@@ -3,10 +3,10 @@ import { monthBounds } from "./calendar.ts";
 import { type DailyWeather, type Month, month } from "./month.ts";
 import { ArchiveEnv, archiveOf } from "./open-meteo.ts";
 
-/** How much later than the request itself, in seconds, the step is taken to have failed. */
-const TIME_TO_END = 5;
+/** How much longer than its request the step may take, in seconds. */
+const MARGIN = 5;
 
-/** Gathers a month of daily weather: one request, whose answer is kept. */
+/** Gathers a month of daily weather with one request, whose answer the job keeps. */
 export const gatherMonth = implement(
   month,
   async (ctx, asked) => {
@@ -14,7 +14,7 @@ export const gatherMonth = implement(
     const weather = await ctx.step("request", (step) => request(step, asked), {
       retry: { for: HOUR },
       limit: { name: "weather archive", most },
-      timeout: (seconds + TIME_TO_END) * SECOND,
+      timeout: (seconds + MARGIN) * SECOND,
     });
     return asked.requested_on === undefined ? weather : partial(weather);
   },
@@ -27,20 +27,19 @@ async function request(step: Step<ArchiveEnv>, asked: Month): Promise<DailyWeath
   return weather;
 }
 
-/** What to ask the archive for; of a month that is not over, the days up to the one it was asked for on. */
+/** The days to request: the whole month, or up to the day on which an unfinished month was asked for. */
 function period({ latitude, longitude, year, month, timezone, requested_on }: Month) {
   const { first, last } = monthBounds(year, month);
   const end = requested_on !== undefined && requested_on < last ? requested_on : last;
   return { latitude, longitude, start_date: first, end_date: end, timezone: timezone ?? "auto" };
 }
 
-/** How long after its end a month without its last days is taken to be late rather than to have a gap. */
+/** How long after its end a month without its last days counts as late, and not as a month with a gap. */
 const LATE = 60 * DAY;
 
 /**
- * A result is kept for ever, so a month that ended lately and whose last day is still empty must not become one. The
- * archive fills it in days, long after the job's deadline, so waiting would be in vain: the job fails, and asking again
- * later starts it anew. An old month without its last day has a gap that stays, and is a result like any other.
+ * Refuses a month that ended recently and whose last day is still empty, because a result is kept forever. The archive fills the
+ * day only after the job's deadline, so the job fails, and a later call starts it anew. The gap of an old month is permanent.
  */
 function refuseIncomplete({ year, month, requested_on }: Month, weather: DailyWeather): void {
   const { last } = monthBounds(year, month);
@@ -51,7 +50,7 @@ function refuseIncomplete({ year, month, requested_on }: Month, weather: DailyWe
   );
 }
 
-/** The last day that has any value. */
+/** The last day with any value. */
 function completeThrough({ daily }: DailyWeather): string | undefined {
   const series = [daily.temperature_2m_max, daily.temperature_2m_min, daily.precipitation_sum];
   return daily.time.findLast((_day, i) => series.some((values) => values[i] !== null));

@@ -1,9 +1,9 @@
-/** A month of daily weather at a place: `start_gathering` begins to gather it, `weather_data` waits for it as well. */
+/** A month of daily weather at a place: `start_gathering` starts the job, `weather_data` also waits for it. */
 import * as z from "zod";
 import { type ChartView, defineJob, HOUR, JobStatus, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
 import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from "./calendar.ts";
 
-/** The first year the archive covers. */
+/** The first year in the archive. */
 export const FIRST_YEAR = 1940;
 
 /** The stored arguments. */
@@ -12,16 +12,16 @@ const Month = z.object({
   longitude: z.number().min(-180).max(180),
   year: z.int().min(FIRST_YEAR).max(9999),
   month: z.int().min(1).max(12),
-  /** An IANA time zone name; absent means the one at the coordinates. */
+  /** An IANA time zone name; absent: the zone at the coordinates. */
   timezone: z.string().optional(),
-  /** The day it was asked for, present only when the archive cannot have the month whole yet. */
+  /** The day of the request, present only while the archive cannot have the whole month. */
   requested_on: z.iso.date().optional(),
 });
 export type Month = z.infer<typeof Month>;
 
 const values = z.array(z.number().nullable());
 
-/** What the archive answers; whatever else it holds is passed on. */
+/** The archive's answer; the job passes further fields on. */
 export const DailyWeather = z.looseObject({
   latitude: z.number(),
   longitude: z.number(),
@@ -46,7 +46,7 @@ export const month = defineJob({
   view: weatherChart(""),
 });
 
-/** Temperature as a band, rain as bars beneath it; `path` leads to the weather in a result. */
+/** Temperature as a band, rain as bars; `path` leads to the weather in a result. */
 export function weatherChart(path: string): ChartView {
   return {
     as: "chart",
@@ -69,31 +69,31 @@ export function weatherChart(path: string): ChartView {
   };
 }
 
-/** The part of a name that says where: `53.50` and `53.5` are one number, and `-0` is `0`. */
+/** The coordinates in a job name: `53.50` and `53.5` are one number, and `-0` is `0`. */
 export function placeId({ latitude, longitude }: Pick<Month, "latitude" | "longitude">): string {
   return `${latitude + 0}_${longitude + 0}`;
 }
 
-/** The part of a name that says by which days, and as of when. */
+/** The time zone and the day of the request in a job name. */
 export function zoneAndDay({ timezone, requested_on }: Pick<Month, "timezone" | "requested_on">): string {
   return (timezone === undefined ? "" : `_${timezone}`) + (requested_on === undefined ? "" : `@${requested_on}`);
 }
 
-/** Four decimals are some ten metres: finer than the archive's grid, and what tells one place from another. */
+/** Rounds to four decimals, about ten meters, which is finer than the archive's grid. */
 export const rounded = (degrees: number): number => Math.round(degrees * 10_000) / 10_000 + 0;
 
-/** Where, and by which days; for tools. */
+/** The input fields of all weather tools. */
 export const placeInput = {
   latitude: z.number().min(-90).max(90),
   longitude: z.number().min(-180).max(180),
   timezone: z
     .string()
     .transform((zone, context) => {
-      const said = zone.trim();
-      if (/^(auto)?$/i.test(said)) return undefined;
-      const known = canonicalZone(said);
-      if (known === undefined) context.addIssue("no such time zone is known; one is America/Edmonton");
-      return known;
+      const name = zone.trim();
+      if (/^(auto)?$/i.test(name)) return undefined;
+      const canonical = canonicalZone(name);
+      if (canonical === undefined) context.addIssue("no such time zone is known; one is America/Edmonton");
+      return canonical;
     })
     .optional()
     .describe("IANA zone; the place's when left out."),
@@ -102,7 +102,7 @@ export const placeInput = {
 const input = z.object({
   latitude: placeInput.latitude,
   longitude: placeInput.longitude,
-  // No calendar that is asked goes further; how far the archive does is said where it is asked for more.
+  // The upper bound of the archive depends on the day: see `monthToGather`.
   year: z
     .int()
     .min(FIRST_YEAR)
@@ -172,7 +172,7 @@ export function monthToGather(asked: z.output<typeof input>, { now }: Pick<ToolC
   });
 }
 
-/** The day on which a month that is not whole is asked for; where it can be one of two, the earlier that lies in the month. */
+/** The day on which an incomplete month is asked for; of two possible days, the earlier one within the month. */
 export function dayAsked(
   place: { longitude: number; timezone?: string | undefined },
   year: number,
@@ -186,7 +186,7 @@ export function dayAsked(
   return day;
 }
 
-/** Arguments without what is undefined: they are part of what is stored. */
+/** Arguments without undefined fields, because they are stored. */
 export function monthArgs({ timezone, requested_on, ...rest }: { [K in keyof Month]: Month[K] | undefined }): Month {
   return {
     ...rest,

@@ -1,16 +1,16 @@
 import { LRUCache } from "lru-cache";
-import PQueue from "p-queue";
 import * as z from "zod";
-import { type Metrics, NonRetryableError, RetryLater, type Step, Turns } from "../../core/index.ts";
+import { DAY, NonRetryableError, RetryLater, type Step } from "../../core/index.ts";
+import { isoDate } from "./calendar.ts";
 import { DailyWeather } from "./month.ts";
 
-/** What the family is configured by. */
+/** The configuration of the weather tools. */
 export const ArchiveEnv = z.object({
-  /** The archive API; may hold an API key among its parameters. */
+  /** The archive API; may contain an API key among its parameters. */
   WEATHER_API_URL: z.url({ protocol: /^https?$/ }).default("https://archive-api.open-meteo.com/v1/archive"),
-  /** How many requests all workers may have under way at once. */
+  /** How many requests all workers may have open at once. */
   UPSTREAM_CONCURRENCY: z.coerce.number().int().min(1).default(8),
-  /** The time one request may take, body included. */
+  /** The time for one request, body included. */
   UPSTREAM_TIMEOUT_SECONDS: z.coerce.number().min(1).max(3600).default(30),
 });
 export type ArchiveEnv = z.infer<typeof ArchiveEnv>;
@@ -24,21 +24,21 @@ export interface Period {
   timezone: string;
 }
 
-/** How often an answer may be unusable before it is taken for final: that does not mend itself as an outage does. */
+/** How many unusable answers make a step fail: unlike outages, they do not mend themselves. */
 const MAX_UNUSABLE = 4;
 
-/** For how many steps it is known how often that was. One that is forgotten begins anew, as after a crash. */
-const STEPS = 10_000;
+/** For how many steps unusable answers are counted. A forgotten step starts from 0, as after a crash. */
+const COUNTED_STEPS = 10_000;
 
 const MAX_BYTES = 1_000_000;
 const MAX_REASON = 300;
 
-/** A request must end this long before the job's deadline, so that its outcome can still be stored. */
+/** How long before the job's deadline a request must end, in milliseconds, so that its outcome can be stored. */
 const MARGIN = 1_000;
 
 const archives = new WeakMap<ArchiveEnv, OpenMeteo>();
 
-/** The archive of a worker's configuration: one, so that its requests are counted together. */
+/** The archive of a worker's configuration. One instance, so that it counts the unusable answers of all attempts. */
 export function archiveOf(env: ArchiveEnv): OpenMeteo {
   const archive = archives.get(env) ?? new OpenMeteo(env);
   archives.set(env, archive);
@@ -49,44 +49,31 @@ export function archiveOf(env: ArchiveEnv): OpenMeteo {
 class OpenMeteo {
   readonly #url: string;
   readonly #timeout: number;
-  readonly #queue: PQueue;
-  readonly #turns = new Turns();
-  /** How often a step's answer was unusable, by its key: attempts in between may have failed for other reasons. */
-  readonly #unusable = new LRUCache<string, number>({ max: STEPS });
+  /** The number of unusable answers by step. Attempts in between may have failed for other reasons. */
+  readonly #unusable = new LRUCache<string, number>({ max: COUNTED_STEPS });
 
-  constructor({ WEATHER_API_URL, UPSTREAM_TIMEOUT_SECONDS, UPSTREAM_CONCURRENCY }: ArchiveEnv) {
+  constructor({ WEATHER_API_URL, UPSTREAM_TIMEOUT_SECONDS }: ArchiveEnv) {
     this.#url = WEATHER_API_URL;
     this.#timeout = Math.ceil(UPSTREAM_TIMEOUT_SECONDS * 1_000);
-    this.#queue = new PQueue({ concurrency: UPSTREAM_CONCURRENCY });
   }
 
   /**
-   * One request for the daily weather of a period, ended before the job's deadline; returns the archive's answer as it was
-   * parsed. Callers take turns; the wait is not part of the time-out.
+   * Requests the daily weather of a period, and ends before the job's deadline. Resolves with the archive's answer.
    *
-   * @throws {NonRetryableError} for what will not change by asking again
-   * @throws {RetryLater} for what may, when the archive says from when on
-   * @throws {Error} for what may
+   * @throws {NonRetryableError} for failures that trying again cannot change
+   * @throws {RetryLater} when the archive says when to try again
+   * @throws {Error} for other failures
    */
-  daily(period: Period, step: Step): Promise<DailyWeather> {
-    const { deadline, signal, metrics } = step;
-    // A backlog of one caller's does not hold up another's request.
-    const priority = this.#turns.next(step.owner);
-    return this.#queue.add(
-      () =>
-        this.#turns.begin(priority, async () => {
-          const limit = Math.min(this.#timeout, deadline - Date.now() - MARGIN);
-          if (limit <= 0) throw new Error("the job's time ran out while other requests were under way");
-          const { status, retryAfter, text } = await this.#measured(this.#address(period), limit, signal, metrics);
-          if (status === 200) return this.#usable(step, () => parse(text, period));
-          const reason = reasonIn(text);
-          const message = `Open-Meteo answered ${status}${reason === undefined ? "" : `: ${reason}`}`;
-          const passing = status === 408 || status === 429 || status >= 500;
-          if (!passing) throw new NonRetryableError(message);
-          throw retryAfter === undefined ? new Error(message) : new RetryLater(message, retryAfter);
-        }),
-      { priority, signal },
-    );
+  async daily(period: Period, step: Step): Promise<DailyWeather> {
+    const limit = Math.min(this.#timeout, step.deadline - Date.now() - MARGIN);
+    if (limit <= 0) throw new Error("the job's time ran out while other requests were under way");
+    const { status, retryAfter, text } = await this.#measured(this.#address(period), limit, step);
+    if (status === 200) return this.#usable(step, () => parse(text, period));
+    const reason = reasonIn(text);
+    const message = `Open-Meteo answered ${status}${reason === undefined ? "" : `: ${reason}`}`;
+    const isTemporary = status === 408 || status === 429 || status >= 500;
+    if (!isTemporary) throw new NonRetryableError(message);
+    throw retryAfter === undefined ? new Error(message) : new RetryLater(message, retryAfter);
   }
 
   #usable({ idempotencyKey, attempt }: Step, read: () => DailyWeather): DailyWeather {
@@ -101,36 +88,34 @@ class OpenMeteo {
   }
 
   #address(period: Period): URL {
-    const url = new URL(this.#url); // may hold an API key among its parameters
+    const url = new URL(this.#url);
     for (const [name, value] of Object.entries(period)) url.searchParams.set(name, String(value));
     url.searchParams.set("daily", "temperature_2m_max,temperature_2m_min,precipitation_sum");
     return url;
   }
 
-  async #measured(url: URL, limit: number, signal: AbortSignal, metrics: Metrics) {
+  async #measured(url: URL, limit: number, { signal, metrics }: Step) {
     const began = performance.now();
-    const took = (status: string) =>
-      metrics.observe("upstream_request", (performance.now() - began) / 1_000, { status });
+    let status = "none";
     try {
-      const answer = await this.#get(url, limit, signal);
-      took(`${Math.floor(answer.status / 100)}xx`);
+      const answer = await get(url, limit, signal);
+      status = `${Math.floor(answer.status / 100)}xx`;
       return answer;
-    } catch (error) {
-      took("none");
-      throw error;
+    } finally {
+      metrics.observe("upstream_request", (performance.now() - began) / 1_000, { status });
     }
   }
+}
 
-  async #get(url: URL, limit: number, signal: AbortSignal) {
-    const timeout = AbortSignal.timeout(limit);
-    try {
-      // A redirect could lead anywhere, so none is followed: it is an answer like any other.
-      const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout]) });
-      const retryAfter = parseRetryAfter(response.headers.get("Retry-After"));
-      return { status: response.status, retryAfter, text: await readText(response) };
-    } catch (error) {
-      throw new Error(whyNoAnswer(error, limit), { cause: error });
-    }
+async function get(url: URL, limit: number, signal: AbortSignal) {
+  const timeout = AbortSignal.timeout(limit);
+  try {
+    // A redirect could lead anywhere, so it counts as an answer.
+    const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout]) });
+    const retryAfter = parseRetryAfter(response.headers.get("Retry-After"));
+    return { status: response.status, retryAfter, text: await readText(response) };
+  } catch (error) {
+    throw new Error(whyNoAnswer(error, limit), { cause: error });
   }
 }
 
@@ -141,7 +126,7 @@ function whyNoAnswer(error: unknown, limit: number): string {
   return `Open-Meteo could not be reached${typeof cause?.code === "string" ? ` (${cause.code})` : ""}`;
 }
 
-/** Milliseconds that a `Retry-After` header asks to wait: a number of seconds or an HTTP date. */
+/** The pause that a `Retry-After` header asks for, a number of seconds or an HTTP date, in milliseconds. */
 export function parseRetryAfter(header: string | null, now = Date.now()): number | undefined {
   if (header === null) return undefined;
   if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
@@ -149,7 +134,7 @@ export function parseRetryAfter(header: string | null, now = Date.now()): number
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/** The body; undefined for one that is larger than an answer can be. */
+/** The body; undefined if it is too large. */
 async function readText(response: Response): Promise<string | undefined> {
   if (!response.body) return "";
   const chunks: Uint8Array[] = [];
@@ -162,7 +147,7 @@ async function readText(response: Response): Promise<string | undefined> {
   return new Blob(chunks as Uint8Array<ArrayBuffer>[]).text();
 }
 
-/** The reason an error answer gives: `{"error": true, "reason": "…"}`. */
+/** The reason in an error answer: `{"error": true, "reason": "…"}`. */
 function reasonIn(text: string | undefined): string | undefined {
   const body = z.object({ reason: z.string() }).safeParse(json(text));
   if (!body.success) return undefined;
@@ -197,10 +182,6 @@ function json(text: string | undefined): unknown {
 
 function daysFrom(first: string, last: string): string[] {
   const days: string[] = [];
-  for (let day = first; day <= last; day = nextDay(day)) days.push(day);
+  for (let at = Date.parse(first); at <= Date.parse(last); at += DAY) days.push(isoDate(at));
   return days;
-}
-
-function nextDay(day: string): string {
-  return new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
 }

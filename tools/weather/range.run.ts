@@ -2,12 +2,12 @@ import { type Context, implement, JobFailed, NonRetryableError } from "../../cor
 import { type DailyWeather, type Month, month } from "./month.ts";
 import { CONFIRM, CONFIRM_ABOVE, monthsOf, type Range, range } from "./range.ts";
 
-/** Gathers each month of a range by the job of that month: one that was gathered before is there at once. */
+/** Gathers each month of a range with that month's job, so that months which are already gathered cost nothing. */
 export const gatherRange = implement(range, async (ctx, asked) => {
   const months = monthsOf(asked);
   const total = months.length;
   if (total > CONFIRM_ABOVE && !asked.confirmed && !(await confirms(ctx, asked, total))) {
-    // Not a result: that would be kept, and somebody who changes their mind could not have this range gathered.
+    // A failure, because a result would be kept, and the range could not be gathered later.
     throw new NonRetryableError(`declined: none of the ${total} requests was made`);
   }
   let done = 0;

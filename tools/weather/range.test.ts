@@ -15,7 +15,8 @@ test("the months of a range cross years, and each is the job of that month alone
 });
 
 test("they are partial only where the archive cannot have them whole on the day it was asked for", async () => {
-  expect(await names({ ...PLACE, from: "2013-03", to: "2013-05", requested_on: "2013-05-04" })).toEqual([
+  const day = { requested_on: "2013-05-04", earliest: "2013-05-04" };
+  expect(await names({ ...PLACE, from: "2013-03", to: "2013-05", ...day })).toEqual([
     "weather_data_1_2_2013_3",
     "weather_data_1_2_2013_4@2013-05-04",
     "weather_data_1_2_2013_5@2013-05-04",
@@ -23,7 +24,7 @@ test("they are partial only where the archive cannot have them whole on the day 
 });
 
 test("each is judged as that month alone is: by the days of the zone, or by the earliest that it can be at the place", async () => {
-  const args = { ...PLACE, from: "2013-04", to: "2013-05", requested_on: "2013-05-06" };
+  const args = { ...PLACE, from: "2013-04", to: "2013-05", requested_on: "2013-05-06", earliest: "2013-05-06" };
   expect(await names(args)).toContain("weather_data_1_2_2013_4");
   // West of Greenwich it may be the day before.
   expect(await names({ ...args, earliest: "2013-05-05" })).toContain("weather_data_1_2_2013_4@2013-05-06");

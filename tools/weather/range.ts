@@ -1,4 +1,4 @@
-/** A span of months of daily weather at a place, made of the jobs of its months. */
+/** A span of months of daily weather at a place, composed of the jobs of its months. */
 import * as z from "zod";
 import { type Answer, DAY, defineJob, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
 import { isWhole, monthAvailability, today } from "./calendar.ts";
@@ -15,13 +15,13 @@ import {
   zoneAndDay,
 } from "./month.ts";
 
-/** The most months one range takes. */
-export const MAX_MONTHS = 240;
+/** The most months in a range. */
+const MAX_MONTHS = 240;
 
-/** A range of more months than this is confirmed by its caller before it is gathered. */
+/** The most months that are gathered without the caller's confirmation. */
 export const CONFIRM_ABOVE = 24;
 
-/** The name of the question by which a range is confirmed. */
+/** The name of the question that asks for confirmation. */
 export const CONFIRM = "confirm";
 
 const YearMonth = z.string().regex(/^\d{4}-(0[1-9]|1[0-2])$/);
@@ -34,11 +34,11 @@ const Range = z.object({
   from: YearMonth,
   to: YearMonth,
   timezone: z.string().optional(),
-  /** The day it was asked for, present only when the archive cannot have its last months whole yet. */
+  /** The day of the request, present only while the archive cannot have all months whole. */
   requested_on: z.iso.date().optional(),
-  /** The earliest day that it can have been at the place then; absent in ranges from before it was kept. Not part of the name. */
+  /** The earliest possible day at the place then; present with `requested_on`. Not part of the name. */
   earliest: z.iso.date().optional(),
-  /** Whether the caller has confirmed a long range beforehand; not part of the name. */
+  /** Whether the caller has confirmed a long range in the call. Not part of the name. */
   confirmed: z.boolean(),
 });
 export type Range = z.infer<typeof Range>;
@@ -61,18 +61,18 @@ export const range = defineJob({
   args: Range,
   result: Gathered,
   id: ({ from, to, ...where }) => `${placeId(where)}_${from}_${to}${zoneAndDay(where)}`,
-  // Time for a person to answer; the months have deadlines of their own.
+  // Leaves time for a person to answer; the months have their own deadlines.
   deadline: 14 * DAY,
-  // A caller's limit is for what is asked of the archive.
+  // A caller's quota counts requests to the archive.
   counts: ({ from, to }) => monthIndex(to) - monthIndex(from) + 1,
-  // What is missing is tried again when the range is asked for again; whole, it is one for ever.
+  // A later call tries missing months again; a complete range is kept.
   freshFor: ({ missing = 0 }) => (missing > 0 ? 0 : undefined),
   view: weatherChart("months.weather."),
 });
 
-/** The months of a range, in order, each as the job of that month alone has it. */
+/** The arguments of the jobs of the months, in order. */
 export function monthsOf(asked: Range): Month[] {
-  const { from, to, requested_on, earliest = requested_on, latitude, longitude, timezone } = asked;
+  const { from, to, requested_on, earliest, latitude, longitude, timezone } = asked;
   const first = monthIndex(from);
   return Array.from({ length: monthIndex(to) - first + 1 }, (_, i) => {
     const [year, month] = [Math.floor((first + i) / 12), ((first + i) % 12) + 1];
@@ -86,7 +86,7 @@ function monthIndex(yearMonth: string): number {
   return Number(yearMonth.slice(0, 4)) * 12 + Number(yearMonth.slice(5)) - 1;
 }
 
-/** As clients are told it: its form is in the description, for a pattern is what some of them cannot read. */
+/** Has no pattern in its schema, because some clients cannot read patterns; the description gives the form. */
 const yearMonth = z
   .string()
   .refine((month) => YearMonth.safeParse(month).success, { message: "it is no month", abort: true })
@@ -116,11 +116,11 @@ export const weatherRange = jobTool({
   annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
   args: rangeToGather,
   async onStarted({ job_name, status, args }, { confirm }, context) {
-    if (confirm && status === "running" && !args.confirmed) await confirmOpen(job_name, context);
+    if (confirm && status === "running" && !args.confirmed) await confirmRunning(job_name, context);
   },
 });
 
-/** The stored arguments. @throws {ToolError} for what cannot be gathered, or was not confirmed */
+/** The stored arguments. @throws {ToolError} for an invalid range, or one that needs a confirmation */
 async function rangeToGather(asked: z.output<typeof input>, context: ToolContext): Promise<Range> {
   const { now, asks, mayConfirm, jobs } = context;
   const { from, to, timezone, confirm = false } = asked;
@@ -148,7 +148,7 @@ async function rangeToGather(asked: z.output<typeof input>, context: ToolContext
     }),
     confirmed: confirm,
   };
-  if (months > CONFIRM_ABOVE && !confirm && !asks && !(await isThere(args, jobs))) {
+  if (months > CONFIRM_ABOVE && !confirm && !asks && !(await needsNoConsent(args, jobs))) {
     const how = mayConfirm
       ? "Ask the user, then call again with confirm: true."
       : `They agree in a client that shows questions; here, ask for up to ${CONFIRM_ABOVE} months at a time.`;
@@ -157,21 +157,17 @@ async function rangeToGather(asked: z.output<typeof input>, context: ToolContext
   return args;
 }
 
-/** Whether there is nothing to agree to any more: the range is gathered, or somebody is asked already. */
-async function isThere(args: Range, jobs: ToolContext["jobs"]): Promise<boolean> {
+/** Whether the range is complete, or its job is running and asks by itself. */
+async function needsNoConsent(args: Range, jobs: ToolContext["jobs"]): Promise<boolean> {
   const found = await jobs.find(range, args);
   return found?.status === "running" || (found?.status === "complete" && (found.result?.missing ?? 0) === 0);
 }
 
-/** How long a job that has just been started may take to ask, in milliseconds. */
+/** How long a new job may take to ask its question, in milliseconds. */
 const TIME_TO_ASK = 3_000;
 
-/**
- * A job that was started unconfirmed waits for an answer; a confirmed call of the same job gives it.
- *
- * @throws {ToolError} when the job has not come as far as asking
- */
-async function confirmOpen(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
+/** Confirms a running job that an unconfirmed call has started. @throws {ToolError} when the job has not asked yet */
+async function confirmRunning(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
   const yes: Answer = { action: "accept", content: { confirm: true } };
   for (const start = Date.now(); Date.now() - start < TIME_TO_ASK && !signal.aborted; ) {
     if ((await jobs.answer(jobName, CONFIRM, yes)) !== "not_asked") return;

@@ -11,35 +11,35 @@ import type { ResonateClient } from "../../core/store/client.ts";
 import { STARTER } from "../../core/store/codec.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
-import type { PromiseWatcher } from "../intake/promise-watch.ts";
+import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 
-/** How many jobs are started at once by all that run here. */
+/** How many child jobs this worker starts at once. */
 const STARTS = 32;
 
-interface StartedOptions {
+interface ChildJobsOptions {
   client: ResonateClient;
   store: RemoteStore;
-  news: PromiseWatcher;
+  watcher: PromiseWatcher;
   namespace: string;
-  /** The job a promise id names. */
+  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
 }
 
-/** Jobs that are started by jobs that run here, and given up with them. */
+/** Starts the jobs that durable functions start, and gives them up when their parent is cancelled or times out. */
 export class ChildJobs {
-  readonly #options: StartedOptions;
+  readonly #options: ChildJobsOptions;
   readonly #starts = new PQueue({ concurrency: STARTS });
 
-  constructor(options: StartedOptions) {
+  constructor(options: ChildJobsOptions) {
     this.#options = options;
   }
 
-  /** Starts another job on behalf of one that runs here. */
-  async start(id: string, job: Job, args: unknown, signal: AbortSignal): Promise<string> {
-    const store = this.#options.store.onBehalfOf(id);
-    const started = await this.#starts.add(async () => {
+  /** Starts a job on behalf of the job with the promise `parent`; resolves with its name. */
+  async start(parent: string, job: Job, args: unknown, signal: AbortSignal): Promise<string> {
+    const store = this.#options.store.onBehalfOf(parent);
+    const child = await this.#starts.add(async () => {
       if (signal.aborted) throw new LeaseLost("the job is no longer run here");
       try {
         return await startJob(store, job, job.args.parse(args), Date.now());
@@ -48,51 +48,52 @@ export class ChildJobs {
         throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
       }
     });
-    return started.name;
+    return child.name;
   }
 
-  /** Gives up what a job has started, when it has been cancelled or was not done in time. */
-  async giveUpIfEnded(id: string, started: readonly string[]): Promise<void> {
-    if (started.length === 0) return;
+  /** Gives up the children of a job if the job was cancelled or has timed out. */
+  async giveUpIfEnded(parent: string, children: readonly string[]): Promise<void> {
+    if (children.length === 0) return;
     try {
-      const answer = await this.#options.client.send("promise.get", { id }, { origin: id });
-      const state = answer.status === 200 ? answer.data.promise.state : "pending";
-      if (state === "rejected_canceled" || state === "rejected_timedout") await this.#giveUp(id, started);
+      const answer = await this.#options.client.send("promise.get", { id: parent }, { origin: parent });
+      if (answer.status === 200 && hasNoResult(answer.data.promise)) await this.#giveUp(parent, children);
     } catch (error) {
-      this.#options.log.debug({ reason: reasonOf(error) }, "what it started was not given up");
+      this.#options.log.debug({ reason: reasonOf(error) }, "child jobs not given up");
     }
   }
 
-  /** Gives up what a job has started by its records, read under `lease`; resolves with how many jobs that were. */
-  async giveUpAll(id: string, lease: TaskLease): Promise<number> {
-    const history = new Journal();
-    await history.load(id, (each) => lease.get(each));
-    const started = history.events.flatMap(({ event, value }) =>
+  /** Gives up the children in a job's journal, which is read under `lease`; resolves with their number. */
+  async giveUpAll(parent: string, lease: TaskLease): Promise<number> {
+    const journal = new Journal();
+    await journal.load(parent, (id) => lease.get(id));
+    const children = journal.events.flatMap(({ event, value }) =>
       event.kind === "start" && typeof value === "string" ? [value] : [],
     );
-    await this.#giveUp(id, started);
-    return started.length;
+    await this.#giveUp(parent, children);
+    return children.length;
   }
 
   /**
-   * Whether a job was started by one that has been cancelled, and nobody else wants it: it is cancelled then. A worker that
-   * died may have left no record of what it started last.
+   * Whether a job's parent was cancelled or timed out, and no other caller wants the job, which is cancelled then. The parent's
+   * journal may lack the job: a worker that dies may leave no record of the last job that it started.
    */
   async isGivenUp({ id, tags }: PromiseRecord): Promise<boolean> {
-    const { news, store, nameOf, namespace } = this.#options;
+    const { watcher, store, nameOf, namespace } = this.#options;
     const starter = tags[STARTER];
     if (starter === undefined || splitKey(starter).name === "") return false;
     const parent = namespace + starter;
-    const known = await news.watch(parent, false, () => {}).catch(() => undefined);
-    if (known?.state !== "rejected_canceled" && known?.state !== "rejected_timedout") return false;
+    const promise = await watcher.watch(parent, false, () => {}).catch(() => undefined);
+    if (!promise || !hasNoResult(promise)) return false;
     return store
       .onBehalfOf(parent)
       .giveUp(nameOf(id))
       .catch(() => false);
   }
 
-  async #giveUp(id: string, started: readonly string[]): Promise<void> {
-    const store = this.#options.store.onBehalfOf(id);
-    await this.#starts.addAll([...new Set(started)].map((name) => () => store.giveUp(name)));
+  async #giveUp(parent: string, children: readonly string[]): Promise<void> {
+    const store = this.#options.store.onBehalfOf(parent);
+    await this.#starts.addAll([...new Set(children)].map((name) => () => store.giveUp(name)));
   }
 }
+
+const hasNoResult = ({ state }: PromiseRecord) => state === "rejected_canceled" || state === "rejected_timedout";

@@ -1,4 +1,4 @@
-/** What runs the jobs of a worker: the function that a job's promise names, of the version with which it began. */
+/** Finds the function that a job's promise names, in the version with which the job began. */
 import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
@@ -9,30 +9,27 @@ import type { PromiseRecord } from "../../core/store/protocol.ts";
 /** What a job's promise holds: the function to run and its arguments. */
 const Invocation = z.object({ func: z.string(), args: z.array(z.unknown()) });
 
-/** What runs a job: a version of its function, with the job's arguments, or what is done after a cancelled one. */
+/** A version of a durable function with the job's arguments, or {@link AFTER}: the clean-up of a cancelled job. */
 export type FoundCode =
   | { code: NonNullable<ReturnType<Implementation["versionOf"]>>; args: unknown; implementation: Implementation }
   | typeof AFTER;
 
-/** What runs a job; undefined for one of a kind, or of a version of it, that is not among these. */
+/** The code for a job; undefined when its kind, or the version of its definition, is not among `implementations`. */
 export function codeFor(promise: PromiseRecord, implementations: readonly Implementation[]): FoundCode | undefined {
   const invocation = Invocation.safeParse(decodeValue(promise.param)).data;
   if (invocation?.func === AFTER) return AFTER;
   const implementation = implementations.find(({ job }) => job.kind === invocation?.func);
   if (!invocation || !implementation) return undefined;
-  const version = promise.tags[VERSION_TAG];
-  // A job from before there were versions begins anew: nothing that it had done is of another form.
-  const code =
-    version === undefined
-      ? (implementation.versionOf(0) ?? implementation.versionOf(implementation.job.version))
-      : implementation.versionOf(Number(version));
+  // A job that another Resonate client has started names no version.
+  const version = promise.tags[VERSION_TAG] ?? implementation.job.version;
+  const code = implementation.versionOf(Number(version));
   return code && { code, args: invocation.args[0], implementation };
 }
 
 /**
- * The values that each implementation has asked for, by the schema that it has asked with.
+ * Reads the environment of each implementation, by the schema that the implementation declares.
  *
- * @throws {Error} naming the variables that one needs and the environment lacks
+ * @throws {Error} naming the variables that are missing or wrong
  */
 export function environmentsOf(
   implementations: readonly Implementation[],

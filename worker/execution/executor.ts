@@ -13,116 +13,117 @@ import type { ResonateClient } from "../../core/store/client.ts";
 import { EARLIER, STARTER } from "../../core/store/codec.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/protocol.ts";
-import type { PromiseWatcher } from "../intake/promise-watch.ts";
+import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { ChildJobs } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
-import { conclude, type Ending, type Run, rests } from "./ending.ts";
+import { suspendCrashLoop } from "./crash-loop-pause.ts";
+import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { type Instruments, type LineLog, reasonOf } from "./instruments.ts";
-import { JournalCache, type Remembered } from "./journal-cache.ts";
+import { type CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
 import { Returns } from "./returns.ts";
+import { SettlementWatch } from "./settlement-watch.ts";
 
-export interface EngineOptions {
+interface ExecutorOptions {
   implementations: readonly Implementation[];
-  /** The environment that the implementations take their variables from; checked by them when the executor is made. */
+  /** The variables that the implementations read; checked when the executor is made. */
   env: Readonly<Record<string, string | undefined>>;
   client: ResonateClient;
   store: RemoteStore;
-  news: PromiseWatcher;
+  watcher: PromiseWatcher;
   heartbeat: Heartbeat;
   /** In milliseconds. */
   lease: number;
-  /** How much of what jobs that sleep have done is remembered, in bytes. */
-  memory?: number;
+  /** The bound on the journals of sleeping jobs in memory, in bytes. */
+  maxJournalSize?: number | undefined;
   namespace: string;
-  /** The job a promise id names. */
+  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
   instruments: Instruments;
 }
 
-/** A job that runs longer than this, or tries again, is told when it is cancelled; in milliseconds. */
-const LONG_STEP = 2_000;
-
-/** What is still under way for a job that has ended here is aborted with this. Made once: a new one takes its stack each time. */
+/** Aborts what is still under way when an execution has ended. One instance, because each new one captures a stack. */
 const ENDED = new DOMException("the job is no longer run here", "AbortError");
 
-/** The reason of a pass that found its lease lapsed before it began another attempt. */
 const LAPSED = "its lease had lapsed";
 
 /** The longest a Node timer can wait, in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** A task that was acquired, with its promise and what came with it. */
-type Task = Pick<Acquired, "task" | "promise"> & Partial<Acquired>;
+/** A task that was acquired, with its promise and the records that came with it. */
+type AcquiredTask = Pick<Acquired, "task" | "promise"> & Partial<Acquired>;
 
-/** Runs jobs, each apart from the others. */
+/** Executes the tasks of jobs, each apart from the others. */
 export class Executor {
-  readonly #options: EngineOptions;
+  readonly #options: ExecutorOptions;
   readonly #heartbeat: Heartbeat;
-  readonly #histories: JournalCache;
-  readonly #started: ChildJobs;
+  readonly #cache: JournalCache;
+  readonly #childJobs: ChildJobs;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
   readonly #returns: Returns;
   readonly #limits: Limits;
 
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
-  constructor(options: EngineOptions) {
+  constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#heartbeat = options.heartbeat;
-    this.#histories = new JournalCache(options.memory);
+    this.#cache = new JournalCache(options.maxJournalSize);
     this.#environments = environmentsOf(options.implementations, options.env);
-    this.#limits = new Limits(options.client, options.news, options.namespace, options.lease);
+    this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
     this.#returns = new Returns(options.store, options.log);
-    this.#started = new ChildJobs(options);
+    this.#childJobs = new ChildJobs(options);
   }
 
-  /** What a task is to be acquired with: see {@link JournalCache.wanted}. */
+  /** See {@link JournalCache.recordsWanted}. */
   recordsWanted(dispatch: LeaseRef): number | undefined {
-    return this.#histories.wanted(dispatch);
+    return this.#cache.recordsWanted(dispatch);
   }
 
-  /** What runs a job here: see {@link codeFor}. */
+  /** See {@link codeFor}. */
   codeFor(promise: PromiseRecord): FoundCode | undefined {
     return codeFor(promise, this.#options.implementations);
   }
 
   /**
-   * Runs a task until its job has ended or sleeps, keeping the lease alive. Never rejects: a job that cannot go on here
-   * is left, and when its lease has lapsed the server dispatches it again. `kind` is the kind of job.
+   * Runs a task until its job has ended or sleeps, and keeps the lease alive. Never rejects: a job that cannot go on here is
+   * left, and the server dispatches it again when its lease has lapsed. `kind` is the kind of job.
    */
-  async execute(acquired: Task, runnable: FoundCode, kind: string): Promise<void> {
-    const { id, tags } = acquired.promise;
+  async execute(acquired: AcquiredTask, found: FoundCode, kind: string): Promise<void> {
+    const { task, promise } = acquired;
+    const { id, tags } = promise;
     const job = this.#options.nameOf(id);
-    const attributes = { job, "task.version": acquired.task.version };
     const request = tags[REQUEST_TAG];
     const starter = tags[STARTER];
+    const isChild = starter !== undefined && splitKey(starter).name !== "";
     const log = this.#options.log.child({
       job,
       ...(request !== undefined && { request_id: request }),
-      // The job that started it, where one did.
-      ...(starter !== undefined && splitKey(starter).name !== "" && { started_by: starter }),
+      ...(isChild && { started_by: starter }),
     });
     await this.#options.instruments.inSpan(
       `job ${kind}`,
-      { attributes, of: tags["resonate:origin"] ?? id },
-      () => this.#execute(acquired, runnable, kind, log),
+      { attributes: { job, "task.version": task.version }, of: tags["resonate:origin"] ?? id },
+      async () => {
+        this.#heartbeat.start(task);
+        const run = found === AFTER ? this.#cleanUp(acquired, log) : this.#run(acquired, found, kind, log);
+        return run.finally(() => this.#heartbeat.stop(task));
+      },
       (outcome) => ({ outcome }),
     );
   }
 
-  async #execute(acquired: Task, runnable: FoundCode, kind: string, log: LineLog): Promise<Ending> {
+  /** Runs the job's function until the deadline, unless the job has been given up. */
+  async #run(acquired: AcquiredTask, found: Exclude<FoundCode, string>, kind: string, log: LineLog): Promise<Ending> {
     const { task, promise } = acquired;
-    if (runnable === AFTER) return this.#after(acquired, log);
-    if (await this.#started.isGivenUp(promise)) {
-      log.info({ reason: "what had started it was cancelled" }, "job left");
+    if (await this.#childJobs.isGivenUp(promise)) {
+      log.info({ reason: "the job that started it was cancelled" }, "job left");
       return "left";
     }
-    if (task.version === 1) log.info(expected(runnable), "job started");
+    if (task.version === 1) log.info(expectedEnd(found), "job started");
     else log.debug({ version: task.version }, "job continued");
-    this.#heartbeat.start(task);
     const stop = new AbortController();
     const timeLeft = Math.min(Math.max(promise.timeoutAt - Date.now(), 0), LONGEST_TIMER);
     const deadline = setTimeout(() => {
@@ -130,7 +131,11 @@ export class Executor {
       stop.abort();
     }, timeLeft);
     try {
-      return await this.#run(acquired, runnable, kind, log, stop);
+      const lease = this.#leaseOn(acquired);
+      const cached = await this.#journalOf(acquired, lease);
+      const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
+      const reporter = new Reporter(this.#options.store.feeds, promise, newestEntry, log);
+      return await this.#replay({ acquired, lease, cached, reporter, kind, log }, found, stop);
     } catch (error) {
       const isSettled = stop.signal.reason === SETTLED;
       const isRefused = error instanceof LeaseLost && error.message.includes("answered 4");
@@ -141,144 +146,140 @@ export class Executor {
     } finally {
       clearTimeout(deadline);
       stop.abort(ENDED);
-      this.#heartbeat.stop(task);
     }
   }
 
-  async #run(
-    acquired: Task,
+  /** One execution: the function runs over its journal, and on from there. @throws {LeaseLost} */
+  async #replay(
+    execution: JobExecution,
     { code, args, implementation }: Exclude<FoundCode, string>,
-    kind: string,
-    log: LineLog,
     stop: AbortController,
   ): Promise<Ending> {
+    const { acquired, lease, cached, reporter } = execution;
     const { task, promise } = acquired;
-    const { client, store, news, instruments, lease: patience } = this.#options;
-    const send: Send = async (request, data, origin) => {
-      try {
-        return await client.send(request as OperationKind, data as never, { origin, patience });
-      } catch (error) {
-        throw new LeaseLost(reasonOf(error), { cause: error });
-      }
-    };
-    const lease = new TaskLease(acquired, send, (id, fresh, tell) => news.watch(id, fresh, tell));
-    const remembered = await this.#remember(acquired, lease);
-    const journal = task.version === 1 ? { n: 0, text: "", at: 0 } : remembered.journal;
-    const reporter = new Reporter(store.feeds, promise, journal, log);
-    const run: Run = { acquired, lease, remembered, reporter, kind, log };
-    if (remembered.history.version !== task.version - 1 && (await rests(run, store.feeds))) return "blocked";
-    const quiet = implementation.job.expectedAt !== undefined;
-    let watching: "not yet" | "yes" | "no longer" = "not yet";
-    const look = async () => {
-      const known = await news.watch(promise.id, false, () => void look()).catch(() => undefined);
-      if (watching === "yes" && known && known.state !== "pending") stop.abort(SETTLED);
-    };
-    const watchForEnd = () => {
-      if (watching !== "not yet") return;
-      watching = "yes";
-      void look();
-    };
-    const longStep = setTimeout(watchForEnd, LONG_STEP);
-    const started: string[] = [];
-    const owner = ownerOf(this.#options.nameOf(promise.id), promise);
-    const around: Runtime = {
-      jobName: this.#options.nameOf(promise.id),
+    const { store, watcher, instruments } = this.#options;
+    const isContinued = cached.journal.version === task.version - 1;
+    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
+    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    const children: string[] = [];
+    const runtime = this.#runtime(execution, implementation, { stop, settlement, children });
+    try {
+      const outcome = await new Execution(code as never, args, cached.journal, lease, runtime).run();
+      return await conclude(outcome, execution, { returns: this.#returns, cache: this.#cache, instruments });
+    } catch (error) {
+      // The journal may lack the last child job.
+      if (error instanceof LeaseLost) await this.#childJobs.giveUpIfEnded(promise.id, children);
+      throw error;
+    } finally {
+      settlement.close();
+      reporter.close();
+    }
+  }
+
+  /** What this worker gives to the execution of a job. */
+  #runtime(
+    { acquired, cached, reporter, kind, log }: JobExecution,
+    { env, job }: Implementation,
+    about: { stop: AbortController; settlement: SettlementWatch; children: string[] },
+  ): Runtime {
+    const { task, promise } = acquired;
+    const { store, instruments, nameOf, lease: patience } = this.#options;
+    const { settlement, children } = about;
+    const { signal } = about.stop;
+    const owner = ownerOf(nameOf(promise.id), promise);
+    const quiet = job.expectedAt !== undefined;
+    return {
+      jobName: nameOf(promise.id),
       deadline: promise.timeoutAt,
       owner,
-      env: implementation.env ? this.#environments.get(implementation.env) : {},
+      env: env ? this.#environments.get(env) : {},
       log: logOf(log),
       metrics: instruments.metrics,
-      signal: stop.signal,
-      start: async (job, given) => {
-        watchForEnd(); // what is cancelled starts no more
-        const name = await this.#started.start(promise.id, job as Job, given, stop.signal);
-        if (stop.signal.aborted) await this.#started.giveUpIfEnded(promise.id, [name]);
-        started.push(name);
+      signal,
+      start: async (child, given) => {
+        settlement.start(); // a cancelled job must not start more
+        const name = await this.#childJobs.start(promise.id, child as Job, given, signal);
+        if (signal.aborted) await this.#childJobs.giveUpIfEnded(promise.id, [name]);
+        children.push(name);
         return name;
       },
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
-      ...(remembered.memo && { memo: remembered.memo }),
+      ...(cached.memo && { memo: cached.memo }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
-      beforeAttempt: () => this.#confirm(task),
+      beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),
       beforeSleep: () => reporter.beforeSleep({ quiet, patience }),
       onFailure: (_error, { retry_in_ms }) => {
         if (retry_in_ms === undefined) return;
         instruments.retried(kind);
-        watchForEnd(); // in the pause as well: a job that is cancelled asks no more
+        settlement.start(); // a job that is cancelled in the pause must not try again
       },
       trace: (step, attempt, run) => {
-        const inside = () => instruments.contained({ log, step }, run);
-        return instruments.inSpan(`step ${step}`, { attributes: { attempt } }, inside, () => ({}));
+        const contained = () => instruments.contained({ log, step }, run);
+        return instruments.inSpan(`step ${step}`, { attributes: { attempt } }, contained, () => ({}));
       },
     };
-    try {
-      const outcome = await new Execution(code as never, args, remembered.history, lease, around).run();
-      return await conclude(outcome, run, { returns: this.#returns, histories: this.#histories, instruments });
-    } catch (error) {
-      // Of what was started last there may be no record.
-      if (error instanceof LeaseLost) await this.#started.giveUpIfEnded(promise.id, started);
-      throw error;
-    } finally {
-      watching = "no longer";
-      clearTimeout(longStep);
-      reporter.close();
-    }
   }
 
-  /** What is known of what a job has done: what this worker remembers, and what it has to read. */
-  async #remember({ task, promise }: Task, lease: TaskLease): Promise<Remembered> {
-    const remembered = this.#histories.take(promise.id);
-    const { history } = remembered;
-    if (task.version > 1 && history.version !== task.version - 1) {
-      remembered.journal = undefined;
-      await history.load(promise.id, (id, n) => lease.record(id, n));
-    }
-    const earlier = promise.tags[EARLIER];
-    if (earlier !== undefined) remembered.memo ??= await memoOf(earlier, lease);
-    return remembered;
+  #leaseOn(acquired: AcquiredTask): TaskLease {
+    const { client, watcher, lease: patience } = this.#options;
+    const send: Send = async (kind, data, origin) => {
+      try {
+        return await client.send(kind as OperationKind, data as never, { origin, patience });
+      } catch (error) {
+        throw new LeaseLost(reasonOf(error), { cause: error });
+      }
+    };
+    return new TaskLease(acquired, send, (id, fresh, listener) => watcher.watch(id, fresh, listener));
   }
 
-  /** Begins nothing for a job that may be another worker's by now: it would be done twice. @throws {LeaseLost} */
-  async #confirm(task: LeaseRef): Promise<void> {
+  /** The job's journal: from the cache, or read where the cache lacks records. */
+  async #journalOf({ task, promise }: AcquiredTask, lease: TaskLease): Promise<CachedJob> {
+    const cached = this.#cache.take(promise.id);
+    const { journal } = cached;
+    if (task.version > 1 && journal.version !== task.version - 1) {
+      cached.newestEntry = undefined;
+      await journal.load(promise.id, (id, n) => lease.record(id, n));
+    }
+    const failedAttempt = promise.tags[EARLIER];
+    if (failedAttempt !== undefined) cached.memo ??= await memoOf(failedAttempt, lease);
+    return cached;
+  }
+
+  /** Rejects if another worker may have the job by now, which would do its work twice. @throws {LeaseLost} */
+  async #confirmLease(task: LeaseRef): Promise<void> {
     const isOurs = await this.#heartbeat.isOurs(task).catch((error) => {
       throw new LeaseLost(reasonOf(error), { cause: error });
     });
     if (!isOurs) throw new LeaseLost(LAPSED);
   }
 
-  /** A job was cancelled: what it has started, by its records, is given up. */
-  async #after({ task, promise }: Task, log: LineLog): Promise<Ending> {
-    const { client, lease: patience } = this.#options;
-    this.#heartbeat.start(task);
+  /** Gives up the child jobs of a cancelled job, whose clean-up this task is. */
+  async #cleanUp(acquired: AcquiredTask, log: LineLog): Promise<Ending> {
     try {
-      const send: Send = (kind, data, origin) =>
-        client.send(kind as OperationKind, data as never, { origin, patience });
-      const lease = new TaskLease({ task, promise }, send);
-      const jobs = await this.#started.giveUpAll(promise.tags["resonate:parent"] ?? "", lease);
+      const lease = this.#leaseOn(acquired);
+      const jobs = await this.#childJobs.giveUpAll(acquired.promise.tags["resonate:parent"] ?? "", lease);
       await lease.fulfill("resolved", undefined);
-      log.debug({ jobs }, "what it had started is given up");
+      log.debug({ jobs }, "child jobs given up");
       return "complete";
     } catch (error) {
-      // The lease lapses, and it is done again.
+      // The lease lapses, and another worker does it.
       log.info({ reason: reasonOf(error) }, "job left");
       return "left";
-    } finally {
-      this.#heartbeat.stop(task);
     }
   }
 }
 
-/** When a job is expected to end, for the log: only of a kind of work that knows. */
-function expected({ implementation: { job }, args }: { implementation: Implementation; args: unknown }): object {
+/** When a job is expected to end, for the log, if its definition says so. */
+function expectedEnd({ implementation: { job }, args }: Exclude<FoundCode, string>): object {
   return job.expectedAt ? { expected_at: job.expectedAt(args) } : {};
 }
 
-/** The outcomes of the steps of an attempt that failed, by their calls. */
+/** The outcomes of the steps of a failed attempt, by command. */
 async function memoOf(id: string, lease: TaskLease): Promise<ReadonlyMap<string, JournalRecord>> {
-  const history = new Journal();
-  await history.load(id, (each) => lease.get(each));
-  return new Map(history.events.flatMap((each) => (each.event.kind === "step" ? [[each.event.op, each]] : [])));
+  const journal = new Journal();
+  await journal.load(id, (each) => lease.get(each));
+  return new Map(journal.events.flatMap((each) => (each.event.kind === "step" ? [[each.event.op, each]] : [])));
 }
 
 function logOf(log: LineLog): Log {

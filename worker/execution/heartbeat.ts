@@ -1,29 +1,28 @@
 import type { ResonateClient } from "../../core/store/client.ts";
 import type { LeaseRef } from "../../core/store/protocol.ts";
 
-/** How many tasks are named in one request at most: a server takes 2 MB. */
+/** The most tasks in one request: a server takes 2 MB. */
 const MOST = 1_000;
 
-/** A moment by both clocks: one of them nobody sets, the other goes on while the machine sleeps. */
+/** A moment by both clocks: nobody sets the monotonic one, and the wall clock goes on while the machine sleeps. */
 interface Moment {
   monotonic: number;
   wall: number;
 }
 
-/** A task, and since when at the least it is certain to be this worker's for as long as a lease. */
-interface Kept extends LeaseRef {
+/** A task, and the latest moment from which the lease on it certainly lasts its full time. */
+interface LeasedTask extends LeaseRef {
   since: Moment;
 }
 
-/** Keeps this worker's leases alive: one request for a thousand of them, three times in a lease. */
+/** Renews this worker's leases three times per lease, a thousand in one request. */
 export class Heartbeat {
   readonly #client: ResonateClient;
   readonly #pid: string;
   readonly #lease: number;
   readonly #interval: number;
-  readonly #tasks = new Map<string, Kept>();
+  readonly #tasks = new Map<string, LeasedTask>();
   #timer: NodeJS.Timeout | undefined;
-  /** A newer server refuses a request about the tasks of more than one job. */
   #isPerJob = false;
 
   /** `lease` is in milliseconds. */
@@ -34,12 +33,12 @@ export class Heartbeat {
     this.#interval = Math.floor(lease / 3); // a time-out must be a whole number
   }
 
-  /** Whether each job needs a request of its own. */
+  /** Whether the server refuses to renew the leases of several jobs in one request, as servers after 0.9.8 do. */
   get isPerJob(): boolean {
     return this.#isPerJob;
   }
 
-  /** `since`: when it was asked for, unless that was just now. */
+  /** `since`: when the task was asked for, if not just now. */
   start({ id, version }: LeaseRef, since = now()): void {
     if (this.#tasks.get(id)?.version !== version) this.#tasks.set(id, { id, version, since });
     this.#timer ??= setInterval(() => void this.#beat(), this.#interval);
@@ -58,26 +57,26 @@ export class Heartbeat {
   }
 
   /**
-   * Whether a task is this worker's. The server is asked only where that is not certain: where the last sign of life that is
-   * known to have renewed the lease is long ago, as when this process was stopped, or its machine asleep.
+   * Whether this worker still has the lease on a task. Asks the server only if the last confirmed renewal is long ago, for
+   * example because the process was stopped or its machine slept.
    *
    * @throws {ResonateUnavailable}
    */
   async isOurs({ id, version }: LeaseRef): Promise<boolean> {
-    const kept = this.#tasks.get(id);
-    if (kept?.version !== version) return false;
-    // Two signs of life that were missed leave as much of the lease as one takes.
-    if (ago(kept.since) < 2 * this.#interval) return true;
+    const task = this.#tasks.get(id);
+    if (task?.version !== version) return false;
+    // After two missed renewals a third of the lease is left.
+    if (ago(task.since) < 2 * this.#interval) return true;
     const sent = now();
-    const isRenewed = (await this.#send([kept])) === 200;
-    const isOurs = await this.ask(kept);
-    // It was this worker's when that sign of life came, too: it would be of another version now.
-    if (isOurs && isRenewed) kept.since = sent;
+    const isRenewed = (await this.#send([task])) === 200;
+    const isOurs = await this.isAcquired(task);
+    // A lease that had lapsed before the renewal would have another version by now.
+    if (isOurs && isRenewed) task.since = sent;
     return isOurs;
   }
 
-  /** What the server says to that. @throws {ResonateUnavailable} */
-  async ask({ id, version }: LeaseRef): Promise<boolean> {
+  /** Whether the server still counts the lease of this version. @throws {ResonateUnavailable} */
+  async isAcquired({ id, version }: LeaseRef): Promise<boolean> {
     const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#lease });
     const { state, version: latest } = answer.status === 200 ? answer.data.task : {};
     return state === "acquired" && latest === version;
@@ -92,11 +91,8 @@ export class Heartbeat {
     if (this.#isPerJob) await Promise.all(tasks.map((task) => this.#renew([task])));
   }
 
-  /**
-   * A server answers the same whatever it has renewed. What was certain to be this worker's until the answer was here has
-   * been; of anything else it is not known.
-   */
-  async #renew(tasks: Kept[]): Promise<number | undefined> {
+  /** The answer does not say which leases were renewed: only those that cannot have lapsed before it certainly were. */
+  async #renew(tasks: LeasedTask[]): Promise<number | undefined> {
     const sent = now();
     const status = await this.#send(tasks);
     if (status !== 200) return status;
@@ -104,9 +100,9 @@ export class Heartbeat {
     return status;
   }
 
-  /** The status of the answer; undefined without one: the next beat comes before the lease has lapsed. */
-  async #send(kept: Kept[]): Promise<number | undefined> {
-    const tasks = kept.map(({ id, version }) => ({ id, version }));
+  /** The status of the answer; undefined without an answer: the next beat comes before the lease has lapsed. */
+  async #send(leased: LeasedTask[]): Promise<number | undefined> {
+    const tasks = leased.map(({ id, version }) => ({ id, version }));
     const origin = tasks[0]?.id;
     const options = { ...(origin !== undefined && { origin }), signal: AbortSignal.timeout(this.#interval) };
     try {
@@ -117,8 +113,7 @@ export class Heartbeat {
   }
 }
 
-/** The present moment, for {@link Heartbeat.start}. */
 export const now = (): Moment => ({ monotonic: performance.now(), wall: Date.now() });
 
-/** How long ago a moment is, in milliseconds, at the most. */
+/** How long ago a moment is, in milliseconds, by the clock that says more. */
 const ago = ({ monotonic, wall }: Moment): number => Math.max(performance.now() - monotonic, Date.now() - wall);

@@ -1,4 +1,4 @@
-/** What running a job needs of its surroundings to be seen, and what is said of an error. Free of Node. */
+/** The log, metrics and traces that executions use, and how they describe errors. Free of Node. */
 import type { Metrics } from "../../core/definitions/context.ts";
 
 /** A log of lines with fields. */
@@ -7,11 +7,11 @@ export interface LineLog {
   info: WriteLine;
   warn: WriteLine;
   error: WriteLine;
-  /** A log whose lines have these fields as well. */
+  /** A log that adds these fields to each line. */
   child(fields: object): LineLog;
 }
 
-export interface WriteLine {
+interface WriteLine {
   (fields: object, message: string): void;
   (message: string): void;
 }
@@ -23,9 +23,9 @@ export interface Instruments {
   settled(job: string, outcome: "complete" | "failed"): void;
   retried(job: string): void;
   leaseLost(job: string): void;
-  /** Runs an attempt of a step so that what it leaves behind harms nobody else. */
+  /** Runs an attempt of a step so that an uncaught error of it fails the attempt alone. */
   contained<Result>(about: { log: LineLog; step: string }, run: () => Promise<Result>): Promise<Result>;
-  /** Runs `work` as a span of the trace of the promise `of`, or else of the span that it is called in. */
+  /** Runs `work` as a span of the trace of the promise `of`, or else of the surrounding span. */
   inSpan<Result>(
     name: string,
     about: { attributes: Record<string, string | number>; of?: string },
@@ -34,7 +34,7 @@ export interface Instruments {
   ): Promise<Result>;
 }
 
-/** Why something failed, in a few words: the error's message, with the code or message of its cause. */
+/** The error's message, with the code or message of its cause. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
@@ -45,13 +45,13 @@ export function reasonOf(error: unknown): string {
 /** The longest stack that is logged, in characters. */
 const MAX_STACK = 10_000;
 
-/** An error for whoever wrote the function that threw it: with its stack, which callers never see. Never throws itself. */
+/** The stack of an error, for the author of the function that threw it; callers never see it. Never throws. */
 export function thrown(error: Error): { stack: string } | undefined {
   try {
     const { stack, cause } = error;
     const below = cause instanceof Error ? `\n  caused by ${cause.stack ?? cause.message}` : "";
     return { stack: `${stack ?? ""}${below}`.slice(0, MAX_STACK) };
   } catch {
-    return undefined; // a getter that throws in turn
+    return undefined; // a getter of the error throws
   }
 }

@@ -8,7 +8,7 @@ import { Reporter } from "./reporter.ts";
 const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
 
-/** How many entries are read in two rounds: see `journals.ts`. */
+/** How many entries are read in two rounds: see `progress-feeds.ts`. */
 const TWO_ROUNDS = 256;
 
 beforeEach(() => void vi.useFakeTimers());

@@ -7,20 +7,20 @@ import { LINES } from "../../core/store/batch-lines.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { startResonate } from "../../server/node/http.ts";
 import { batched } from "./batches.ts";
-import { createExchange, type Posts } from "./exchange.ts";
+import { createPost, type Post } from "./post.ts";
 
 const cleanup: (() => void)[] = [];
 afterEach(() => {
   for (const end of cleanup.splice(0)) end();
 });
 
-/** An exchange of which the test sees the types of what is sent. */
+/** An exchange that records the content types of its requests. */
 function watched(): { exchange: ReturnType<typeof batched>; sent: string[] } {
   const sent: string[] = [];
-  const posts = createExchange({});
-  const watch: Posts = (url, body, post) => {
-    sent.push(post.type ?? "single");
-    return posts(url, body, post);
+  const post = createPost({});
+  const watch: Post = (url, body, options) => {
+    sent.push(options.type ?? "single");
+    return post(url, body, options);
   };
   return { exchange: batched(watch), sent };
 }

@@ -1,19 +1,19 @@
 import { LINES, MOST_LINES } from "../../core/store/batch-lines.ts";
 import type { Exchange } from "../../core/store/client.ts";
-import type { Posts } from "./exchange.ts";
+import type { Post } from "./post.ts";
 
-/** The longest request that is sent along with others, and how long they are together, in characters. */
+/** The largest request that joins a batch, and the largest batch, in characters. */
 const LONGEST = 64_000;
 
-/** After this time a server that refused to be asked so is asked so again, in milliseconds: another may be in its place. */
+/** How long a server that refused a batch gets single requests, in milliseconds: another server may replace it. */
 const REFUSED_FOR = 5 * 60_000;
 
-/** With these whoever takes no lines answers, and has done nothing. */
+/** The statuses with which a server that knows no batches answers, having done nothing. */
 const REFUSALS = [400, 404, 405, 413, 415];
 
 type Answer = Awaited<ReturnType<Exchange>>;
 
-interface Asked {
+interface Pending {
   url: string;
   body: string;
   options: Parameters<Exchange>[2];
@@ -21,18 +21,18 @@ interface Asked {
 }
 
 /**
- * Sends what is asked at the same moment as one request, to servers that take that: the embedded ones. Reading requests and
- * writing answers takes them longer than what is asked does. Others refuse the first, and get each by itself for a while.
+ * Sends requests that are made at the same moment as one batch, which the embedded servers take: parsing and writing HTTP
+ * takes them longer than the work. Other servers refuse the first batch, and then get single requests for a while.
  */
-export function batched(post: Posts): Exchange {
+export function batched(post: Post): Exchange {
   let refusedUntil = 0;
-  let waiting: Asked[] = [];
+  let pending: Pending[] = [];
   const flush = () => {
-    const all = waiting;
-    waiting = [];
+    const all = pending;
+    pending = [];
     for (const batch of divided(all)) void send(batch);
   };
-  const send = async (batch: readonly Asked[]) => {
+  const send = async (batch: readonly Pending[]) => {
     const answers = batch.length > 1 ? await sendLines(batch).catch((error) => ({ error })) : undefined;
     if (batch.length > 1 && !answers) refusedUntil = performance.now() + REFUSED_FOR;
     for (const [i, { url, body, options, answered }] of batch.entries()) {
@@ -41,9 +41,9 @@ export function batched(post: Posts): Exchange {
       else answered.resolve(answers[i] as Answer);
     }
   };
-  /** Undefined where lines are not taken. */
-  const sendLines = async (batch: readonly Asked[]): Promise<Answer[] | undefined> => {
-    const [{ url, options }] = batch as [Asked];
+  /** Undefined when the server takes no batches. */
+  const sendLines = async (batch: readonly Pending[]): Promise<Answer[] | undefined> => {
+    const [{ url, options }] = batch as [Pending];
     const body = batch.map((each) => each.body).join("\n");
     const answer = await post(url, body, { timeout: options.timeout, type: LINES });
     if (REFUSALS.includes(answer.status)) return undefined;
@@ -55,34 +55,33 @@ export function batched(post: Posts): Exchange {
     if (performance.now() < refusedUntil || body.length > LONGEST) return post(url, body, options);
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     const answered = Promise.withResolvers<Answer>();
-    if (waiting.length === 0) setImmediate(flush);
-    waiting.push({ url, body, options, answered });
-    return until(answered.promise, options.signal);
+    if (pending.length === 0) setImmediate(flush);
+    pending.push({ url, body, options, answered });
+    return unlessAborted(answered.promise, options.signal);
   };
 }
 
-/** Requests to one address, so many that they may be sent together. */
-function divided(all: readonly Asked[]): Asked[][] {
-  const batches: Asked[][] = [];
-  let [batch, length]: [Asked[], number] = [[], 0];
-  for (const asked of all) {
-    length += asked.body.length;
-    if (batch.length === 0 || batch.length === MOST_LINES || length > LONGEST || asked.url !== batch[0]?.url) {
+/** Divides requests into batches of one address each, within the bounds. */
+function divided(all: readonly Pending[]): Pending[][] {
+  const batches: Pending[][] = [];
+  let [batch, length]: [Pending[], number] = [[], 0];
+  for (const each of all) {
+    length += each.body.length;
+    if (batch.length === 0 || batch.length === MOST_LINES || length > LONGEST || each.url !== batch[0]?.url) {
       batch = [];
       batches.push(batch);
-      length = asked.body.length;
+      length = each.body.length;
     }
-    batch.push(asked);
+    batch.push(each);
   }
   return batches;
 }
 
-/** The promise's outcome, or what `signal` is aborted with. */
-function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** The promise's outcome, or a rejection with the reason that `signal` is aborted with. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    signal.addEventListener("abort", leave, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
-  });
+  const aborted = Promise.withResolvers<never>();
+  const leave = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", leave, { once: true });
+  return Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener("abort", leave));
 }

@@ -1,45 +1,43 @@
+import { LRUCache } from "lru-cache";
 import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import type { LeaseRef } from "../../core/store/protocol.ts";
 
-/** How long it is taken for known whether a kind is paused, in milliseconds. */
-const KNOWN = 5_000;
+/** How long the answer whether a kind is paused is reused, in milliseconds. */
+const REUSED_FOR = 5_000;
 
 /**
- * Puts the jobs of paused kinds to sleep: each is suspended until its kind goes on, and the server wakes all of them then. So
- * a paused job costs nobody anything, survives every restart, and is nobody's until then.
+ * Suspends jobs of paused kinds. Each waits for the promise of its kind's pause, so the server wakes all of them when the kind
+ * resumes. Until then a paused job holds no lease and costs no request.
  */
 export class Pauses {
   readonly #client: ResonateClient;
-  readonly #kinds: PausedKinds;
   readonly #patience: number;
-  readonly #known = new Map<string, { at: number; id: Promise<string | undefined> }>();
+  /** By kind: the id of the promise that is pending while the kind is paused. */
+  readonly #pauses: LRUCache<string, { id: string | undefined }>;
 
-  /** `patience`: how long the server is asked, in milliseconds. */
+  /** `patience`: how long an unreachable server is retried, in milliseconds. */
   constructor(client: ResonateClient, namespace: string, patience: number) {
     this.#client = client;
-    this.#kinds = new PausedKinds(client, namespace);
     this.#patience = patience;
+    const kinds = new PausedKinds(client, namespace);
+    this.#pauses = new LRUCache({
+      max: 1_000,
+      ttl: REUSED_FOR,
+      ignoreFetchAbort: true,
+      fetchMethod: async (kind) => ({ id: (await kinds.find(kind, patience))?.id }),
+    });
   }
 
-  /** Puts a task to sleep whose kind is paused. Whether it sleeps: it is no longer this worker's then. */
-  async holds({ id, version }: LeaseRef, kind: string): Promise<boolean> {
-    const awaited = await this.#pauseOf(kind);
+  /** Suspends a task if its kind is paused; resolves with whether it is suspended, which ends the lease on it. */
+  async suspendIfPaused({ id, version }: LeaseRef, kind: string): Promise<boolean> {
+    const awaited = (await this.#pauses.fetch(kind))?.id;
     if (awaited === undefined) return false;
     const actions = [{ kind: "promise.register_callback" as const, data: { awaited, awaiter: id } }];
     const options = { origin: id, patience: this.#patience };
     const { status } = await this.#client.send("task.suspend", { id, version, actions }, options);
-    if (status === 300) this.#known.delete(kind); // it goes on, since just now
-    return status !== 300;
-  }
-
-  #pauseOf(kind: string): Promise<string | undefined> {
-    const known = this.#known.get(kind);
-    if (known && performance.now() - known.at < KNOWN) return known.id;
-    const id = this.#kinds.find(kind, this.#patience).then((record) => record?.id);
-    this.#known.set(kind, { at: performance.now(), id });
-    // What could not be asked is asked again for the next job.
-    id.catch(() => this.#known.delete(kind));
-    return id;
+    const isResumed = status === 300;
+    if (isResumed) this.#pauses.delete(kind);
+    return !isResumed;
   }
 }

@@ -5,75 +5,75 @@ import type { LeaseRef } from "../../core/store/protocol.ts";
 /** How many tasks of a kind are claimed at the same time. */
 const CLAIMS = 32;
 
-/** What a lane does with the tasks that are dispatched to it. Nothing of it may reject. */
-export interface Handling<Claimed> {
+/** How many waiting tasks are skipped at once when the queue is closed. */
+const SKIPS = 32;
+
+/** How a queue claims and runs tasks. None of these may throw or reject. */
+interface TaskHandler<Claimed> {
   /** Takes the lease on a task; undefined when another worker has it, or its job has ended. */
   claim(dispatch: LeaseRef): Promise<Claimed | undefined>;
-  /** Runs a task that was claimed, when it is its turn. */
+  /** Runs a claimed task once it has a slot. */
   run(claimed: Claimed): Promise<void>;
-  /** The caller a claimed task belongs to; empty where callers are not told apart. */
+  /** The caller that a claimed task belongs to; empty where callers are not told apart. */
   ownerOf(claimed: Claimed): string;
-  /** The same as far as a task's id tells it. */
+  /** The caller, as far as a task's id tells it. */
   keyOf(id: string): string;
-  /** How many tasks may be claimed and not have ended. */
+  /** How many claimed tasks may be unfinished at once. */
   most(): number;
-  /** Told how many more tasks wait. */
+  /** Reports by how many the waiting tasks have increased. */
   onWaiting(more: number): void;
 }
 
-/** How many tasks that wait for a place are passed over at once when the lane is closed. */
-const PASS_OVER = 32;
-
 /**
- * The tasks of one kind of job that a worker has. They are claimed as they are dispatched, up to a bound, and wait here for
- * a place: a server that hears nothing of a task dispatches it again, and again. Those past the bound stay unclaimed, so
- * that another worker may have them. Callers take turns in being claimed, and in having a place.
+ * The tasks of one kind of job that a worker has. They are claimed as they are dispatched, up to a bound, because the server
+ * dispatches an unclaimed task again and again; claimed tasks wait here for a slot. Tasks beyond the bound stay unclaimed, so
+ * that another worker can take them. Callers take turns in being claimed, and in getting a slot.
  */
 export class TaskQueue<Claimed> {
-  readonly #handling: Handling<Claimed>;
-  readonly #places: Slots;
+  readonly #handler: TaskHandler<Claimed>;
+  readonly #slots: Slots;
   readonly #claims = new PQueue({ concurrency: CLAIMS });
-  /** Dispatches that are not claimed yet, by caller and by task: one that is made again replaces the one before. */
+  /** Dispatches to claim, by caller and by task: a repeated dispatch replaces the one before. */
   readonly #unclaimed = new Map<string, Map<string, LeaseRef>>();
   #waiting = 0;
   #claimed = 0;
   #isClosed = false;
 
-  /** `places`: how many run at once. */
-  constructor(places: number, handling: Handling<Claimed>) {
-    this.#handling = handling;
-    this.#places = new Slots(places);
+  /** `slots`: how many tasks run at once. */
+  constructor(slots: number, handler: TaskHandler<Claimed>) {
+    this.#handler = handler;
+    this.#slots = new Slots(slots);
   }
 
   add(dispatch: LeaseRef): void {
     if (this.#isClosed) return;
-    const key = this.#handling.keyOf(dispatch.id);
+    const key = this.#handler.keyOf(dispatch.id);
     const theirs = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
     this.#unclaimed.set(key, theirs);
     if (!theirs.has(dispatch.id)) this.#wait(1);
     theirs.set(dispatch.id, dispatch);
-    this.#fill();
+    this.#claimMore();
   }
 
-  /** Claims nothing more and begins nothing more; resolves when what runs has ended. */
+  /** Claims and starts nothing more; resolves when the running tasks have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#wait(-this.#waiting);
     this.#unclaimed.clear();
     await this.#claims.onIdle();
-    await this.#places.drain(PASS_OVER);
+    await this.#slots.drain(SKIPS);
   }
 
-  #fill(): void {
-    while (this.#claimed < this.#handling.most()) {
+  #claimMore(): void {
+    while (this.#claimed < this.#handler.most()) {
       const dispatch = this.#next();
       if (!dispatch) return;
       this.#claimed += 1;
       void this.#claims.add(async () => {
-        const claimed = this.#isClosed ? undefined : await this.#handling.claim(dispatch);
-        if (claimed !== undefined && !this.#isClosed) return this.#enter(claimed);
+        const claimed = this.#isClosed ? undefined : await this.#handler.claim(dispatch);
+        if (claimed !== undefined && !this.#isClosed) return this.#enqueue(claimed);
         this.#wait(-1);
-        return this.#free();
+        return this.#finish();
       });
     }
   }
@@ -91,22 +91,22 @@ export class TaskQueue<Claimed> {
     return undefined;
   }
 
-  #enter(claimed: Claimed): void {
-    this.#places.add(this.#handling.ownerOf(claimed), async () => {
+  #enqueue(claimed: Claimed): void {
+    this.#slots.add(this.#handler.ownerOf(claimed), async () => {
       this.#wait(-1);
-      if (!this.#isClosed) await this.#handling.run(claimed);
-      this.#free();
+      if (!this.#isClosed) await this.#handler.run(claimed);
+      this.#finish();
     });
   }
 
-  #free(): void {
+  #finish(): void {
     this.#claimed -= 1;
-    this.#fill();
+    this.#claimMore();
   }
 
   #wait(more: number): void {
     if (this.#isClosed && more < 0 && this.#waiting === 0) return;
     this.#waiting += more;
-    this.#handling.onWaiting(more);
+    this.#handler.onWaiting(more);
   }
 }

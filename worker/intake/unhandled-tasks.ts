@@ -1,62 +1,58 @@
 import { LRUCache } from "lru-cache";
 import type { LeaseRef } from "../../core/store/protocol.ts";
 
-/** Of how many tasks it is remembered that there is no code for them here. */
-const REMEMBERED = 10_000;
+/** How many unhandled tasks are remembered, and for how long after their last release, in milliseconds. */
+const REMEMBERED = { max: 10_000, ttl: 10 * 60_000 };
 
-/** For how long since it was let go last, in milliseconds. */
-const FOR = 10 * 60_000;
-
-/** The pauses before such a task is claimed and let go again, in milliseconds: they double, and half of each is random. */
+/** The pauses before an unhandled task is claimed again, in milliseconds: they double, and half of each is random. */
 const PAUSE = { first: 200, longest: 60_000 };
 
 /**
- * Tasks that this worker has no code for, which it learns when it has claimed them. It lets go of each, and the server
- * offers it at once, to another worker or to this one again. Only then it is left alone for a while: nobody has a lease on
- * it meanwhile, and after the pause it is claimed and let go once more, which moves it on to another worker of the group.
+ * Tasks that this worker has no function for, which it learns only by claiming them. It releases each, and the server
+ * dispatches it again at once, to another worker or to this one. Repeated dispatches to this worker are held back for a
+ * pause, without a lease; then the task is claimed and released once more, which moves it to another worker of the group.
  */
 export class UnhandledTasks {
-  readonly #pauses = new LRUCache<string, number>({ max: REMEMBERED, ttl: FOR });
-  /** What is left alone at the moment: the newest dispatch of each. */
-  readonly #waiting = new Map<string, { dispatch: LeaseRef; timer: NodeJS.Timeout }>();
+  readonly #pauses = new LRUCache<string, number>(REMEMBERED);
+  /** The newest dispatch of each task that is held back. */
+  readonly #heldBack = new Map<string, { dispatch: LeaseRef; timer: NodeJS.Timeout }>();
   readonly #claim: (dispatch: LeaseRef) => void;
 
-  /** `claim` takes the task that a dispatch is of, when its pause is over. */
+  /** `claim` claims a task whose pause is over. */
   constructor(claim: (dispatch: LeaseRef) => void) {
     this.#claim = claim;
   }
 
-  /** Whether a dispatch is kept back, because its task was let go not long ago. */
-  keeps(dispatch: LeaseRef): boolean {
+  /** Holds a dispatch back if its task was released not long ago; returns whether it does. */
+  holdBack(dispatch: LeaseRef): boolean {
     const { id } = dispatch;
-    const waiting = this.#waiting.get(id);
-    if (waiting) {
-      waiting.dispatch = dispatch;
+    const heldBack = this.#heldBack.get(id);
+    if (heldBack) {
+      heldBack.dispatch = dispatch;
       return true;
     }
     const pause = this.#pauses.get(id);
     if (pause === undefined) return false;
-    const timer = setTimeout(() => this.#end(id), pause * (0.5 + Math.random() / 2));
-    this.#waiting.set(id, { dispatch, timer });
+    const timer = setTimeout(() => this.#pauseOver(id), pause * (0.5 + Math.random() / 2));
+    this.#heldBack.set(id, { dispatch, timer });
     return true;
   }
 
-  /** There is no code for this task here. Whether that is news. */
-  meet(id: string): boolean {
+  /** Records that a claimed task has no function here; returns whether this is the first time. */
+  record(id: string): boolean {
     const before = this.#pauses.get(id);
     this.#pauses.set(id, before === undefined ? PAUSE.first : Math.min(2 * before, PAUSE.longest));
     return before === undefined;
   }
 
-  /** Claims nothing more. */
   close(): void {
-    for (const { timer } of this.#waiting.values()) clearTimeout(timer);
-    this.#waiting.clear();
+    for (const { timer } of this.#heldBack.values()) clearTimeout(timer);
+    this.#heldBack.clear();
   }
 
-  #end(id: string): void {
-    const waiting = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    if (waiting) this.#claim(waiting.dispatch);
+  #pauseOver(id: string): void {
+    const heldBack = this.#heldBack.get(id);
+    this.#heldBack.delete(id);
+    if (heldBack) this.#claim(heldBack.dispatch);
   }
 }

@@ -5,15 +5,15 @@ import { Hono } from "hono";
 import type { Worker } from "../worker.ts";
 import { connected, registry } from "./metrics.ts";
 
-/** For how long a worker may have no connection before it is not well any more, in milliseconds. */
+/** How long a worker without a connection counts as healthy, in milliseconds. */
 const DISCONNECTED = 60_000;
 
-/** The name of a machine within its network: one label, or one of the names that are for such networks alone. */
+/** The name of a machine within its network: one label, or a top-level domain that is reserved for such networks. */
 const NETWORK_NAME = /^[\w-]+$|\.(internal|local|localhost)$/i;
 
 /**
- * Whether a request is addressed to this machine or container by what its network calls it. A page on the web that has
- * its own name resolved to it sends that name, which is none of these.
+ * Whether a request names this machine by an address or a network-internal name. A web page that resolves its own public name to
+ * this machine (DNS rebinding) sends that name.
  */
 function isAddressedHere(host: string | undefined, others: readonly string[]): boolean {
   const name = URL.parse(`http://${host ?? ""}`)?.hostname ?? "";
@@ -21,10 +21,10 @@ function isAddressedHere(host: string | undefined, others: readonly string[]): b
 }
 
 /**
- * Serves `GET /health`: 200 with how many jobs the worker runs, and `ok` or, while it cannot receive any from Resonate,
- * `disconnected`; 503 once it is stopping, has not
- * been connected yet, or not for a minute; and `GET /metrics` for Prometheus. Resolves to the address it listens on; a port that is taken is an Error that names it.
- * Requests addressed to another name than this machine's, or one of `names`, are refused.
+ * Serves `GET /health` (200, or 503 while the worker is stopping, was never connected, or has been disconnected for a minute) and
+ * `GET /metrics` for Prometheus. Refuses requests to host names other than this machine's and `names`. Resolves with the URL.
+ *
+ * @throws {Error} naming a port that is taken
  */
 export async function serveHealth(
   worker: Worker,
@@ -37,11 +37,10 @@ export async function serveHealth(
   });
   app.get("/health", (c) => {
     const { connected, running, stopping } = worker;
-    // One that has just lost its connection may have jobs to end: it is not called dead. One that has none for long, or had
-    // none from the beginning, is.
+    // A worker that has just lost its connection may have jobs to finish, so it stays healthy for a while.
     const status = stopping ? "stopping" : connected ? "ok" : "disconnected";
-    const isWell = connected || (worker.wasConnected && worker.disconnectedFor < DISCONNECTED);
-    return c.json({ status, connected, running }, isWell && !stopping ? 200 : 503);
+    const isHealthy = connected || (worker.wasConnected && worker.disconnectedFor < DISCONNECTED);
+    return c.json({ status, connected, running }, isHealthy && !stopping ? 200 : 503);
   });
   app.get("/metrics", async (c) => {
     connected.set(worker.connected ? 1 : 0);

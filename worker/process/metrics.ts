@@ -1,4 +1,4 @@
-/** What the worker counts, served in the Prometheus text format. `job` is the kind of job: its function's name. */
+/** The metrics of the worker, in the Prometheus text format. The label `job` is the kind of job. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../../core/definitions/context.ts";
 import type { Instruments } from "../execution/instruments.ts";
@@ -15,28 +15,24 @@ const gauge = <Label extends string>(name: string, help: string, ...labelNames: 
   new Gauge({ name: `durable_worker_${name}`, help, labelNames, registers });
 
 export const connected = gauge("connected", "1 while jobs can arrive from the Resonate server.");
-export const running = gauge("tasks_running", "Jobs that execute at the moment; one that sleeps does not.", "job");
-export const waiting = gauge("tasks_waiting", "Jobs dispatched to this worker that wait for a place.", "job");
+export const running = gauge("tasks_running", "Jobs that execute at the moment; sleeping jobs do not count.", "job");
+export const waiting = gauge("tasks_waiting", "Jobs dispatched to this worker that wait for a slot.", "job");
 
 const settled = counter("jobs_settled_total", "Jobs that ended here; outcome: complete, failed.", "job", "outcome");
-const retries = counter("job_retries_total", "Attempts that failed and are made again after a wait.", "job");
+const retries = counter("job_retries_total", "Failed attempts of steps that are retried.", "job");
 const leasesLost = counter(
   "leases_lost_total",
-  "Jobs given up because the Resonate server had taken them back, or they had been settled elsewhere, meanwhile.",
+  "Jobs left because their lease had lapsed or they had been settled elsewhere.",
   "job",
 );
-export const handedBack = counter(
-  "tasks_handed_back_total",
-  "Jobs handed to another worker when this one stopped.",
-  "job",
-);
-export const strange = counter(
+export const released = counter("tasks_handed_back_total", "Jobs released when this worker stopped.", "job");
+export const unhandled = counter(
   "tasks_without_function_total",
-  "Jobs let go again because this worker has no function of theirs, or not in their version.",
+  "Jobs released because this worker lacks their function, or its version.",
   "job",
 );
 
-/** What durable functions count and measure themselves, each under its name. */
+/** The metrics of durable functions. */
 const jobMetrics: Metrics = {
   count(name, labels = {}) {
     own(Counter, `durable_job_${name}_total`, labels, {}).inc(labels);
@@ -59,15 +55,15 @@ function own<M extends Counter | Histogram>(
   );
 }
 
-/** `status`: what the server answered, or `none`. Each try of a call that is repeated counts. */
+/** `status`: the server's answer, or `none`. Each try of a repeated call counts. */
 export const resonateRequests = counter(
   "resonate_requests_total",
-  "Calls to the Resonate server that advance jobs; status: what it answered, or none.",
+  "Calls to the Resonate server that advance jobs; status: its answer, or none.",
   "kind",
   "status",
 );
 
-/** What runs a job in this process counts and traces by. */
+/** The instruments of executions in this process. */
 export const instruments: Instruments = {
   metrics: jobMetrics,
   settled: (job, outcome) => settled.inc({ job, outcome }),

@@ -9,24 +9,25 @@ import { containUncaught } from "./uncaught.ts";
 import { watchThread } from "./watchdog.ts";
 import { readConfig } from "./worker-config.ts";
 
-/** For how many leases, and how many milliseconds, its thread may be held: by then whatever it ran is run elsewhere. */
-const HELD_LEASES = 3;
-const HELD = 30_000;
+/** For how many leases, and milliseconds, the thread may be blocked: by then its jobs run elsewhere. */
+const BLOCKED_LEASES = 3;
+const BLOCKED = 30_000;
 
 /**
- * What a worker executes. All else it is told by the environment.
+ * What a worker executes. The environment configures the rest.
  *
  * @example
  * const options: WorkerOptions = { tools: [waitForSiteRun] };
  */
 export interface WorkerOptions {
-  /** The code of the jobs that it runs. */
+  /** The durable functions of the jobs that it runs. */
   tools: readonly Implementation[];
 }
 
 /**
- * Runs a worker as this process: configured by the environment, until SIGTERM or SIGINT, which lets running jobs finish
- * for a while and exits 0; a second one exits 1 at once. A worker that cannot start logs why and exits 1.
+ * Runs a worker as this process, configured by the environment. On SIGTERM or SIGINT it lets running jobs finish for
+ * `DRAIN_SECONDS`, releases the rest and exits with 0; a second signal exits with 1 at once. A worker that cannot start logs the
+ * reason and exits with 1.
  *
  * @example
  * await runWorker({ tools: [waitForSiteRun] });
@@ -43,7 +44,7 @@ export async function runWorker({ tools }: WorkerOptions): Promise<void> {
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
     const { url: health_url } = await serveHealth(worker, { host, port, names });
     containUncaught(log);
-    watchThread(Math.max(HELD_LEASES * config.LEASE_SECONDS * 1_000, HELD));
+    watchThread(Math.max(BLOCKED_LEASES * config.LEASE_SECONDS * 1_000, BLOCKED));
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, async () => {
         if (worker.stopping) process.exit(1);

@@ -1,4 +1,4 @@
-/** Traces, where an OpenTelemetry collector is configured; without one every span here is a no-op. */
+/** Traces for an OpenTelemetry collector. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,12 +9,12 @@ import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 
 const NAME = "durable-mcp-edge-worker";
 
-/** The longest that sending what is left may take when the worker stops, in milliseconds. */
+/** The longest that the last export may take when the worker stops, in milliseconds. */
 const LAST_EXPORT = 2_000;
 
 /**
- * Begins to send spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. The function returned
- * sends what is left; it never rejects.
+ * Sends spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. The returned function sends the
+ * remaining spans; it never rejects.
  */
 export function startTracing(): () => Promise<void> {
   const provider = new TracerProvider({
@@ -30,17 +30,17 @@ export function startTracing(): () => Promise<void> {
 
 let isOn = false;
 
-/** Whether spans are sent anywhere: it costs to make them. */
+/** Whether spans are exported; making them costs time. */
 export const isTracing = (): boolean => isOn;
 
 type Attributes = Record<string, string | number>;
 
-/** The span that what runs is part of. */
+/** The surrounding span. */
 const current = new AsyncLocalStorage<Context>();
 
 /**
- * Runs `work` inside a span, a part of the span it is called in or of `parent`; what `work` throws marks the span failed.
- * `describe` adds what only the result tells.
+ * Runs `work` inside a span, a child of `parent` or of the surrounding span. An error of `work` marks the span as failed.
+ * `describe` adds attributes from the result.
  */
 export async function inSpan<Result>(
   name: string,
@@ -61,10 +61,7 @@ export async function inSpan<Result>(
   }
 }
 
-/**
- * Where the spans of a job belong: one trace for each promise id, derived from it, so that the parts of a job that
- * executed before and after a sleep, or on several workers, are found together.
- */
+/** The trace of a promise, derived from its id, so that all executions of a job belong to one trace. */
 export function traceOf(promiseId: string): Context {
   const hash = createHash("sha256").update(promiseId).digest("hex");
   const parent = {

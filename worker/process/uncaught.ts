@@ -1,29 +1,27 @@
 /**
- * What is thrown where nothing catches it (in the callback of a timer, by a stream that nobody listens to for errors) would
- * end the process, and with it all that runs beside. It is told whose it is by the asynchronous context it came about in.
+ * An uncaught error, for example in the callback of a timer, would end the process and every job in it. The asynchronous context
+ * tells which attempt of a step has caused it.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { LineLog } from "../execution/instruments.ts";
-import { reasonOf, thrown } from "../execution/instruments.ts";
+import { type LineLog, reasonOf, thrown } from "../execution/instruments.ts";
 import type { Logger } from "./logger.ts";
 
 interface Attempt {
   log: LineLog;
   step: string;
-  /** Ends the attempt, where it has not ended. */
   fail(error: unknown): void;
 }
 
 const attempts = new AsyncLocalStorage<Attempt>();
 
-/** Runs an attempt of a step: it fails by what anything that it began throws, and nothing catches, before it has ended. */
+/** Runs an attempt of a step; an uncaught error of anything that the attempt has begun fails it. */
 export function contained<T>(about: Omit<Attempt, "fail">, run: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     attempts.run({ ...about, fail: reject }, run).then(resolve, reject);
   });
 }
 
-/** From now on what nothing catches ends the process only where it is no attempt's. */
+/** From now on, an uncaught error ends the process only if it belongs to no attempt. */
 export function containUncaught(log: Logger): void {
   process.on("uncaughtException", (error: unknown) => {
     const attempt = attempts.getStore();
@@ -35,11 +33,11 @@ export function containUncaught(log: Logger): void {
     attempt.log.error({ step, reason: reasonOf(error), ...stackOf(error) }, "uncaught error of a step");
     attempt.fail(error);
   });
-  // Whoever began it may still wait for it: it fails nothing by itself.
+  // The attempt may still handle it, so it fails nothing.
   process.on("unhandledRejection", (reason) => {
     const attempt = attempts.getStore();
-    const { step, log: told }: { step?: string; log: LineLog } = attempt ?? { log };
-    told.error({ ...(step !== undefined && { step }), reason: reasonOf(reason) }, "unhandled rejection");
+    const { step, log: target }: { step?: string; log: LineLog } = attempt ?? { log };
+    target.error({ ...(step !== undefined && { step }), reason: reasonOf(reason) }, "unhandled rejection");
   });
 }
 

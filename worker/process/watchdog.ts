@@ -1,30 +1,27 @@
-/**
- * Ends a worker whose thread is held, by a loop without an end or a call that blocks. Its leases have lapsed, it takes and
- * finishes nothing, and nothing in it can say so: another thread does.
- */
+/** Ends a worker whose thread is blocked, by an endless loop or a blocking call. A second thread watches the first. */
 
 import { writeSync } from "node:fs";
 import { url } from "node:inspector";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 
-/** How often the thread shows that it is not held, and is looked at, in milliseconds. */
+/** How often the watched thread beats, and is checked, in milliseconds. */
 const BEAT = 1_000;
 
-/** How long it may take to find out where the thread is, in milliseconds. */
-const WHERE = 2_000;
+/** How long finding the blocked call may take, in milliseconds. */
+const STACK_TIME = 2_000;
 
-/** How many of the calls that it is in are told. */
+/** How many frames of the stack are logged. */
 const FRAMES = 5;
 
 interface Watched {
-  /** One number, which grows while the thread is not held. */
+  /** One number, which grows while the thread is not blocked. */
   beats: Int32Array;
   /** In milliseconds. */
   limit: number;
 }
 
-/** Ends this process when its thread has been held for `limit` milliseconds, and logs where. Not while it is debugged. */
+/** Ends this process when its thread has been blocked for `limit` milliseconds, and logs where; not under a debugger. */
 export function watchThread(limit: number): void {
   if (url() !== undefined) return;
   const beats = new Int32Array(new SharedArrayBuffer(4));
@@ -37,22 +34,22 @@ export function watchThread(limit: number): void {
 
 async function watch({ beats, limit }: Watched): Promise<void> {
   let last = -1;
-  // Counted, not measured: while the whole process or machine sleeps, nobody counts.
+  // Counts instead of measuring, because the whole process or machine may have slept.
   for (let silent = 0; silent * BEAT < limit; silent++) {
     await delay(BEAT);
     const now = Atomics.load(beats, 0);
     if (now !== last) silent = 0;
     last = now;
   }
-  const at = await Promise.race([where().catch(() => undefined), delay(WHERE)]);
+  const at = await Promise.race([stackOfMainThread().catch(() => undefined), delay(STACK_TIME)]);
   const line = { level: "fatal", time: new Date(), held_for_ms: limit, at, msg: "the thread is held: the worker ends" };
-  writeSync(1, `${JSON.stringify(line)}\n`); // a logger hands it to the thread that is held
+  writeSync(1, `${JSON.stringify(line)}\n`); // a logger would use the blocked thread
   process.kill(process.pid, "SIGKILL");
 }
 
-/** The calls that the main thread is in; while it is in one of the runtime's own, that is not known before it has ended. */
-async function where(): Promise<string[]> {
-  const { Session } = await import("node:inspector/promises"); // not before: it takes memory
+/** The stack of the main thread; a call inside the runtime delays the answer until it returns. */
+async function stackOfMainThread(): Promise<string[]> {
+  const { Session } = await import("node:inspector/promises"); // loaded late: it takes memory
   const session = new Session();
   session.connectToMainThread();
   const urls = new Map<string, string>();

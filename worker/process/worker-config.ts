@@ -9,7 +9,7 @@ const seconds = z.coerce.number().min(0).max(3600);
 const group = z
   .string()
   .regex(/^[\w.-]+$/, "may hold letters, digits, '.', '_' and '-'")
-  // Every sleeping promise is addressed to the group `default`; a worker there would get them all.
+  // The Resonate client library addresses its timers to the group `default`.
   .refine((group) => group !== "default", "must not be 'default', a name the Resonate client library keeps for timers");
 
 /** The environment variables of the worker; an empty one counts as not set. */
@@ -18,36 +18,36 @@ const Environment = z.object({
   CONTAINER: z.string().optional(),
   RESONATE_URL: url.default("http://127.0.0.1:8001"),
   RESONATE_TOKEN: z.string().optional(),
-  /** What arguments and results are encrypted with before the Resonate server gets them: the first; all decrypt. */
+  /** Keys for arguments and results on the Resonate server: the first encrypts, all decrypt. */
   ENCRYPTION_KEYS: z.string().regex(KEYS, "must be keys of 32 bytes in base64, separated by commas").optional(),
-  /** Of the deployment: where jobs go whose definition names no other. */
+  /** The deployment's group, for jobs whose definition names no other. */
   RESONATE_GROUP: group.default("workers"),
-  /** Whose jobs this worker takes; the deployment's when left out. */
+  /** The group whose jobs this worker takes; the deployment's by default. */
   WORKER_GROUP: group.optional(),
   RESONATE_NAMESPACE: z.string().regex(NAMESPACE, "must not contain ':', '~' or control characters").default(""),
   LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   HEALTH_HOST: z.string().default("127.0.0.1"),
   HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).default(8081),
-  /** Domain names under which the health port is asked, separated by commas; addresses and names without a dot always are. */
+  /** Domain names that the health port answers to, separated by commas, besides addresses and names without a dot. */
   HEALTH_NAMES: z
     .string()
     .default("")
     .transform((text) => text.split(",").map((name) => name.trim().toLowerCase())),
-  /** How long a task stays this worker's without a sign of life; a killed worker's jobs move on after it. */
+  /** How long a lease lasts without a heartbeat; the jobs of a killed worker move on after it. */
   LEASE_SECONDS: seconds.min(1).default(15),
-  /** How long running jobs may go on after SIGTERM before they are handed back. */
+  /** How long running jobs may go on after SIGTERM before they are released. */
   DRAIN_SECONDS: seconds.default(10),
-  /** How many jobs of each kind may be executing at once; a job that sleeps does not count. */
+  /** How many jobs of each kind execute at once; sleeping jobs do not count. */
   MAX_TASKS: count.default(100),
-  /** How many more of each kind it takes and keeps waiting: what is not taken, the server dispatches again and again. */
+  /** How many more jobs of each kind are claimed and wait: the server dispatches unclaimed tasks again and again. */
   MAX_QUEUED: z.coerce.number().int().min(0).default(1_000),
-  /** Where traces go, by OTLP over HTTP; none without. The exporter reads this and its companions itself. */
+  /** Where traces go, by OTLP over HTTP. The exporter reads this and related variables itself. */
   OTEL_EXPORTER_OTLP_ENDPOINT: url.optional(),
 });
 
 export type WorkerConfig = z.infer<typeof Environment>;
 
-/** Reads the configuration from `env`; throws an Error that names each variable that is wrong. */
+/** Reads the configuration from `env`. @throws {Error} naming each variable that is wrong */
 export function readConfig(env: NodeJS.ProcessEnv): WorkerConfig {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   if (given.CONTAINER !== undefined && given.RESONATE_URL === undefined) {

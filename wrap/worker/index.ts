@@ -2,35 +2,35 @@
 import { type Implementation, implement } from "../../core/author/implement.ts";
 import type { CallArgs } from "../call-job.ts";
 import type { Wrapped } from "../index.ts";
-import { makeKnown } from "./known.ts";
-import { runCall } from "./run-call.ts";
-import { writeSnapshot } from "./take.ts";
+import { runCall } from "./call/run-call.ts";
+import { registerServer } from "./registered-servers.ts";
+import { writeSnapshot } from "./snapshot-file.ts";
 import { WrappedServer } from "./wrapped-server.ts";
 
-/** The variable that makes a worker write down that a list of tools has changed; the launcher sets it. */
+/** The launcher sets this variable to have changed snapshots written. */
 const FOLLOW = "WRAP_FOLLOW";
 
 /**
- * What {@link runWrapped} is told besides.
+ * Options of {@link runWrapped}.
  *
  * @example
  * const options: RunOptions = { snapshot: new URL("./acme.snapshot.ts", import.meta.url) };
  */
 export interface RunOptions {
-  /** The snapshot that the edge imports. On a developer's machine it is written anew when the server's tools have changed. */
+  /** The snapshot that the edge imports. On a developer's machine it is rewritten when the server's tools have changed. */
   snapshot?: URL;
 }
 
 /**
- * The code of a wrapped server's jobs. The worker connects to the server when there is a call for it, and keeps the
- * connection; a program is started again when it has ended.
+ * The durable functions of a wrapped server's jobs. The worker connects to the server for the first call and keeps the
+ * connection; a program that has ended is started again.
  *
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
 export function runWrapped({ options, jobs }: Wrapped, { snapshot }: RunOptions = {}): readonly Implementation[] {
   const server = new WrappedServer(options, process.env, true);
-  makeKnown({ options, snapshot });
+  registerServer({ options, snapshot });
   if (snapshot !== undefined && process.env[FOLLOW]) server.onTools = (seen) => void writeSnapshot(snapshot, seen);
   const run = (ctx: Parameters<typeof runCall>[1], args: CallArgs) => runCall(server, ctx, args);
   return [implement(jobs.own, run), implement(jobs.shared, run)];

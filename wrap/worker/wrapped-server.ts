@@ -1,5 +1,4 @@
-/** A wrapped server as a worker has it: connected to when it is needed, again when it is lost, for each caller who needs his own. */
-
+/** A wrapped server in a worker: its connections, one for all callers or one per caller, and the slots of its calls. */
 import { LRUCache } from "lru-cache";
 import PQueue from "p-queue";
 import { callerOf } from "../../core/definitions/caller.ts";
@@ -7,30 +6,28 @@ import { type Log, RetryLater } from "../../core/definitions/context.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
-import { Connection } from "./connection.ts";
-import { filled, filledAll, programEnvironment } from "./environment.ts";
-import { NotSent, Unsendable } from "./errors.ts";
-import { type Fetch, guardedFetch } from "./guarded-fetch.ts";
-import { canKeep } from "./keeper/attach.ts";
-import { LiveCalls } from "./live.ts";
-import { snapshotOf } from "./take.ts";
-import type { Target } from "./target.ts";
+import { CallsInFlight } from "./call/call-in-flight.ts";
+import { Connection } from "./connection/connection.ts";
+import { type Environment, filled, filledAll, programEnvironment } from "./connection/environment.ts";
+import { NotSent, Unsendable } from "./connection/errors.ts";
+import { type Fetch, guardedFetch } from "./connection/guarded-fetch.ts";
+import type { Target } from "./connection/target.ts";
+import { canHost } from "./host/host-connection.ts";
+import { snapshotOf } from "./snapshot-file.ts";
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** How long it may take to answer when it is connected to, in milliseconds. */
+/** How long the server may take to answer when a connection is opened, in milliseconds. */
 const CONNECT = 30_000;
-/** The pauses between attempts, in milliseconds; a connection that held for less than the shortest life has failed as well. */
+/** The pauses between attempts, in milliseconds. A connection that ends before the shortest life counts as failed. */
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 const SHORTEST_LIFE = 5_000;
-/** How long a program goes on without a worker, in milliseconds: a killed one's jobs move on after its lease, and an offer. */
+/** How long a program goes on without a worker, in milliseconds: until a killed worker's jobs have moved on. */
 const KEEP = 120_000;
-/** Callers with a connection of their own, at most. */
+/** The most callers with separate connections. */
 const MAX_CALLERS = 100;
 
-/** One connection, made again when it is lost. */
-class Link {
+/** One connection, which is opened again when it is lost. */
+class ReconnectingConnection {
   #connection: Promise<Connection> | undefined;
   #failures = 0;
   #notBefore = 0;
@@ -41,11 +38,11 @@ class Link {
   }
 
   async get(): Promise<Connection> {
-    const known = this.#connection;
-    const current = await known?.catch(() => undefined);
+    const before = this.#connection;
+    const current = await before?.catch(() => undefined);
     if (current?.isOpen) return current;
-    // Others may have begun meanwhile. Of a program there must not be two: a call that one has had would be sent to the other.
-    if (this.#connection !== known) return this.get();
+    // Another call may be opening it. A second instance of a program would get calls that the first one has had.
+    if (this.#connection !== before) return this.get();
     const wait = this.#notBefore - Date.now();
     if (wait > 0) throw new RetryLater(`it is tried again in ${Math.ceil(wait / 1_000)} s`, wait);
     const opening = this.#open();
@@ -62,7 +59,6 @@ class Link {
     }
   }
 
-  /** What is there is not used again. */
   async drop(connection: Connection): Promise<void> {
     if ((await this.#connection?.catch(() => undefined)) === connection) this.#connection = undefined;
     await connection.close().catch(() => {});
@@ -81,38 +77,38 @@ class Link {
 
 export class WrappedServer {
   readonly options: WrapOptions;
-  readonly calls = new LiveCalls();
-  readonly #places: PQueue;
+  readonly calls = new CallsInFlight();
+  readonly #slots: PQueue;
   readonly #env: Environment;
-  readonly #keeps: boolean;
+  readonly #isHosted: boolean;
   readonly #fetch: Fetch;
-  readonly #links = new LRUCache<string, Link>({ max: MAX_CALLERS, dispose: (link) => void link.close() });
+  /** By caller key; the empty key is for all callers. */
+  readonly #connections = new LRUCache<string, ReconnectingConnection>({
+    max: MAX_CALLERS,
+    dispose: (connection) => void connection.close(),
+  });
   #revision: string | undefined;
   #credentials: ReadonlyMap<string, Record<string, string>> | undefined;
-  /** Told what its tools are, whenever it is connected to, and when it says that they have changed. */
+  /** Called with the server's tools when a connection is opened, and when the tools have changed. */
   onTools: ((snapshot: Snapshot) => void) | undefined;
 
-  /** `keeps`: whether its program outlives this process when that is killed. */
-  constructor(options: WrapOptions, env: Environment, keeps = false) {
+  /** `hosted`: whether the program outlives this process when the process is killed. */
+  constructor(options: WrapOptions, env: Environment, hosted = false) {
     this.options = options;
     this.#env = env;
-    this.#keeps = keeps && options.keep !== 0 && canKeep();
+    this.#isHosted = hosted && options.keep !== 0 && canHost();
     this.#fetch = guardedFetch(options.allowPrivate === true);
-    this.#places = new PQueue({ concurrency: options.concurrency ?? 16 });
+    this.#slots = new PQueue({ concurrency: options.concurrency ?? 16 });
   }
 
-  /**
-   * The connection for whoever a job belongs to.
-   *
-   * @throws {NotSent} saying why there is none
-   */
+  /** The connection for the caller that a job belongs to. @throws {NotSent} saying why there is none */
   async connection(jobName: string, log: Log): Promise<Connection> {
     const { name } = this.options;
-    const link = await this.#link(jobName, log).catch((error) => {
+    const connection = await this.#connectionOf(jobName, log).catch((error) => {
       throw new Unsendable(reason(error), { cause: error });
     });
     try {
-      return await link.get();
+      return await connection.get();
     } catch (error) {
       if (isPrivate(error)) throw new Unsendable(`${name} cannot be reached: ${reason(error)}`, { cause: error });
       if (error instanceof RetryLater) throw new RetryLater(`${name} cannot be reached: ${error.message}`, error.after);
@@ -121,48 +117,48 @@ export class WrappedServer {
     }
   }
 
-  /** What it says of itself and of its tools now. @throws {NotSent} */
+  /** What the server says about itself and its tools now. @throws {NotSent} */
   async look(log: Log): Promise<Snapshot> {
     return snapshotOf(await this.connection("", log));
   }
 
-  /** A connection is not used again. */
+  /** Closes a connection, which is not used again. */
   async drop(jobName: string, connection: Connection, log: Log): Promise<void> {
-    await (await this.#link(jobName, log)).drop(connection);
+    await (await this.#connectionOf(jobName, log)).drop(connection);
   }
 
   /**
-   * Waits for a place among the calls that are made at once. Resolves with what gives it back; rejects when `signal` is
-   * aborted before.
+   * Waits for a slot among the calls that are made at once; resolves with the function that frees it, and rejects when `signal`
+   * is aborted before.
    */
-  async place(signal: AbortSignal): Promise<() => void> {
-    const given = Promise.withResolvers<() => void>();
-    const over = Promise.withResolvers<void>();
-    const giveUp = () => given.reject(new Error("the job is no longer run here"));
+  async takeSlot(signal: AbortSignal): Promise<() => void> {
+    const taken = Promise.withResolvers<() => void>();
+    const freed = Promise.withResolvers<void>();
+    const giveUp = () => taken.reject(new Error("the job is no longer run here"));
     if (signal.aborted) giveUp();
     signal.addEventListener("abort", giveUp, { once: true });
-    void this.#places.add(async () => {
+    void this.#slots.add(async () => {
       if (signal.aborted) return;
-      given.resolve(over.resolve);
-      await over.promise;
+      taken.resolve(freed.resolve);
+      await freed.promise;
     });
-    return given.promise.finally(() => signal.removeEventListener("abort", giveUp));
+    return taken.promise.finally(() => signal.removeEventListener("abort", giveUp));
   }
 
-  /** Ends all connections, and programs. */
+  /** Ends all connections and programs. */
   async close(): Promise<void> {
-    this.#links.clear();
+    this.#connections.clear();
   }
 
-  async #link(jobName: string, log: Log): Promise<Link> {
+  async #connectionOf(jobName: string, log: Log): Promise<ReconnectingConnection> {
     const caller = this.options.credentials === undefined ? "" : splitKey(jobName).key;
-    let link = this.#links.get(caller);
-    if (!link) {
+    let connection = this.#connections.get(caller);
+    if (!connection) {
       const target = await this.#target(caller);
-      link = new Link(() => this.#open(target, log));
-      this.#links.set(caller, link);
+      connection = new ReconnectingConnection(() => this.#open(target, log));
+      this.#connections.set(caller, connection);
     }
-    return link;
+    return connection;
   }
 
   async #open(target: Target, log: Log): Promise<Connection> {
@@ -198,11 +194,11 @@ export class WrappedServer {
       args: all,
       env: programEnvironment(given, this.#env),
       cwd: cwd ?? process.cwd(),
-      kept: this.#keeps ? { keep: this.options.keep ?? KEEP, deployment: deploymentOf(this.#env) } : undefined,
+      hosted: this.#isHosted ? { keep: this.options.keep ?? KEEP, deployment: deploymentOf(this.#env) } : undefined,
     };
   }
 
-  /** What the requests of a caller carry. */
+  /** The headers, or variables, that a caller's connection gets. */
   async #credentialsOf(caller: string): Promise<Record<string, string>> {
     const { credentials: variable, name } = this.options;
     if (variable === undefined) return {};
@@ -213,11 +209,11 @@ export class WrappedServer {
   }
 }
 
-/** What tells a deployment from others whose workers run on the same machine. */
+/** Identifies a deployment among those whose workers run on the same machine. */
 const deploymentOf = ({ RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP }: Environment): string =>
   JSON.stringify([RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP]);
 
-/** Whether it is the address that is refused. */
+/** Whether the server's address was refused. */
 const isPrivate = (error: unknown): boolean =>
   error instanceof Error && (error.name === "PrivateAddress" || isPrivate(error.cause));
 
@@ -237,7 +233,7 @@ async function readCredentials(text: string | undefined, variable: string) {
   return new Map(await Promise.all(entries));
 }
 
-/** What codes of the system mean here. */
+/** System error codes in words. */
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "there is no host of that name",
@@ -246,7 +242,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EACCES: "the program may not be run",
 };
 
-/** The last cause says why. */
+/** The message of the innermost cause. */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause, message, code } = error as Error & { code?: unknown };

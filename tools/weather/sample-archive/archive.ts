@@ -1,29 +1,31 @@
 import { readFileSync } from "node:fs";
 import { csvParse } from "d3-dsv";
 
-/** The station, and how far from it (in degrees) a request may be: the archive has one grid cell. */
+/** The only station, and the greatest distance of a request from it, in degrees. */
 const SEATTLE = { latitude: 47.6062, longitude: -122.3321, elevation: 59, timezone: "America/Los_Angeles" };
 const CELL = 0.5;
 
-/** A daily series: the column of the data set it is read from, and its unit. */
+/** The columns of the data set, and the units of its series. */
 const VARIABLES: Record<string, { column: "temp_max" | "temp_min" | "precipitation"; unit: string }> = {
   temperature_2m_max: { column: "temp_max", unit: "°C" },
   temperature_2m_min: { column: "temp_min", unit: "°C" },
   precipitation_sum: { column: "precipitation", unit: "mm" },
 };
 
-// Observations of NOAA, in the public domain, as the npm package vega-datasets (3.2.1) has them among 42 MB of others.
+// Observations of NOAA, in the public domain, taken from the npm package vega-datasets (3.2.1).
 const csv = readFileSync(new URL("./seattle-weather.csv", import.meta.url), "utf8");
 const days = csvParse<"date" | "temp_max" | "temp_min" | "precipitation">(csv);
 const FIRST_DAY = days[0]?.date ?? "";
 const LAST_DAY = days.at(-1)?.date ?? "";
 
-/** What is wrong with a request, worded as Open-Meteo words it. */
+/** A refusal in the words of Open-Meteo. */
 export class BadRequest extends Error {}
 
 /**
- * Answers an Open-Meteo archive query (`latitude`, `longitude`, `start_date`, `end_date`, `daily`, `timezone`) from the
- * bundled data; throws BadRequest where Open-Meteo would answer 400. The same query always gives the same answer.
+ * Answers an Open-Meteo archive query (`latitude`, `longitude`, `start_date`, `end_date`, `daily`, `timezone`) from the bundled
+ * data. Equal queries get equal answers.
+ *
+ * @throws {BadRequest} where Open-Meteo answers 400
  */
 export function answerRequest(query: URLSearchParams) {
   checkPlace(query);
@@ -42,7 +44,7 @@ export function answerRequest(query: URLSearchParams) {
   return {
     latitude: SEATTLE.latitude,
     longitude: SEATTLE.longitude,
-    generationtime_ms: 0.05, // Open-Meteo's varies; a constant keeps answers the same byte for byte
+    generationtime_ms: 0.05, // a constant keeps answers equal byte for byte
     ...zone,
     elevation: SEATTLE.elevation,
     daily_units: units,
@@ -92,7 +94,7 @@ function isDay(text: string | undefined): text is string {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-/** The zone's fields of an answer, as of the first day asked for. */
+/** The time zone in an answer, as of the first day. */
 function timezone(name: string, day: string) {
   const timeZone = name === "auto" ? SEATTLE.timezone : name;
   const zoneName = (style: "longOffset" | "short") =>

@@ -1,14 +1,14 @@
 import { z } from "zod";
 
-/** One way for the archive to misbehave. */
+/** One way in which the archive misbehaves. */
 export const Fault = z.discriminatedUnion("kind", [
-  /** A right answer, late. */
+  /** A late answer. */
   z.object({ kind: z.literal("slow"), ms: z.number().min(0) }),
-  /** No answer at all; `after: "headers"` sends the headers and half of the body first. */
+  /** No answer; `after: "headers"` sends the headers and half of the body first. */
   z.object({ kind: z.literal("hang"), after: z.enum(["nothing", "headers"]).default("nothing") }),
   /** The connection is reset. */
   z.object({ kind: z.literal("refuse") }),
-  /** An error status, with `Retry-After` when given (seconds or an HTTP date). */
+  /** An error status; `retry_after` is in seconds or an HTTP date. */
   z.object({
     kind: z.literal("status"),
     status: z.int().min(300).max(599),
@@ -16,14 +16,14 @@ export const Fault = z.discriminatedUnion("kind", [
     location: z.string().optional(),
     reason: z.string().optional(),
   }),
-  /** Status 200 with a body that is not the answer. */
+  /** Status 200 with a wrong body. */
   z.object({ kind: z.literal("rubbish"), body: z.enum(["html", "truncated", "shape", "days", "huge"]) }),
-  /** The last `days` days have no values yet, as for a month that has just ended. */
+  /** No values for the last `days` days, as for a month that has just ended. */
   z.object({ kind: z.literal("missing"), days: z.int().min(1) }),
 ]);
 export type Fault = z.infer<typeof Fault>;
 
-/** A fault and the requests it applies to: those of one month (`YYYY-MM`) or all, `times` of them or until cleared. */
+/** A fault for the requests of one month (`YYYY-MM`) or all, for `times` of them or until it is cleared. */
 export const Rule = z.object({
   fault: Fault,
   month: z
@@ -35,15 +35,15 @@ export const Rule = z.object({
 
 export interface Requests {
   total: number;
-  /** The most requests that were being answered at one moment. */
+  /** The most requests at one moment. */
   maxConcurrent: number;
-  /** How often each query string was asked. */
+  /** The number of requests by query string. */
   byQuery: Record<string, number>;
-  /** Each request in order of arrival; `at` in milliseconds since the epoch. */
+  /** The requests in order of arrival; `at` in milliseconds since the epoch. */
   log: { at: number; query: string; fault?: Served["fault"]["kind"] }[];
 }
 
-/** What {@link Control.hold} does to a request. */
+/** A request that {@link Control.hold} delays. */
 interface Held {
   kind: "hold";
   until: Promise<void>;
@@ -51,25 +51,24 @@ interface Held {
 
 type Served = Omit<z.infer<typeof Rule>, "fault"> & { fault: Fault | Held };
 
-/** Faults waiting to be served and a record of what was asked. */
+/** The faults to serve, and a record of the requests. */
 export class Control {
   #rules: Served[] = [];
   #requests: Requests = { total: 0, maxConcurrent: 0, byQuery: {}, log: [] };
   #running = 0;
 
-  /** Adds a rule behind those already there; the first that applies to a request is served. */
+  /** Adds a rule after the others; the first rule that applies to a request is served. */
   inject(rule: z.input<typeof Rule>): void {
     this.#rules.push(Rule.parse(rule));
   }
 
-  /** Holds the right answers to the next `times` requests back, until what it returns is called. */
+  /** Delays the answers to the next `times` requests until the returned function is called. */
   hold(times: number): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#rules.push({ fault: { kind: "hold", until: promise }, times });
     return resolve;
   }
 
-  /** Removes every rule. */
   clear(): void {
     this.#rules = [];
   }
@@ -78,12 +77,12 @@ export class Control {
     return structuredClone(this.#requests);
   }
 
-  /** How many requests there were for a month, `YYYY-MM`. */
+  /** The number of requests for a month, `YYYY-MM`. */
   count(month: string): number {
     return this.#requests.log.filter(({ query }) => monthOf(query) === month).length;
   }
 
-  /** Records a request; the caller calls `done` once it is answered or gone. */
+  /** Records a request until the caller calls `done`. */
   begin(query: string): { fault: Served["fault"] | undefined; done: () => void } {
     const seen = this.#requests;
     seen.total++;

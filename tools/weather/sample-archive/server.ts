@@ -7,14 +7,14 @@ import { answerRequest, BadRequest } from "./archive.ts";
 import { Control, type Fault, Rule } from "./faults.ts";
 
 export interface SampleArchive extends AsyncDisposable {
-  /** Goes into `WEATHER_API_URL`. */
+  /** The value for `WEATHER_API_URL`. */
   readonly url: string;
   readonly control: Control;
 }
 
 /**
- * Serves the sample archive on 127.0.0.1 (`port` 0: any free one). With `controls`, `/_control/faults` (POST a rule,
- * DELETE them all) and `GET /_control/requests` do for another process what `control` does in this one.
+ * Serves the sample archive on 127.0.0.1 (`port` 0: any free port). With `controls`, other processes can use `control` too: POST
+ * a rule to `/_control/faults`, DELETE all rules, and `GET /_control/requests`.
  */
 export async function startSampleArchive({ port = 0, controls = false } = {}): Promise<SampleArchive> {
   const control = new Control();
@@ -123,7 +123,7 @@ const RUBBISH: Record<
   huge: () => JSON.stringify({ padding: "x".repeat(2_000_000) }),
 };
 
-/** The proper answer with each daily series changed; the days themselves only when `time` is true. */
+/** The proper answer with each daily series changed, and the list of days only if `time` is true. */
 async function change(
   proper: () => Response,
   edit: (name: string, values: unknown[]) => unknown[],

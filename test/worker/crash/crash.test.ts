@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { journalEntryId } from "../../../core/store/ids.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+
+vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+const ARGS = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
+const JOB = "weather_data_47.6_-122.3_2013_5";
+const SHORT_LEASE = { LEASE_SECONDS: "2" };
+const LONG_LEASE = { LEASE_SECONDS: "300" }; // so that only a release can move a job on
+
+/** An archive and a worker group for one test. */
+async function scene() {
+  const archive = await startSampleArchive();
+  const { group, namespace, env } = ownGroup();
+  return {
+    archive,
+    id: namespace + JOB,
+    worker: (more: Record<string, string>) =>
+      startWorker({ ...resonate.env, ...env, WEATHER_API_URL: archive.url, ...more }),
+    gather: (job = JOB, args: object = ARGS) =>
+      resonate.start({ id: namespace + job, func: "weather_data", args, group }),
+    setTimer: (ms: number) => {
+      const fires_at = new Date(Date.now() + ms).toISOString();
+      return resonate.start({
+        id: `${namespace}timer_tea`,
+        func: "timer",
+        args: { timer_name: "tea", fires_at },
+        group,
+      });
+    },
+    task: async (id: string) => {
+      const { data } = await resonate.call("task.get", { id });
+      return typeof data === "object" ? data.task : undefined;
+    },
+    [Symbol.asyncDispose]: () => archive[Symbol.asyncDispose](),
+  };
+}
+
+const underway = (archive: SampleArchive, n = 1) =>
+  until("the request to be under way", () => archive.control.requests.total >= n);
+
+describe.concurrent("kill -9", () => {
+  test("during the fetch: another worker asks once more and completes", async () => {
+    await using the = await scene();
+    the.archive.control.inject({ fault: { kind: "hang" }, times: 1 });
+    await using first = await the.worker(SHORT_LEASE);
+    await the.gather();
+    await underway(the.archive);
+    first.signal("SIGKILL");
+    await first.exited;
+    await using second = await the.worker(SHORT_LEASE);
+    const { state, value } = await resonate.settled(the.id, 45_000);
+    expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
+    expect(the.archive.control.requests.total).toBe(2);
+    await second.said(JOB, "job done");
+  });
+
+  test("after the fetch, before the job is settled: another worker completes without asking again", async () => {
+    await using the = await scene();
+    await using gate = await startGate(resonate.url);
+    const settling = gate.hold("task.fulfill");
+    await using first = await the.worker({ ...SHORT_LEASE, RESONATE_URL: gate.url });
+    await the.gather();
+    await settling;
+    first.signal("SIGKILL");
+    await first.exited;
+    await using _second = await the.worker(SHORT_LEASE);
+    const { state, value } = await resonate.settled(the.id, 45_000);
+    expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
+    expect(the.archive.control.requests.total).toBe(1);
+  });
+
+  test.each([
+    ["short, and held by the worker,", "3", "acquired"],
+    ["long, and slept through,", "7", "suspended"],
+  ])(
+    "during a pause between two attempts that is %s: another worker makes the second one",
+    async (_what, retry_after, state) => {
+      await using the = await scene();
+      the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after }, times: 1 });
+      await using first = await the.worker(SHORT_LEASE);
+      await the.gather();
+      await first.said(JOB, "attempt failed");
+      await until(
+        "the pause to be recorded",
+        async () => (await resonate.get(journalEntryId(the.id, 1))) !== undefined,
+      );
+      await until("the job to pause", async () => (await the.task(the.id))?.state === state);
+      first.signal("SIGKILL");
+      await first.exited;
+      await using _second = await the.worker(SHORT_LEASE);
+      expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
+      const [first_at = 0, second_at = 0, ...more] = the.archive.control.requests.log.map(({ at }) => at);
+      expect(second_at - first_at).toBeGreaterThanOrEqual(Number(retry_after) * 1_000);
+      expect(more).toEqual([]);
+    },
+  );
+
+  test("during a timer's sleep: another worker completes it, not early", async () => {
+    await using the = await scene();
+    await using first = await the.worker(SHORT_LEASE);
+    const { id, param } = await the.setTimer(3_000);
+    await until("the timer to sleep", async () => (await the.task(id))?.state === "suspended");
+    first.signal("SIGKILL");
+    await first.exited;
+    await using _second = await the.worker(SHORT_LEASE);
+    const { state, value, settledAt } = await resonate.settled(id, 45_000);
+    expect([state, value.data]).toEqual(["resolved", "complete"]);
+    const { fires_at } = JSON.parse(Buffer.from(param.data, "base64").toString()).args[0];
+    expect(settledAt).toBeGreaterThanOrEqual(Date.parse(fires_at));
+  });
+});
+
+test("a job that takes longer than its lease stays with the worker that shows signs of life", async () => {
+  await using the = await scene();
+  the.archive.control.inject({ fault: { kind: "slow", ms: 5_000 }, times: 1 });
+  await using first = await the.worker(SHORT_LEASE);
+  await using second = await the.worker(SHORT_LEASE);
+  await the.gather();
+  expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
+  expect(the.archive.control.requests.total).toBe(1);
+  expect(
+    [first, second].flatMap((worker) => worker.about(JOB)).filter(({ msg }) => msg === "job started"),
+  ).toHaveLength(1);
+});
+
+describe.concurrent("SIGTERM", () => {
+  test("lets a running job finish, takes no other, and exits 0", async () => {
+    await using the = await scene();
+    the.archive.control.inject({ fault: { kind: "slow", ms: 1_500 }, times: 1 });
+    await using first = await the.worker(LONG_LEASE);
+    await the.gather();
+    await underway(the.archive);
+    first.signal("SIGTERM");
+    await until("the worker to say that it stops", async () => (await fetch(first.healthUrl)).status === 503);
+    const later = await the.gather("weather_data_47.6_-122.3_2013_6", { ...ARGS, month: 6 });
+    expect(await first.exited).toMatchObject({ exitCode: 0 });
+    expect(await resonate.get(the.id)).toMatchObject({ state: "resolved" });
+    expect(await resonate.get(later.id)).toMatchObject({ state: "pending" });
+    expect(the.archive.control.requests.total).toBe(1);
+  });
+
+  test("hands a job back that does not finish in time, so that another worker need not wait for its lease", async () => {
+    await using the = await scene();
+    the.archive.control.inject({ fault: { kind: "hang" }, times: 1 });
+    await using first = await the.worker({ ...LONG_LEASE, DRAIN_SECONDS: "0.3" });
+    await the.gather();
+    await underway(the.archive);
+    await using _second = await the.worker(LONG_LEASE);
+    first.signal("SIGTERM");
+    expect(await first.exited).toMatchObject({ exitCode: 0 });
+    expect(first.about(JOB)).toContainEqual(expect.objectContaining({ msg: "job released" }));
+    expect(await resonate.settled(the.id, 10_000)).toMatchObject({ state: "resolved" });
+  });
+
+  test("hands back the jobs that wait for a place, too", async () => {
+    await using the = await scene();
+    the.archive.control.inject({ fault: { kind: "hang" }, month: "2013-05", times: 1 });
+    await using first = await the.worker({ ...LONG_LEASE, DRAIN_SECONDS: "1", MAX_TASKS: "1" });
+    await the.gather();
+    await underway(the.archive);
+    const others = [6, 7, 8].map((month) => ({ month, job: `weather_data_47.6_-122.3_2013_${month}` }));
+    for (const { month, job } of others) await the.gather(job, { ...ARGS, month });
+    const { id } = await the.setTimer(1);
+    await resonate.settled(id); // its task was sent after those of the jobs that wait
+    await using second = await the.worker(LONG_LEASE);
+    first.signal("SIGTERM");
+    expect(await first.exited).toMatchObject({ exitCode: 0 });
+    for (const job of [JOB, ...others.map(({ job }) => job)]) await second.said(job, "job done");
+  });
+
+  test("twice ends the process at once", async () => {
+    await using the = await scene();
+    the.archive.control.inject({ fault: { kind: "hang" } });
+    await using worker = await the.worker({ DRAIN_SECONDS: "3600" });
+    await the.gather();
+    await underway(the.archive);
+    worker.signal("SIGTERM");
+    await until("the worker to say that it stops", async () => (await fetch(worker.healthUrl)).status === 503);
+    worker.signal("SIGTERM");
+    expect(await worker.exited).toMatchObject({ exitCode: 1 });
+  });
+});
+
+test("a worker that was paused past its lease loses: its late result changes nothing, and it goes on with other jobs", async () => {
+  await using the = await scene();
+  the.archive.control.inject({ fault: { kind: "slow", ms: 1_000 }, month: "2013-05", times: 1 });
+  await using paused = await the.worker(SHORT_LEASE);
+  await the.gather();
+  await underway(the.archive);
+  paused.signal("SIGSTOP");
+  const dispatched = await until("its lease to lapse", async () => {
+    const task = await the.task(the.id);
+    return task?.state === "pending" ? task : undefined;
+  });
+  // Another worker takes the task and settles the job while the first cannot know.
+  const { id, version } = dispatched;
+  const lease = await resonate.call("task.acquire", { id, version, pid: "another", ttl: 60_000 });
+  expect(lease.head.status).toBe(200);
+  const action = { id, state: "resolved" as const, value: { data: btoa('"settled by another"') } };
+  const head = { corrId: "1", version: "2026-04-01" };
+  await resonate.call("task.fulfill", {
+    id,
+    version: version + 1,
+    action: { kind: "promise.settle", head, data: action },
+  });
+  paused.signal("SIGCONT");
+  await paused.said(JOB, "job left");
+  expect((await resonate.get(the.id))?.value.data).toBe("settled by another");
+  expect(paused.about(JOB).some(({ msg }) => msg === "job done")).toBe(false);
+  const next = await the.gather("weather_data_47.6_-122.3_2013_6", { ...ARGS, month: 6 });
+  expect(await resonate.settled(next.id, 45_000)).toMatchObject({ state: "resolved" });
+});

@@ -1,0 +1,128 @@
+/**
+ * A worker whose lease has lapsed without its knowing, with jobs that wait for their turn here: it asks the archive for none
+ * of them. Only what was under way already when it was stopped is asked for again, by the worker that has the job by then.
+ */
+
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { journalEntryId } from "../../../core/store/ids.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+/** Two workers of one group, of which the first, which has the jobs, reaches the Resonate server through a gate. */
+async function scene() {
+  await using made = new AsyncDisposableStack();
+  const archive = made.use(await startSampleArchive());
+  const gate = made.use(await startGate(resonate.url));
+  const { group, namespace, env } = ownGroup();
+  const worker = (more: Record<string, string>) => {
+    // However long the archive is held: no request of theirs ends by itself.
+    const settings = { WEATHER_API_URL: archive.url, LEASE_SECONDS: "2", UPSTREAM_TIMEOUT_SECONDS: "60", ...more };
+    return startWorker({ ...resonate.env, ...env, ...settings });
+  };
+  const all = made.move();
+  const nameOf = (month: number) => `weather_data_47.6_-122.3_2013_${month}`;
+  const each = <T>(months: readonly number[], work: (job: string) => Promise<T>) =>
+    Promise.all(months.map((month) => work(nameOf(month))));
+  return {
+    archive,
+    gate,
+    each,
+    first: (most: number) => worker({ RESONATE_URL: gate.url, UPSTREAM_CONCURRENCY: String(most) }),
+    /** It is told of jobs that the first one no longer has; no dispatch goes to that one any more. */
+    async second() {
+      gate.holdStreams(true);
+      gate.cutStreams();
+      return worker({ UPSTREAM_CONCURRENCY: "4" });
+    },
+    async gather(months: readonly number[]) {
+      for (const month of months) {
+        const args = { latitude: 47.6, longitude: -122.3, year: 2013, month };
+        const id = namespace + nameOf(month);
+        await resonate.start({ id, func: "weather_data", args, group, timeoutAt: Date.now() + 600_000 });
+      }
+    },
+    /** Waits until the record is there that the first attempt has failed, which has the second one wait for the pause. */
+    paused: (month: number) =>
+      until(
+        "the pause to be recorded",
+        async () => (await resonate.get(journalEntryId(`${namespace}${nameOf(month)}`, 1))) !== undefined,
+      ),
+    asked: (months: readonly number[]) => months.map((month) => archive.control.count(`2013-0${month}`)),
+    askedInAll: (count: number) =>
+      until(`${count} requests`, () => archive.control.requests.total >= count || undefined, 60_000),
+    async completed(months: readonly number[], by: WorkerProcess) {
+      await each(months, async (job) => {
+        expect((await resonate.settled(namespace + job, 60_000)).state).toBe("resolved");
+        await by.said(job, "job done");
+      });
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+test("stopped while months wait for a slot of the archive's limit: another worker asks for each, it for none", async () => {
+  await using the = await scene();
+  const months = [1, 2, 3];
+  await using first = await the.first(1);
+  const answerFirst = the.archive.control.hold(1);
+  await the.gather([1]);
+  await the.askedInAll(1);
+  await the.gather([2, 3]);
+  await the.each(months, (job) => first.said(job, "job started"));
+
+  first.signal("SIGSTOP");
+  const answerSecond = the.archive.control.hold(3);
+  await using second = await the.second();
+  await the.askedInAll(4);
+  first.signal("SIGCONT");
+  answerFirst();
+  // Its one slot goes from each to the next.
+  await the.each(months, (job) => first.said(job, "job left"));
+  expect(the.asked(months)).toEqual([2, 1, 1]);
+  answerSecond();
+  await the.completed(months, second);
+  expect(the.asked(months)).toEqual([2, 1, 1]);
+});
+
+test("stopped in the pause between two attempts: another worker makes the second one, and it none", async () => {
+  await using the = await scene();
+  await using first = await the.first(4);
+  the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "4" }, times: 1 });
+  await the.gather([5]);
+  await the.paused(5);
+  first.signal("SIGSTOP");
+  const answer = the.archive.control.hold(1);
+  await using second = await the.second();
+  await the.askedInAll(2);
+  first.signal("SIGCONT");
+  await the.each([5], (job) => first.said(job, "job left"));
+  expect(the.asked([5])).toEqual([2]);
+  answer();
+  await the.completed([5], second);
+  expect(the.asked([5])).toEqual([2]);
+});
+
+test("a worker whose signs of life do not arrive makes no further attempt once its lease has lapsed", async () => {
+  await using the = await scene();
+  await using first = await the.first(4);
+  the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "4" }, times: 1 });
+  const held = the.gate.hold("task.heartbeat");
+  await the.gather([6]);
+  await the.paused(6);
+  await held;
+  await using second = await the.second();
+  await the.each([6], (job) => first.said(job, "job left"));
+  await the.completed([6], second);
+  expect(the.asked([6])).toEqual([2]);
+});

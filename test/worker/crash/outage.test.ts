@@ -1,0 +1,157 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { type Gate, startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+
+vi.setConfig({ testTimeout: 60_000, maxConcurrency: 3 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+const ARGS = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
+const JOB = "weather_data_47.6_-122.3_2013_5";
+
+async function scene(env: Record<string, string>) {
+  const [archive, gate] = await Promise.all([startSampleArchive(), startGate(resonate.url)]);
+  const { group, namespace, env: own } = ownGroup();
+  const worker = await startWorker({
+    ...resonate.env,
+    ...own,
+    RESONATE_URL: gate.url,
+    WEATHER_API_URL: archive.url,
+    ...env,
+  });
+  return {
+    archive,
+    gate,
+    worker,
+    id: namespace + JOB,
+    gather: (timeoutAt = Date.now() + 60_000) =>
+      resonate.start({ id: namespace + JOB, func: "weather_data", args: ARGS, group, timeoutAt }),
+    health: async () => (await fetch(worker.healthUrl)).json(),
+    async [Symbol.asyncDispose]() {
+      await worker[Symbol.asyncDispose]();
+      await Promise.all([gate, archive].map((part: Gate | SampleArchive) => part[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+describe.concurrent("while Resonate cannot be reached", () => {
+  test("a job that runs keeps what it has fetched, and health says so", async () => {
+    await using the = await scene({ LEASE_SECONDS: "60" });
+    expect(await the.health()).toMatchObject({ status: "ok", connected: true });
+    the.archive.control.inject({ fault: { kind: "slow", ms: 500 } });
+    await the.gather();
+    await until("the request to be under way", () => the.archive.control.requests.total === 1);
+    await the.gate.close();
+    await until("health to say so", async () => !(await the.health()).connected);
+    expect(await the.health()).toEqual({ status: "disconnected", connected: false, running: 1 });
+    await the.gate.open();
+    expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });
+    expect(the.archive.control.requests.total).toBe(1);
+    await until("the worker to be connected again", async () => (await the.health()).connected);
+  });
+
+  test("for longer than a lease, the job is left, and done anew afterwards", async () => {
+    await using the = await scene({ LEASE_SECONDS: "1" });
+    the.archive.control.inject({ fault: { kind: "slow", ms: 300 } });
+    await the.gather();
+    await until("the request to be under way", () => the.archive.control.requests.total === 1);
+    await the.gate.close();
+    await the.worker.said(JOB, "job left");
+    await the.gate.open();
+    expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
+    expect(the.archive.control.requests.total).toBe(2);
+  });
+});
+
+describe.concurrent("an answer that is lost on its way", () => {
+  test.each([["task.acquire"], ["task.fence"], ["task.suspend"], ["task.fulfill"]])(
+    "to %s costs neither the job nor a second request",
+    async (kind) => {
+      await using the = await scene({ LEASE_SECONDS: "2" });
+      // One failed attempt first, and a pause so long that the job sleeps once.
+      the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "6" }, times: 1 });
+      const lost = the.gate.loseAnswer(kind);
+      await the.gather();
+      await lost;
+      const { state, value } = await resonate.settled(the.id, 45_000);
+      expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
+      expect(the.archive.control.requests.total).toBe(2);
+    },
+  );
+});
+
+test("a task that could not be claimed is claimed as soon as it can be, and not when it is dispatched again", async () => {
+  await using the = await scene({ LEASE_SECONDS: "1", LOG_LEVEL: "debug" });
+  const held = the.gate.hold("task.acquire");
+  await the.gather();
+  await held;
+  await the.worker.said(JOB, "task not taken");
+  the.gate.release("task.acquire");
+  // The embedded server dispatches it again after half a minute.
+  expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });
+});
+
+test("timers that fell due while the server was down are done soon after it is back, and so is a job that is sent at once", async () => {
+  const data = await mkdtemp(join(tmpdir(), "down-"));
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rm(data, { recursive: true, force: true }));
+  const first = cleanup.use(await startResonate({ own: true, args: ["--data", data] }));
+  const { group, namespace, env } = ownGroup();
+  cleanup.use(await startWorker({ ...first.env, ...env }));
+  const fires_at = new Date(Date.now() + 4_000).toISOString();
+  const timer = async (server: Resonate, n: number) => {
+    const id = `${namespace}timer_${n}`;
+    await server.start({ id, func: "timer", args: { timer_name: String(n), fires_at }, group });
+    return id;
+  };
+  const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => timer(first, n)));
+  const asleep = async (id: string) => {
+    const { data } = await first.call("task.get", { id });
+    return (data as { task: { state: string } }).task.state === "suspended";
+  };
+  await until("all to sleep", async () => (await Promise.all(ids.map(asleep))).every(Boolean));
+  first.program?.signal("SIGKILL");
+  await first.program?.exited;
+  await until("the timers to be due", () => Date.now() > Date.parse(fires_at));
+  const again = cleanup.use(
+    await startResonate({ own: true, port: Number(new URL(first.url).port), args: ["--data", data] }),
+  );
+  ids.push(await timer(again, 30));
+  // A dispatch that nobody has heard would be repeated after half a minute.
+  const ended = await Promise.all(ids.map((id) => again.settled(id, 20_000)));
+  expect(ended.map(({ state }) => state)).toEqual(ids.map(() => "resolved"));
+});
+
+describe.concurrent("a connection that dies without a word", () => {
+  /** By when the worker has to have noticed, in milliseconds. */
+  const NOTICED = 20_000;
+
+  test("is noticed and replaced, and what was dispatched over it is not lost", { timeout: 200_000 }, async () => {
+    await using the = await scene({});
+    const { opened } = the.gate.streams;
+    the.gate.freezeStreams();
+    // A server that repeats a dispatch after half a minute may choose the dead connection again.
+    await the.gather(Date.now() + 180_000);
+    await until("another connection", () => the.gate.streams.opened > opened, NOTICED);
+    expect(await resonate.settled(the.id, 170_000)).toMatchObject({ state: "resolved" });
+  });
+
+  test("shows in the worker's health while no other one can be made", async () => {
+    await using the = await scene({});
+    the.gate.holdStreams(true);
+    the.gate.freezeStreams();
+    await until("health to say so", async () => !(await the.health()).connected, NOTICED);
+    the.gate.holdStreams(false);
+    await until("the worker to be connected again", async () => (await the.health()).connected);
+  });
+});

@@ -1,0 +1,57 @@
+/** One caller's backlog, in the worker and before the archive, does not hold up another's single job. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../../testing/program.ts";
+import { bearerBindings, callerAt, type TestCaller } from "../../auth/support.ts";
+import { isRunner } from "../../support/account.ts";
+import { type Stack, startStack } from "../../support/stack.ts";
+
+/** The number of months in the range, and of slots and requests at once. */
+const MONTHS = 240;
+const SLOTS = 8;
+const REQUESTS = isRunner ? 8 : 2;
+
+/**
+ * How many of hers are asked for at most before his month, and how long the archive takes. Runners have 50 slots. They are
+ * eight, and compete for the requests as several workers do: callers take turns in each.
+ */
+const AHEAD = isRunner ? MONTHS / 2 : 4 * SLOTS;
+const SLOW = isRunner ? 500 : 50;
+
+let stack: Stack;
+let ada: TestCaller;
+let bob: TestCaller;
+beforeAll(async () => {
+  stack = await startStack({
+    bindings: { ...bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" }), MAX_JOBS: "0" },
+    env: { MAX_TASKS: String(SLOTS), UPSTREAM_CONCURRENCY: String(REQUESTS) },
+  });
+  ada = callerAt(stack.url, "token-of-ada");
+  bob = callerAt(stack.url, "token-of-bob");
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+test("a month beside another's 240", async () => {
+  const log = () => stack.archive.control.requests.log;
+  stack.archive.control.inject({ fault: { kind: "slow", ms: SLOW } });
+  const range = { latitude: 47.6, longitude: -122.3, from: "1990-01", to: "2009-12", confirm: true };
+  const asked = ada.tasks.call("weather_range", range);
+  await until("her months to be asked for", () => log().length >= 4 * SLOTS, 60_000);
+  const before = log().length;
+  const month = await bob.call("weather_data", { latitude: 47.7, longitude: -122.3, year: 2014, month: 7 });
+  expect(month.status).toBe("complete");
+  const at = log().findIndex(({ query }) => query.includes("latitude=47.7"));
+  // It waits for those that have a slot or a request already, not for those that were there before it.
+  expect(at - before).toBeLessThan(AHEAD);
+  expect(log().length).toBeLessThan(MONTHS - 4 * SLOTS);
+  const { taskId } = await asked;
+  await ada.tasks.cancel(taskId);
+}, 150_000);
+
+test("a timer beside three hundred of another caller", async () => {
+  await Promise.all(
+    Array.from({ length: 300 }, (_, n) => ada.call("set_timer", { timer_name: `hers ${n}`, seconds: 3_600 })),
+  );
+  const { job_name } = await bob.call("set_timer", { timer_name: "his", seconds: 1 });
+  const { results } = await bob.call("await_result", { job_names: [job_name], timeout_seconds: 20 });
+  expect(results).toEqual({ [job_name]: "complete" });
+}, 150_000);

@@ -1,0 +1,58 @@
+/** A limit towards one upstream holds for all workers together, whatever becomes of one of them. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+
+const MOST = 3;
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+test("three workers ask the archive no more at once than is said, and one that dies holds nobody up for long", {
+  timeout: 120_000,
+}, async () => {
+  await using archive = await startSampleArchive();
+  const { group, namespace, env } = ownGroup();
+  const settings = {
+    ...resonate.env,
+    ...env,
+    WEATHER_API_URL: archive.url,
+    UPSTREAM_CONCURRENCY: String(MOST),
+    UPSTREAM_TIMEOUT_SECONDS: "3",
+    LEASE_SECONDS: "3",
+  };
+  const start = () => startWorker(settings);
+  await using _first = await start();
+  await using _second = await start();
+  await using third = await start();
+  const gather = async (latitude: number, count: number) => {
+    const ids = Array.from({ length: count }, (_, i) => `${namespace}weather_data_${latitude}_-122.3_2013_${i + 1}`);
+    for (const [i, id] of ids.entries()) {
+      const args = { latitude, longitude: -122.3, year: 2013, month: i + 1 };
+      await resonate.start({ id, func: "weather_data", group, args, timeoutAt: Date.now() + 600_000 });
+    }
+    return async () => {
+      for (const id of ids) expect((await resonate.settled(id, 60_000)).state).toBe("resolved");
+    };
+  };
+  archive.control.inject({ fault: { kind: "slow", ms: 150 } });
+  await (await gather(47.6, 12))();
+  await (await gather(47.7, 12))();
+  expect(archive.control.requests.total).toBe(24);
+  expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MOST);
+
+  // Those that a worker held when it died come back by themselves.
+  archive.control.clear();
+  archive.control.inject({ fault: { kind: "hang" }, times: MOST });
+  const ended = await gather(47.8, 12);
+  await until("slots to be reserved", () => archive.control.requests.total >= 24 + MOST || undefined);
+  third.signal("SIGKILL");
+  await ended();
+  expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MOST);
+});

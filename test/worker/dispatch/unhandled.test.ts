@@ -1,0 +1,66 @@
+/** Workers of one group that do not all know the same functions. */
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+/** Without the timers and gatherings of the product's own worker, which has none of the functions of this one. */
+const script = "test/worker/scripts/odd-worker.ts";
+
+/** A group of a test's own, with a gate that counts what its workers claim. */
+async function scene() {
+  const gate = await startGate(resonate.url);
+  const { group, namespace, env } = ownGroup();
+  const settings = { ...resonate.env, ...env, RESONATE_URL: gate.url, LEASE_SECONDS: "600" };
+  return {
+    worker: (options?: { script: string }) => startWorker(settings, options),
+    start: (id: string, func: string, args: unknown = {}) =>
+      resonate.start({ id: namespace + id, func, args, group, timeoutAt: Date.now() + 600_000 }),
+    settled: async (id: string) => (await resonate.settled(namespace + id, 90_000)).state,
+    claims: () => gate.calls.filter(({ kind }) => kind === "task.acquire").length,
+    [Symbol.asyncDispose]: () => gate[Symbol.asyncDispose](),
+  };
+}
+
+test("a job comes to the worker that has its function, past others that lack it", async () => {
+  await using the = await scene();
+  await using _odd = await the.worker({ script });
+  await using _another = await the.worker({ script });
+  await using _ours = await the.worker();
+  const names = Array.from({ length: 10 }, (_, i) => `tea${i}`);
+  for (const timer_name of names) {
+    await the.start(`timer_${timer_name}`, "timer", { timer_name, fires_at: new Date().toISOString() });
+    await the.start(`echo_${timer_name}`, "echo");
+  }
+  for (const name of names) {
+    // No lease has to lapse for it: that would take ten minutes.
+    expect(await the.settled(`timer_${name}`)).toBe("resolved");
+    expect(await the.settled(`echo_${name}`)).toBe("resolved");
+  }
+});
+
+test("workers that lack a function pass its job on more and more seldom, until one comes that has it", async () => {
+  await using the = await scene();
+  await using odd = await the.worker({ script });
+  await using another = await the.worker({ script });
+  const begun = performance.now();
+  await the.start("timer_tea", "timer", { timer_name: "tea", fires_at: new Date().toISOString() });
+  await until("it to be claimed 12 times", () => the.claims() >= 12, 100_000);
+  // One of the two has had it six times: after pauses of 0.1, 0.2, 0.4, 0.8 and 1.6 seconds at least.
+  expect(performance.now() - begun).toBeGreaterThan(3_000);
+  const warnings = [odd, another].flatMap((worker) =>
+    worker.about("timer_tea").filter(({ msg }) => msg === "no function for this job here"),
+  );
+  expect(warnings.length).toBe(2);
+  await using _ours = await the.worker();
+  expect(await the.settled("timer_tea")).toBe("resolved");
+});

@@ -1,0 +1,94 @@
+/** Durable functions that change under running jobs, fail, grow old or return what cannot be kept, on a server and a worker. */
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { doing } from "../../../core/jobs/feed/progress-feed.ts";
+import { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { startJob } from "../../../core/jobs/start.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+import { halves, pages, titles } from "../scripts/changing.ts";
+
+const { group, namespace, env } = ownGroup();
+let resonate: Resonate;
+let store: RemoteStore;
+let folder: string;
+let worker: WorkerProcess;
+
+const start = (code: string) =>
+  startWorker(
+    { ...resonate.env, ...env, CODE: code, FOLDER: folder, LEASE_SECONDS: "2" },
+    { script: "test/worker/scripts/changing-worker.ts" },
+  );
+
+beforeAll(async () => {
+  [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "changing-"))]);
+  const place = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
+  store = new RemoteStore(place, [titles, halves, pages]);
+  worker = await start("first");
+});
+afterAll(async () => {
+  await worker?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const ended = async (name: string) =>
+  until(
+    `${name} to end`,
+    async () => {
+      const promise = await store.get(name);
+      return promise && promise.state !== "pending" ? promise : undefined;
+    },
+    30_000,
+  );
+
+test("a job that failed is started again from its last good step", async () => {
+  await writeFile(join(folder, "broken"), "");
+  const first = await startJob(store, halves, { n: 1 }, Date.now());
+  expect(await ended(first.name)).toMatchObject({ state: "rejected", value: new Error("the second half is broken") });
+  await rm(join(folder, "broken"));
+  const again = await startJob(store, halves, { n: 1 }, Date.now());
+  expect(again.name).toBe("halves_1~2");
+  expect(await ended(again.name)).toMatchObject({ state: "resolved", value: "whole" });
+  expect(await readFile(join(folder, "first"), "utf8")).toBe("x");
+});
+
+test("a result is had again while it is fresh, and made anew when it is not", async () => {
+  const first = await ended((await startJob(store, pages, { what: "a page" }, Date.now())).name);
+  const settledAt = first.settledAt ?? 0;
+  expect((await startJob(store, pages, { what: "a page" }, settledAt + 59_000)).name).toBe("pages_a page");
+  const later = await startJob(store, pages, { what: "a page" }, settledAt + 60_000);
+  expect(later.name).toBe("pages_a page~2");
+  expect(await ended(later.name)).toMatchObject({ state: "resolved", value: { text: "a page" } });
+});
+
+test.each([
+  ["a response", "the function returned a Response: return await value.json() or await value.text()"],
+  ["another shape", "the function returned what does not fit the output of pages: text: "],
+  ["too much", 'step "read" returned 1100002 bytes of JSON; up to 1000000 are stored. Put the data where it belongs'],
+])("what cannot be kept fails the job with what to return instead: %s", async (what, words) => {
+  const { name } = await startJob(store, pages, { what }, Date.now());
+  const { state, value } = await ended(name);
+  expect([state, (value as Error).message]).toEqual(["rejected", expect.stringContaining(words)]);
+});
+
+test("code that does not fit blocks a job, visibly, until code that fits is back", { timeout: 150_000 }, async () => {
+  const { name, id } = await startJob(store, titles, { n: 1 }, Date.now());
+  const says = async () => doing((await store.feeds.newest(id)).entry, Date.now()) ?? "";
+  await until("it to wait", async () => {
+    const { data } = await resonate.call("task.get", { id });
+    return (data as { task: { state: string } }).task.state === "suspended" || undefined;
+  });
+  await worker[Symbol.asyncDispose]();
+  worker = await start("changed");
+  await until("it to be blocked", async () => (await says()).startsWith("blocked") || undefined, 60_000);
+  expect(await says()).toBe('blocked: step "title" was recorded here, "summary" came');
+  await worker[Symbol.asyncDispose]();
+  worker = await start("first");
+  await writeFile(join(folder, "go-on"), "");
+  await until("it to end", async () => (await store.get(name))?.state === "resolved" || undefined, 90_000);
+  expect(await ended(name)).toMatchObject({ value: { text: "as it was" } });
+});

@@ -1,0 +1,38 @@
+import { createServer } from "node:http";
+import { expect, test } from "vitest";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { startResonate } from "../../support/resonate.ts";
+
+test("whatever a job or the archive says, requests go to the archive and to Resonate only", async () => {
+  const elsewhere = createServer((_req, res) => res.end("{}"));
+  await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve));
+  const address = elsewhere.address();
+  const other = `127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+
+  await using archive = await startSampleArchive();
+  await using resonate = await startResonate();
+  const { group, namespace, env } = ownGroup();
+  const hook = new URL("../scripts/record-requests.mts", import.meta.url).href;
+  const NODE_OPTIONS = `--import ${hook}`;
+  await using worker = await startWorker({ ...resonate.env, ...env, WEATHER_API_URL: archive.url, NODE_OPTIONS });
+
+  const month = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
+  const location = `http://${other}/v1/archive`;
+  archive.control.inject({ fault: { kind: "status", status: 307, location }, month: "2013-05", times: 1 });
+  const jobs = {
+    "weather_data_47.6_-122.3_2013_5": month,
+    "weather_data_47.6_-122.3_2013_6": { ...month, month: 6, timezone: `@${other}/` },
+    "weather_data_47.6_-122.3_2013_7": { ...month, month: 7, timezone: `auto#http://${other}` },
+    "weather_data_47.6_-122.3_2013_8": { ...month, month: 8, url: location, host: other },
+  };
+  for (const [name, args] of Object.entries(jobs)) {
+    await resonate.start({ id: namespace + name, func: "weather_data", args, group });
+  }
+  for (const name of Object.keys(jobs)) await resonate.settled(namespace + name);
+
+  expect(archive.control.requests.total).toBe(4);
+  const origins = worker.logs().flatMap(({ msg, origin }) => (msg === "request" ? [origin] : []));
+  expect(new Set(origins)).toEqual(new Set([new URL(archive.url).origin, new URL(resonate.url).origin]));
+  elsewhere.close();
+});

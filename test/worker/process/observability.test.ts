@@ -1,0 +1,177 @@
+import { createServer } from "node:http";
+import { json } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { startGate } from "../../support/gate.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+
+let resonate: Resonate;
+beforeAll(async () => {
+  resonate = await startResonate();
+});
+afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+const JOB = "weather_data_47.6_-122.3_2013_5";
+const MONTH = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
+
+async function scene(env: Record<string, string> = {}) {
+  const archive = await startSampleArchive();
+  const { group, namespace, env: own } = ownGroup();
+  const worker = await startWorker({ ...resonate.env, ...own, WEATHER_API_URL: archive.url, ...env });
+  return {
+    archive,
+    worker,
+    gather: (name = JOB, args: object = MONTH) =>
+      resonate.start({ id: namespace + name, func: "weather_data", args, group }),
+    timer: (name: string, ms: number) => {
+      const fires_at = new Date(Date.now() + ms).toISOString();
+      return resonate.start({
+        id: `${namespace}timer_${name}`,
+        func: "timer",
+        args: { timer_name: name, fires_at },
+        group,
+      });
+    },
+    settled: (name = JOB) => resonate.settled(namespace + name),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([worker, archive].map((part: WorkerProcess | SampleArchive) => part[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+/** The value of a series, 0 where it does not exist yet; `labels` in the order of the output. */
+async function metric(worker: WorkerProcess, name: string, labels = ""): Promise<number> {
+  const response = await fetch(new URL("/metrics", worker.healthUrl));
+  expect(response.headers.get("content-type")).toMatch(/^text\/plain; version=0\.0\.4/);
+  const line = (await response.text()).split("\n").find((line) => line.startsWith(`durable_${name}${labels} `));
+  return Number(line?.split(" ").at(-1) ?? 0);
+}
+
+describe.concurrent("/metrics", () => {
+  test("counts jobs by outcome, retries and what the archive answered", async () => {
+    await using the = await scene();
+    the.archive.control.inject({ fault: { kind: "status", status: 503 }, times: 1, month: "2013-05" });
+    the.archive.control.inject({ fault: { kind: "status", status: 400, reason: "no" }, month: "2013-06" });
+    await Promise.all([
+      the.gather(),
+      the.gather("weather_data_47.6_-122.3_2013_6", { ...MONTH, month: 6 }),
+      the.timer("tea", 500),
+    ]);
+    await Promise.all([the.settled(), the.settled("weather_data_47.6_-122.3_2013_6"), the.settled("timer_tea")]);
+    const of = (name: string, labels?: string) => metric(the.worker, name, labels);
+    await until(
+      "the last job to be counted",
+      async () => (await of("worker_tasks_running", '{job="weather_data"}')) === 0,
+    );
+
+    expect(await of("worker_connected")).toBe(1);
+    expect(await of("worker_jobs_settled_total", '{job="weather_data",outcome="complete"}')).toBe(1);
+    expect(await of("worker_jobs_settled_total", '{job="weather_data",outcome="failed"}')).toBe(1);
+    expect(await of("worker_jobs_settled_total", '{job="timer",outcome="complete"}')).toBe(1);
+    expect(await of("worker_job_retries_total", '{job="weather_data"}')).toBe(1);
+    const answers = ["2xx", "4xx", "5xx"].map((status) =>
+      of("job_upstream_request_seconds_count", `{status="${status}"}`),
+    );
+    expect(await Promise.all(answers)).toEqual([1, 1, 1]);
+    expect(await of("worker_resonate_requests_total", '{kind="task.acquire",status="200"}')).toBeGreaterThanOrEqual(3);
+    expect(await of("worker_leases_lost_total", '{job="weather_data"}')).toBe(0);
+  });
+
+  test("shows what runs, what waits for a place and what was handed back", async () => {
+    await using the = await scene({ MAX_TASKS: "1", DRAIN_SECONDS: "1" });
+    the.archive.control.inject({ fault: { kind: "hang" } });
+    await the.gather();
+    await the.worker.said(JOB, "job started");
+    await the.gather("weather_data_47.6_-122.3_2013_6", { ...MONTH, month: 6 });
+    const of = (name: string) => metric(the.worker, name, '{job="weather_data"}');
+    await until("the second job to wait", async () => (await of("worker_tasks_waiting")) === 1);
+    expect(await of("worker_tasks_running")).toBe(1);
+    the.worker.signal("SIGTERM");
+    await until("a job to be handed back", async () => (await of("worker_tasks_handed_back_total")) > 0);
+  });
+
+  test("counts calls that got no answer, and a lease that lapsed meanwhile", async () => {
+    await using gate = await startGate(resonate.url);
+    await using the = await scene({ RESONATE_URL: gate.url, LEASE_SECONDS: "1" });
+    the.archive.control.inject({ fault: { kind: "slow", ms: 4_000 }, times: 1 });
+    void gate.hold("task.heartbeat");
+    await the.gather();
+    await the.worker.said(JOB, "job left");
+    const of = (name: string, labels?: string) => metric(the.worker, name, labels);
+    expect(await of("worker_leases_lost_total", '{job="weather_data"}')).toBe(1);
+    await gate.close();
+    await until("the lost connection to be seen", async () => (await of("worker_connected")) === 0);
+    const unanswered = () => of("worker_resonate_requests_total", '{kind="task.heartbeat",status="none"}');
+    await until("the call without an answer to be counted", async () => (await unanswered()) > 0);
+  });
+});
+
+interface Span {
+  traceId: string;
+  spanId: string;
+  parentSpanId: string;
+  name: string;
+  attributes: { key: string; value: { stringValue?: string; intValue?: number } }[];
+}
+
+describe("traces", () => {
+  /** A collector: what is sent to it by OTLP over HTTP, as JSON. */
+  async function startCollector() {
+    const spans: Span[] = [];
+    const services = new Set<string | undefined>();
+    const server = createServer(async (req, res) => {
+      type Export = { resourceSpans: { resource: Pick<Span, "attributes">; scopeSpans: { spans: Span[] }[] }[] };
+      const body = (await json(req)) as Export;
+      for (const { resource, scopeSpans } of body.resourceSpans) {
+        services.add(attribute(resource, "service.name"));
+        spans.push(...scopeSpans.flatMap((scope) => scope.spans));
+      }
+      res.setHeader("Content-Type", "application/json").end("{}");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    return {
+      spans,
+      services,
+      url: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
+      [Symbol.dispose]: () => void server.close(),
+    };
+  }
+
+  const attribute = ({ attributes }: Pick<Span, "attributes">, key: string) =>
+    attributes.find((attribute) => attribute.key === key)?.value.stringValue;
+
+  test("hold every part of a job, before and after a sleep, and its requests; the last are sent at the end", async () => {
+    using collector = await startCollector();
+    await using the = await scene({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+    // So long that the job sleeps before it asks again.
+    the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "6" }, times: 1 });
+    await the.gather();
+    await the.settled();
+    await the.timer("tea", 500);
+    await the.settled("timer_tea");
+    the.worker.signal("SIGTERM");
+    expect(await the.worker.exited).toMatchObject({ exitCode: 0 });
+
+    const parts = collector.spans.filter(({ name }) => name === "job weather_data");
+    expect(parts.map((span) => attribute(span, "outcome"))).toEqual(["asleep", "complete"]);
+    expect(new Set(parts.map((span) => attribute(span, "job")))).toEqual(new Set([JOB]));
+    const requests = collector.spans.filter(({ name }) => name === "step request");
+    expect(requests.map(({ parentSpanId }) => parentSpanId)).toEqual(parts.map(({ spanId }) => spanId));
+    expect(new Set([...parts, ...requests].map(({ traceId }) => traceId)).size).toBe(1);
+    const timer = collector.spans.filter(({ name }) => name === "job timer");
+    expect(timer.length).toBeGreaterThan(0);
+    expect(timer.map(({ traceId }) => traceId)).not.toContain(parts[0]?.traceId);
+    expect(collector.services).toEqual(new Set(["durable-mcp-edge-worker"]));
+  });
+
+  test("to a collector that is not there cost no job, and delay no end", async () => {
+    await using the = await scene({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
+    await the.gather();
+    expect(await the.settled()).toMatchObject({ state: "resolved" });
+    the.worker.signal("SIGTERM");
+    expect(await the.worker.exited).toMatchObject({ exitCode: 0 });
+  });
+});

@@ -1,0 +1,63 @@
+/** Wires what executes tasks, for the worker process and for the runner inside Workers. */
+import type { Implementation } from "../core/author/implement.ts";
+import { RemoteStore } from "../core/jobs/remote-store.ts";
+import type { ResonateClient } from "../core/store/client.ts";
+import type { StoreEndpoint } from "../core/store/endpoint.ts";
+import { Executor } from "./execution/executor.ts";
+import { Heartbeat } from "./execution/heartbeat.ts";
+import type { Instruments, LineLog } from "./execution/instruments.ts";
+import { Pauses } from "./intake/pauses.ts";
+import { PromiseWatcher } from "./intake/promise-watcher.ts";
+import { JobNames } from "./job-names.ts";
+
+interface CompositionOptions {
+  client: ResonateClient;
+  endpoint: StoreEndpoint;
+  implementations: readonly Implementation[];
+  /** The variables that the implementations read. */
+  env: Readonly<Record<string, string | undefined>>;
+  namespace: string;
+  /** In milliseconds. */
+  lease: number;
+  log: LineLog;
+  instruments: Instruments;
+  /** Bounds on memory, in bytes: for the journals of sleeping jobs, and for promises that are watched. */
+  memory?: { journals: number; promises: number };
+}
+
+export type Composition = ReturnType<typeof compose>;
+
+/** @throws {Error} naming the variables that an implementation needs and the environment lacks */
+export function compose({
+  client,
+  endpoint,
+  implementations,
+  env,
+  namespace,
+  lease,
+  log,
+  ...more
+}: CompositionOptions) {
+  const { instruments, memory } = more;
+  const pid = crypto.randomUUID();
+  const names = new JobNames(namespace, implementations);
+  const watcher = new PromiseWatcher(client, memory?.promises);
+  const heartbeat = new Heartbeat(client, pid, lease);
+  const pauses = new Pauses(client, namespace, lease);
+  const jobs = implementations.map(({ job }) => job);
+  const executor = new Executor({
+    implementations,
+    env,
+    client,
+    store: new RemoteStore(endpoint, jobs, {}, client),
+    watcher,
+    heartbeat,
+    lease,
+    maxJournalSize: memory?.journals,
+    namespace,
+    nameOf: names.nameOf,
+    log,
+    instruments,
+  });
+  return { client, pid, lease, names, watcher, heartbeat, pauses, executor, log };
+}

@@ -1,0 +1,37 @@
+import { type Mark, markedBefore, markId, needsMark, restAfter } from "../../core/engine/crash-loop.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { isLost, lostWords } from "../../core/jobs/unhandled.ts";
+import { decodeValue } from "../../core/store/codec.ts";
+import type { PromiseRecord } from "../../core/store/protocol.ts";
+import type { JobExecution } from "./ending.ts";
+
+/**
+ * Suspends a job for a while if its last workers were lost one after the other at the same point: the job may crash them, and
+ * with them the jobs that run beside it. Resolves with whether the job is suspended.
+ */
+export async function suspendCrashLoop(
+  { lease, cached, reporter, log }: JobExecution,
+  feeds: RemoteStore["feeds"],
+): Promise<boolean> {
+  const { id, version } = lease;
+  if (!needsMark(cached.journal, version)) return false;
+  let before: PromiseRecord | undefined;
+  for (const each of markedBefore(cached.journal, version)) before ??= await lease.get(markId(id, each));
+  const { begun, rests }: Mark = before ? (decodeValue(before.param) as Mark) : { begun: 0 };
+  const rest = rests ? 0 : restAfter(begun);
+  if (rest === 0 || (await isMismatched(id, feeds))) {
+    await lease.create(markId(id, version), { begun: begun + 1 } satisfies Mark, "resolved");
+    return false;
+  }
+  const due = Math.ceil(Date.now() + rest);
+  const mark = await lease.create(markId(id, version), { begun, rests: true } satisfies Mark, { due });
+  log.error({ reason: lostWords(due) }, "job blocked");
+  await reporter.blocked(lostWords(due));
+  return lease.suspend([mark.id]);
+}
+
+/** Whether the job leaves no records because its code does not fit its journal. */
+async function isMismatched(id: string, feeds: RemoteStore["feeds"]): Promise<boolean> {
+  const { blocked } = (await feeds.newest(id)).entry ?? {};
+  return blocked !== undefined && !isLost(blocked);
+}

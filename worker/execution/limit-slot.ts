@@ -1,0 +1,124 @@
+import type { ResonateClient } from "../../core/store/client.ts";
+import { childOf, decodeValue, encodeValue } from "../../core/store/codec.ts";
+import { limitSlotId } from "../../core/store/ids.ts";
+import type { PromiseRecord } from "../../core/store/protocol.ts";
+import { last } from "../../core/store/sequence.ts";
+import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+
+/** How long a worker uses a slot for one attempt after the other before others can have it, in milliseconds. */
+const IN_A_ROW = 2_000;
+
+/** How much longer than an attempt may take its slot is reserved, in milliseconds. */
+const MARGIN = 2_000;
+
+/** How long the known end of a sequence is trusted, in milliseconds: older promises may have been removed. */
+const TRUSTED_FOR = 3_600_000;
+
+export interface LimitHost {
+  client: ResonateClient;
+  watcher: PromiseWatcher;
+  /** How long an unreachable server is retried, in milliseconds. */
+  patience: number;
+}
+
+/** What the slots of one limit share. */
+export interface SlotHost extends LimitHost {
+  /** How far the server's clock is ahead of this one, in milliseconds. */
+  skew: number;
+  /** Called when a reservation of another worker ends. */
+  onFreed(): void;
+}
+
+/**
+ * One slot of a limit: a sequence of promises. The worker that creates the next promise has the slot while that promise is
+ * pending. It times out by itself when its worker dies.
+ */
+export class LimitSlot {
+  readonly #host: SlotHost;
+  readonly #limit: string;
+  /** Which slot of the limit this is, counted from 0. */
+  readonly #n: number;
+  /** The number of the promise that is known or expected to be the last. */
+  #link = 1;
+  /** When that was known, by `performance.now()`. */
+  #knownAt = performance.now();
+  #isTaken = false;
+  /** How long an attempt in this slot may take, and until when one may begin, by `performance.now()`. */
+  #time = 0;
+  #until = 0;
+
+  constructor(host: SlotHost, limit: string, n: number) {
+    this.#host = host;
+    this.#limit = limit;
+    this.#n = n;
+  }
+
+  /** Whether an attempt of at most `time` milliseconds fits into the present reservation. */
+  fits(time: number): boolean {
+    return time <= this.#time && performance.now() <= this.#until;
+  }
+
+  /** Reserves the slot for attempts of at most `time` milliseconds; false when another worker has it. */
+  async reserve(time: number): Promise<boolean> {
+    const { client, patience } = this.#host;
+    if (this.#isTaken && (await this.#isHeldElsewhere())) return false;
+    this.#isTaken = false;
+    if (performance.now() - this.#knownAt > TRUSTED_FOR) this.#link = 1;
+    const by = crypto.randomUUID();
+    for (; ; this.#link += 1) {
+      this.#knownAt = performance.now();
+      const timeoutAt = Date.now() + this.#host.skew + IN_A_ROW + time + MARGIN;
+      const action = childOf(this.#id(), this.#id(), timeoutAt, { param: { by } });
+      const record = await client.call(action, undefined, patience);
+      if (!record) throw new Error("a slot of a limit cannot be reserved");
+      if ((decodeValue(record.param) as { by?: unknown } | undefined)?.by === by) {
+        const length = record.timeoutAt - record.createdAt;
+        if (record.state === "pending" && length >= time + MARGIN) {
+          this.#time = time;
+          this.#until = this.#knownAt + Math.min(IN_A_ROW, length - time - MARGIN / 2);
+          return true;
+        }
+        // The server's clock is ahead of this one, so the reservation would end too soon.
+        this.#host.skew = record.createdAt - Date.now();
+        await this.#settle();
+      } else if (record.state === "pending") {
+        this.#isTaken = await this.#isHeldElsewhere();
+        if (this.#isTaken) return false;
+      } else await this.#skipEnded();
+    }
+  }
+
+  /** Frees the slot for other workers. */
+  async release(): Promise<void> {
+    await this.#settle().catch(() => {}); // otherwise it times out
+    this.#link += 1;
+  }
+
+  async #settle(): Promise<void> {
+    const data = { id: this.#id(), state: "resolved" as const, value: encodeValue(undefined) };
+    await this.#host.client.call({ kind: "promise.settle", data }, undefined, this.#host.patience);
+  }
+
+  /** Moves to the end of the sequence: other workers have used the slot. */
+  async #skipEnded(): Promise<void> {
+    const get = (link: number) => this.#get(link);
+    const { n, entry } = await last(get, { after: this.#link, isLast: ({ state }) => state === "pending" });
+    this.#link = entry?.state === "pending" ? n - 1 : n;
+  }
+
+  /** Whether another worker has the slot; `onFreed` is called when it ends. */
+  async #isHeldElsewhere(): Promise<boolean> {
+    const { watcher, skew, onFreed } = this.#host;
+    const record = await watcher.watch(this.#id(), false, onFreed);
+    return record?.state === "pending" && record.timeoutAt > Date.now() + skew;
+  }
+
+  #get(link: number): Promise<PromiseRecord | undefined> {
+    const { client, patience } = this.#host;
+    return client.call({ kind: "promise.get", data: { id: this.#id(link) } }, undefined, patience);
+  }
+
+  #id(link = this.#link): string {
+    return limitSlotId(this.#limit, this.#n, link);
+  }
+}

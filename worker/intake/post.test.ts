@@ -1,0 +1,69 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, expect, test } from "vitest";
+import { createPost } from "./post.ts";
+
+let server: Server | undefined;
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+async function serve(answer: (req: IncomingMessage, res: ServerResponse) => void): Promise<string> {
+  const started = createServer(answer);
+  server = started;
+  await new Promise<void>((resolve) => started.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(started.address() as AddressInfo).port}`;
+}
+
+const post = createPost({});
+const TIMEOUT = { timeout: 10_000 };
+
+test("posts JSON to the address as it is, and gives the whole answer, in the pieces in which it came", async () => {
+  const url = await serve(async (req, res) => {
+    res.writeHead(409);
+    const said = Buffer.from(`${req.method} ${req.url} ${req.headers["content-type"]} ${await text(req)}`);
+    for (const byte of said) res.write(Buffer.of(byte));
+    res.end();
+  });
+  const answer = { status: 409, text: "POST /base application/json {Zürich}" };
+  expect(await post(`${url}/base`, "{Zürich}", TIMEOUT)).toEqual(answer);
+  expect(await post(`${url}/base`, "{Zürich}", TIMEOUT)).toEqual(answer);
+});
+
+test("says that it took too long, before the answer began or within it, and ends the request", async () => {
+  let left = 0;
+  const url = await serve((req, res) => {
+    res.once("close", () => left++);
+    if (req.url === "/begun") res.write("{");
+  });
+  for (const path of ["/", "/begun"]) {
+    await expect(post(url + path, "{}", { timeout: 50 })).rejects.toMatchObject({ name: "TimeoutError" });
+  }
+  await expect.poll(() => left).toBe(2);
+});
+
+test("ends with what the signal was aborted with", async () => {
+  const url = await serve(() => {});
+  const leaving = new AbortController();
+  const answer = post(url, "{}", { ...TIMEOUT, signal: leaving.signal });
+  leaving.abort(new Error("gone"));
+  await expect(answer).rejects.toThrow("gone");
+  await expect(post(url, "{}", { ...TIMEOUT, signal: leaving.signal })).rejects.toThrow("gone");
+});
+
+test("rejects where nobody listens, and where the connection is cut off", async () => {
+  const url = await serve((_req, res) => res.destroy());
+  await expect(post(url, "{}", TIMEOUT)).rejects.toThrow();
+  server?.close();
+  await expect(post("http://127.0.0.1:9", "{}", TIMEOUT)).rejects.toThrow();
+});
+
+test("follows a server that has moved", async () => {
+  const url = await serve(async (req, res) => {
+    if (req.url === "/old") res.writeHead(308, { location: "/new" }).end();
+    else res.end(`${req.url} ${await text(req)}`);
+  });
+  expect(await post(`${url}/old`, "{}", TIMEOUT)).toEqual({ status: 200, text: "/new {}" });
+});

@@ -1,0 +1,83 @@
+import { LRUCache } from "lru-cache";
+import type { ResonateClient } from "../../core/store/client.ts";
+import type { PromiseRecord } from "../../core/store/protocol.ts";
+
+/** The default bound on the memory for promises, in characters. */
+const MAX_SIZE = 32_000_000;
+
+interface Watched {
+  promise: PromiseRecord;
+  /** The connection over which its settlement is reported. */
+  connection: number;
+  listeners: Set<() => void>;
+}
+
+/**
+ * Remembers promises that jobs wait for, and reports when they settle. The server is asked once for each promise, and again
+ * after the connection was lost, because a settlement may have been missed meanwhile.
+ */
+export class PromiseWatcher {
+  readonly #client: ResonateClient;
+  readonly #watched: LRUCache<string, Watched>;
+  #address = "";
+  #connection = 0;
+  #isConnected = false;
+
+  constructor(client: ResonateClient, maxSize = MAX_SIZE) {
+    this.#client = client;
+    this.#watched = new LRUCache({
+      maxSize,
+      sizeCalculation: ({ promise }) => 500 + (promise.value.data?.length ?? 0),
+    });
+  }
+
+  /** A connection is open, at this address. */
+  connected(address: string): void {
+    this.#address = address;
+    this.#connection += 1;
+    this.#isConnected = true;
+  }
+
+  disconnected(): void {
+    this.#isConnected = false;
+  }
+
+  /** The server reports that a promise has settled. */
+  settled(promise: PromiseRecord): void {
+    const watched = this.#watched.get(promise.id);
+    this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Set() });
+    for (const listener of watched?.listeners ?? []) listener();
+  }
+
+  /**
+   * Resolves with the promise, or undefined when there is none; `listener` is called when it settles. With `fresh`, the
+   * server is asked even if a pending promise is remembered.
+   */
+  async watch(id: string, fresh: boolean, listener: () => void): Promise<PromiseRecord | undefined> {
+    const watched = this.#watched.get(id);
+    if (watched && watched.promise.state !== "pending") return watched.promise;
+    if (watched && !fresh && this.#isConnected && watched.connection === this.#connection) {
+      watched.listeners.add(listener);
+      return watched.promise;
+    }
+    const connection = this.#connection;
+    const promise = await this.#fetch(id);
+    if (!promise) return undefined;
+    const latest = this.#watched.get(id);
+    if (latest && latest.promise.state !== "pending") return latest.promise;
+    const listeners = new Set(promise.state === "pending" ? [...(latest?.listeners ?? []), listener] : []);
+    this.#watched.set(id, { promise, connection, listeners });
+    return promise;
+  }
+
+  async #fetch(id: string): Promise<PromiseRecord | undefined> {
+    if (this.#isConnected) {
+      const data = { awaited: id, address: this.#address };
+      const answer = await this.#client.send("promise.register_listener", data, { origin: id });
+      if (answer.status === 200) return answer.data.promise;
+      if (answer.status === 404) return undefined;
+    }
+    const answer = await this.#client.send("promise.get", { id }, { origin: id });
+    return answer.status === 200 ? answer.data.promise : undefined;
+  }
+}

@@ -1,0 +1,203 @@
+import { setTimeout as delay } from "node:timers/promises";
+import PQueue from "p-queue";
+import { ownerOf } from "../../core/jobs/durable-promise.ts";
+import { ResonateRefused } from "../../core/store/failures.ts";
+import { splitKey } from "../../core/store/ids.ts";
+import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../../core/store/protocol.ts";
+import type { Composition } from "../composition.ts";
+import type { FoundCode } from "../execution/code.ts";
+import { now } from "../execution/heartbeat.ts";
+import { reasonOf } from "../execution/instruments.ts";
+import { released, running, unhandled, waiting } from "../process/metrics.ts";
+import { TaskQueue } from "./task-queue.ts";
+import { UnhandledTasks } from "./unhandled-tasks.ts";
+
+/** How many tasks are released at the same time when the worker stops. */
+const RELEASES = 32;
+
+/** The longest that releasing running tasks may take, in milliseconds. */
+const RELEASE_TIME = 3_000;
+
+/** The pause before a task is claimed again when the server could not be reached, in milliseconds. */
+const CLAIM_AGAIN_AFTER = 1_000;
+
+/** How many tasks are claimed ahead of their slots where each costs heartbeats of its own. */
+const AHEAD_PER_JOB = 100;
+
+/** A task that this worker has the lease on. */
+interface LeasedTask extends Acquired {
+  code: FoundCode;
+  kind: string;
+  /** By `performance.now()`. */
+  claimedAt: number;
+  isRunning: boolean;
+}
+
+interface IntakeOptions {
+  /** How many jobs of each kind execute at once, and how many more are claimed and wait. */
+  maxTasks: number;
+  maxQueued: number;
+}
+
+/**
+ * A task's way through a worker: dispatched, queued by kind, claimed (from then on the lease is kept alive), given a slot,
+ * executed. A task that cannot run here is released, and so is every task that is left when the worker stops.
+ */
+export class TaskIntake {
+  readonly #parts: Composition;
+  readonly #options: IntakeOptions;
+  /** A queue for each kind of job, so that one kind that waits, for example for a slow service, delays no other. */
+  readonly #queues = new Map<string, TaskQueue<LeasedTask>>();
+  readonly #leased = new Set<LeasedTask>();
+  readonly #unhandled = new UnhandledTasks((dispatch) => this.#enqueue(dispatch));
+  readonly #releases = new PQueue({ concurrency: RELEASES });
+  #running = 0;
+  #isStopping = false;
+
+  constructor(parts: Composition, options: IntakeOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  /** How many jobs are executing. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Takes a task that the server has dispatched to this worker. */
+  dispatch(dispatch: Dispatch): void {
+    if (!this.#unhandled.holdBack(dispatch)) this.#enqueue(dispatch);
+  }
+
+  /** Releases waiting tasks at once, and running ones that have not ended after `drain` milliseconds. */
+  async stop(drain: number): Promise<void> {
+    this.#isStopping = true;
+    this.#unhandled.close();
+    const idle = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    const waiting = this.#release([...this.#leased].filter(({ isRunning }) => !isRunning));
+    await Promise.race([Promise.all([idle, waiting]), delay(drain)]);
+    await Promise.race([this.#release([...this.#leased]), delay(RELEASE_TIME)]);
+    this.#parts.heartbeat.stopAll();
+  }
+
+  #enqueue(dispatch: Dispatch): void {
+    const kind = this.#parts.names.kindOf(dispatch.id);
+    const queue = this.#queues.get(kind) ?? this.#createQueue(kind);
+    this.#queues.set(kind, queue);
+    queue.add(dispatch);
+  }
+
+  #createQueue(kind: string): TaskQueue<LeasedTask> {
+    const { names, heartbeat } = this.#parts;
+    const { maxTasks, maxQueued } = this.#options;
+    return new TaskQueue<LeasedTask>(maxTasks, {
+      claim: (dispatch) => this.#claim(dispatch, kind),
+      run: (task) => this.#run(task),
+      most: () => maxTasks + (heartbeat.isPerJob ? Math.min(maxQueued, AHEAD_PER_JOB) : maxQueued),
+      ownerOf: ({ promise }) => ownerOf(names.nameOf(promise.id), promise),
+      keyOf: (id) => splitKey(names.nameOf(id)).key,
+      onWaiting: (more) => waiting.inc({ job: kind }, more),
+    });
+  }
+
+  /** Takes the lease on a dispatched task; undefined when another worker has it, the job has ended, or no function fits. */
+  async #claim({ id, version }: Dispatch, kind: string): Promise<LeasedTask | undefined> {
+    const { client, pid, lease, executor, heartbeat, names, log } = this.#parts;
+    try {
+      const records = executor.recordsWanted({ id, version });
+      const askedAt = now();
+      const data = { id, version, pid, ttl: lease, records };
+      const answer = await client.send("task.acquire", data, { origin: id, patience: lease });
+      if (answer.status !== 200) return undefined;
+      const { task, promise } = answer.data;
+      const code = executor.codeFor(promise);
+      if (!code) {
+        await this.#releaseUnhandled(task, kind);
+        return undefined;
+      }
+      const leased = { ...answer.data, code, kind, claimedAt: performance.now(), isRunning: false };
+      this.#leased.add(leased);
+      heartbeat.start(task, askedAt);
+      if (this.#isStopping) await this.#release([leased]);
+      return leased;
+    } catch (error) {
+      const isRefused = error instanceof ResonateRefused;
+      log[isRefused ? "warn" : "debug"]({ job: names.nameOf(id), reason: reasonOf(error) }, "task not taken");
+      // The server dispatches it again, but ever less often: it assumes that a connected worker has received the dispatch.
+      if (!isRefused) setTimeout(() => this.#enqueue({ id, version }), CLAIM_AGAIN_AFTER).unref();
+      return undefined;
+    }
+  }
+
+  async #releaseUnhandled({ id, version }: TaskRecord, kind: string): Promise<void> {
+    const { client, lease, names, log } = this.#parts;
+    const isFirst = this.#unhandled.record(id);
+    unhandled.inc({ job: kind });
+    log[isFirst ? "warn" : "debug"]({ job: names.nameOf(id) }, "no function for this job here");
+    await client.send("task.release", { id, version }, { origin: id, patience: lease });
+  }
+
+  async #run(leased: LeasedTask): Promise<void> {
+    const { executor, heartbeat } = this.#parts;
+    const { code, kind: job } = leased;
+    leased.isRunning = true;
+    this.#running += 1;
+    running.inc({ job });
+    if ((await this.#isStillOurs(leased)) && !(await this.#isPaused(leased))) await executor.execute(leased, code, job);
+    heartbeat.stop(leased.task);
+    this.#leased.delete(leased);
+    this.#running -= 1;
+    running.dec({ job });
+  }
+
+  /** Whether the task still belongs to this worker after it has waited: the job may have ended, or the lease lapsed. */
+  async #isStillOurs({ task, claimedAt }: LeasedTask): Promise<boolean> {
+    const { heartbeat, lease, names, log } = this.#parts;
+    if (performance.now() - claimedAt < lease / 3) return true;
+    const job = names.nameOf(task.id);
+    try {
+      if (await heartbeat.isAcquired(task)) return true;
+    } catch (error) {
+      log.debug({ job, reason: reasonOf(error) }, "task not looked up");
+    }
+    log.info({ job, reason: "it has waited too long, or has been settled" }, "job left");
+    return false;
+  }
+
+  /** Suspends the task if jobs of its kind are paused; returns whether the worker is done with it. */
+  async #isPaused({ task, code }: LeasedTask): Promise<boolean> {
+    if (typeof code === "string") return false;
+    const { pauses, names, log } = this.#parts;
+    const job = names.nameOf(task.id);
+    try {
+      const isPaused = await pauses.suspendIfPaused(task, code.implementation.job.kind);
+      if (isPaused) log.info({ job }, "job paused");
+      return isPaused;
+    } catch (error) {
+      // The lease lapses, and the server dispatches the task again.
+      log.info({ job, reason: reasonOf(error) }, "job left");
+      return true;
+    }
+  }
+
+  /** Ends leases, so that the server dispatches the tasks to other workers at once. */
+  async #release(all: readonly LeasedTask[]): Promise<void> {
+    await this.#releases.addAll(all.map((leased) => () => this.#releaseOne(leased)));
+  }
+
+  async #releaseOne(leased: LeasedTask): Promise<void> {
+    const { client, lease, heartbeat, names, log } = this.#parts;
+    if (!this.#leased.delete(leased)) return;
+    const { id, version } = leased.task;
+    const job = names.nameOf(id);
+    heartbeat.stop(leased.task);
+    try {
+      const answer = await client.send("task.release", { id, version }, { origin: id, patience: lease });
+      if (answer.status !== 200) return;
+      log.info({ job }, "job released");
+      released.inc({ job: leased.kind });
+    } catch (error) {
+      log.warn({ job, reason: reasonOf(error) }, "job not released");
+    }
+  }
+}

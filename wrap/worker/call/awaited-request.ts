@@ -1,0 +1,112 @@
+/** The request that a job waits for, and what its steps find out about it. Steps store these, so fields keep their names. */
+import type { Question, Step } from "../../../core/definitions/context.ts";
+import type { Connection } from "../connection/connection.ts";
+import { CallRefused } from "../connection/errors.ts";
+import type { ResumableStream, Session } from "../connection/open-request.ts";
+import type { CallEvent } from "./call-in-flight.ts";
+import { storedAnswer } from "./outcome.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+/** A task at the server. */
+export interface RemoteTask {
+  taskId: string;
+  /** The session in which the task was made. */
+  place: Session;
+  /** The poll interval that the server asks for, in milliseconds. */
+  every?: number;
+}
+
+/** A request that a program host has, or is about to get. */
+interface HostedRequest {
+  /** The program host. */
+  keeper: string;
+  request: string;
+}
+
+/** What is stored before a non-repeatable call is sent. */
+export interface SendRecord {
+  at: string;
+  kept?: HostedRequest;
+}
+
+/** A request whose answer the job waits for, and how another process goes on with it. */
+export interface AwaitedRequest {
+  /** The number of its first event. */
+  base: number;
+  /** When the job recorded that it would send the request, if it is not repeatable. */
+  sentAt?: string;
+  /** The request at a program host, which recognizes it when it is sent again. */
+  kept?: HostedRequest;
+  request:
+    | { kind: "call"; inputs?: JsonObject; state?: unknown }
+    /** `stream`: where the stream of the task's result can be resumed, which repeats its questions. */
+    | ({ kind: "task"; stream?: ResumableStream } & RemoteTask)
+    | ({ kind: "stream" } & ResumableStream);
+}
+
+/** What a step has found out: an event of a request, or what the result of the request asks for. */
+export type StepOutcome =
+  | CallEvent
+  /** The outcome is lost, and the call may be repeated. */
+  | { kind: "lost"; why: string }
+  | { kind: "input"; requests: JsonObject; state?: unknown }
+  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Session };
+
+/** The request as it goes on once its stream can be resumed. */
+export function resumable(request: AwaitedRequest["request"], stream: ResumableStream): AwaitedRequest["request"] {
+  return request.kind === "task" ? { ...request, stream } : { kind: "stream", ...stream };
+}
+
+/** Whether a call is made as a task of the 2025-11-25 revision, whose id survives a crash. */
+export function isMadeAsTask(connection: Connection, tool: string): boolean {
+  const { tasks } = (connection.client.getServerCapabilities() ?? {}) as {
+    tasks?: { requests?: { tools?: { call?: unknown } } };
+  };
+  if (connection.era !== "legacy" || tasks?.requests?.tools?.call === undefined) return false;
+  const support = connection.tools.find(({ name }) => name === tool)?.execution?.taskSupport;
+  return support === "required" || support === "optional";
+}
+
+/** Interprets an event of a request. */
+export async function outcomeOf(
+  step: Step,
+  event: CallEvent,
+  { request }: AwaitedRequest,
+  session: Session,
+): Promise<StepOutcome> {
+  if (event.kind !== "result") return event;
+  const { result } = event;
+  const ended = async (): Promise<StepOutcome> => ({ kind: "result", result: await storedAnswer(step, result) });
+  if (request.kind !== "call") return ended();
+  if (result.resultType === "input_required") {
+    const requests = (result.inputRequests ?? {}) as JsonObject;
+    return { kind: "input", requests, ...(result.requestState !== undefined && { state: result.requestState }) };
+  }
+  const isLegacy = result.resultType !== "task";
+  const task = (isLegacy ? result.task : result) as JsonObject | undefined;
+  if (typeof task?.taskId !== "string") return ended();
+  const every = Number(isLegacy ? task.pollInterval : task.pollIntervalMs);
+  return { kind: "task", taskId: task.taskId, isLegacy, place: session, ...(every > 0 && { every }) };
+}
+
+/** Whether the server has forgotten the session, and so has not looked at the request. */
+export const isSessionOver = (error: unknown): boolean =>
+  error instanceof CallRefused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
+
+/**
+ * A server's question as the engine asks it, without patterns: the protocol's forms have none, and the edge would evaluate a
+ * hostile pattern on a caller's text almost for ever.
+ */
+export function questionOf({ message, requestedSchema }: JsonObject): Question {
+  const schema = (requestedSchema ?? { type: "object", properties: {} }) as Question["requestedSchema"];
+  return { message: String(message ?? ""), requestedSchema: withoutPatterns(schema) as Question["requestedSchema"] };
+}
+
+function withoutPatterns(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutPatterns);
+  if (typeof schema !== "object" || schema === null) return schema;
+  // A field may be named `pattern`; its schema is an object.
+  const entries = Object.entries(schema).filter(([key, value]) => key !== "pattern" || typeof value !== "string");
+  return Object.fromEntries(entries.map(([key, value]) => [key, withoutPatterns(value)]));
+}

@@ -1,0 +1,230 @@
+/** Calls in flight in this process, and the sequence of events of each. */
+import type { Step } from "../../../core/definitions/context.ts";
+import type { Connection } from "../connection/connection.ts";
+import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
+
+type Json = Record<string, unknown>;
+
+/** What happens to a call: it ends, or the job has to react. Steps store events, so their fields keep their names. */
+export type CallEvent =
+  | { kind: "result"; result: Json }
+  /** The server's answer is a protocol error. */
+  | { kind: "error"; code: number; message: string }
+  /** A question of the 2025 revisions: the server waits, and the request stays open. */
+  | { kind: "question"; id: string | number; params: Json }
+  /** The program host `keeper` has the request: another process can send it again without repeating the call. */
+  | { kind: "kept"; keeper: string; request: string }
+  /** Another process can resume the stream of the answer. */
+  | { kind: "stream"; session: string; request: string; event: string; revision: string };
+
+/** How long a call runs before its job records where its stream can be resumed, in milliseconds. */
+const RESUMABLE_AFTER = 3_000;
+/** How long a finished call is kept for its job, in milliseconds. */
+const KEPT = 5 * 60_000;
+
+export interface CallOptions {
+  /** The number of the first event; numbers are unique within a job. */
+  base: number;
+  /** The request's id. */
+  request: string;
+  /** The answers to questions that the call has asked in an earlier process, by event number. */
+  answers: ReadonlyMap<number, Json>;
+  session: Session;
+  /** Whether the request resumes a stream. */
+  isResumed: boolean;
+  /** Whether another process may have sent the request: it may be sent again only to the program host that has it. */
+  isRepeated: boolean;
+  /** The program host that gets the request, if the job has not recorded it. */
+  host: string | undefined;
+  /** The event numbers of the questions that the call has asked before, by question id. */
+  questions: ReadonlyMap<string | number, number>;
+}
+
+export class CallInFlight {
+  readonly base: number;
+  readonly session: Session;
+  readonly isResumed: boolean;
+  readonly isRepeated: boolean;
+  readonly #events: PromiseWithResolvers<CallEvent>[] = [];
+  readonly #questions: (ServerQuestion | undefined)[] = [];
+  readonly #answers: ReadonlyMap<number, Json>;
+  readonly request: OpenRequest;
+  #next: number;
+  #eventIds: { last?: string; previous?: string } = {};
+  #isResumable = false;
+  #isDone = false;
+  /** Gets the server's progress notifications. */
+  onProgress: Step["progress"] | undefined;
+  /** Resolves when no further event will come. */
+  readonly ended: Promise<void>;
+  /** Why the call was lost, if it was. */
+  failed: Error | undefined;
+
+  /** `send` makes the request. */
+  constructor(connection: Connection, options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
+    const { base, session, isResumed, host, questions } = options;
+    this.base = base;
+    this.session = session;
+    this.isResumed = isResumed;
+    this.isRepeated = options.isRepeated;
+    this.#next = base;
+    this.#answers = options.answers;
+    const { sessionId, protocolVersion: revision = connection.revision } = session;
+    const resumable = !isResumed && connection.era === "legacy" ? sessionId : undefined;
+    const recordPosition = (event: string | undefined) => {
+      if (this.#isResumable || (host ?? event) === undefined) return;
+      if (host !== undefined) this.#emit({ kind: "kept", keeper: host, request: options.request });
+      else if (resumable === undefined || event === undefined) return;
+      else this.#emit({ kind: "stream", session: resumable, request: options.request, event, revision });
+      this.#isResumable = true;
+    };
+    this.request = send({
+      onProgress: ({ progress, total, message }) => this.onProgress?.(progress, total, message),
+      onEventId: (id) => {
+        const { last: previous } = this.#eventIds;
+        this.#eventIds = { last: id, ...(previous !== undefined && { previous }) };
+      },
+      onAsked: (question) => {
+        const known = questions.get(question.id);
+        // Resumes before the question, so that another process gets it again.
+        if (known === undefined) recordPosition(this.#eventIds.previous);
+        const n = known ?? this.#next;
+        this.#questions[n] = question;
+        if (known === undefined) this.#emit({ kind: "question", id: question.id, params: question.params });
+        const answer = this.#answers.get(n);
+        if (answer) this.answer(n, answer);
+      },
+    });
+    const timer = setTimeout(() => recordPosition(this.#eventIds.last), RESUMABLE_AFTER);
+    this.ended = this.request.result
+      .then(
+        (result) => this.#end({ kind: "result", result }),
+        (error) => this.#fail(error),
+      )
+      .finally(() => clearTimeout(timer));
+  }
+
+  /** Whether event `n` has happened here, or still can happen. */
+  knows(n: number): boolean {
+    return n >= this.base && (!this.#isDone || n < this.#next);
+  }
+
+  /** Resolves with event `n`; rejects when the call is lost before. */
+  event(n: number): Promise<CallEvent> {
+    return this.#at(n).promise;
+  }
+
+  /** Answers the question of event `n`, unless it is answered; false if the question was not asked here. */
+  answer(n: number, result: Json): boolean {
+    const question = this.#questions[n];
+    if (!question) return this.#questions.length > n;
+    this.#questions[n] = undefined;
+    question.answer(result);
+    return true;
+  }
+
+  get isOver(): boolean {
+    return this.#isDone || this.failed !== undefined;
+  }
+
+  #at(n: number): PromiseWithResolvers<CallEvent> {
+    const index = n - this.base;
+    let event = this.#events[index];
+    if (!event) {
+      event = Promise.withResolvers<CallEvent>();
+      event.promise.catch(() => {});
+      this.#events[index] = event;
+    }
+    return event;
+  }
+
+  #emit(event: CallEvent): void {
+    this.#at(this.#next).resolve(event);
+    this.#next += 1;
+  }
+
+  #end(event: CallEvent): void {
+    this.#isDone = true;
+    this.#emit(event);
+  }
+
+  #fail(error: Error & { code?: unknown }): void {
+    if (error.name === "RpcError") {
+      this.#end({ kind: "error", code: Number(error.code), message: error.message });
+      return;
+    }
+    this.failed = error;
+    for (let n = this.#next; n < this.base + this.#events.length; n++) this.#at(n).reject(error);
+    this.#at(this.#next).reject(error);
+  }
+}
+
+/** The calls of this process by job. */
+export class CallsInFlight {
+  readonly #calls = new Map<string, CallInFlight>();
+  readonly #beginning = new Map<string, Promise<CallInFlight>>();
+  /**
+   * Jobs that have recorded that they are about to send their call, and have not sent it; with the function that frees the slot
+   * that they hold, if they hold one.
+   */
+  readonly #permits = new Map<string, (() => void) | undefined>();
+
+  /** The call of a job that knows event `n`, if it is in flight here. */
+  find(job: string, n: number): CallInFlight | undefined {
+    const call = this.#calls.get(job);
+    return call?.knows(n) ? call : undefined;
+  }
+
+  /** The job's last call in this process. */
+  of(job: string): CallInFlight | undefined {
+    return this.#calls.get(job);
+  }
+
+  /** Makes a job's call once, also when two steps of the job ask for it at the same time. */
+  begin(job: string, base: number, make: () => Promise<CallInFlight>): Promise<CallInFlight> {
+    const key = `${base} ${job}`;
+    const beginning = this.#beginning.get(key);
+    if (beginning) return beginning;
+    const begun = make().finally(() => this.#beginning.delete(key));
+    this.#beginning.set(key, begun);
+    return begun;
+  }
+
+  put(job: string, call: CallInFlight): void {
+    this.#calls.set(job, call);
+    const drop = () => {
+      if (this.#calls.get(job) === call) this.#calls.delete(job);
+    };
+    void call.ended.then(() => setTimeout(drop, KEPT).unref());
+  }
+
+  forget(job: string): void {
+    this.#calls.delete(job);
+    this.#permits.get(job)?.();
+    this.#permits.delete(job);
+  }
+
+  /** Permits a job to send its call once. Its slot is freed when `signal` is aborted before that. */
+  permit(job: string, freeSlot?: () => void, signal?: AbortSignal): void {
+    this.#permits.get(job)?.();
+    this.#permits.set(job, freeSlot);
+    const loseSlot = () => {
+      if (this.#permits.get(job) === freeSlot) this.permit(job);
+    };
+    signal?.addEventListener("abort", loseSlot, { once: true });
+  }
+
+  isPermitted(job: string): boolean {
+    return this.#permits.has(job);
+  }
+
+  /** The function that frees the slot of a permitted job. */
+  slotOf(job: string): (() => void) | undefined {
+    return this.#permits.get(job);
+  }
+
+  /** The call is being sent: the permit is used up. */
+  usePermit(job: string): void {
+    this.#permits.delete(job);
+  }
+}

@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { Step } from "../../../core/definitions/context.ts";
+import type { CallArgs } from "../../call-job.ts";
+import type { Connection } from "../connection/connection.ts";
+import { NotSent, OutcomeUnknown } from "../connection/errors.ts";
+import type { Session } from "../connection/open-request.ts";
+import type { WrappedServer } from "../wrapped-server.ts";
+import type { AwaitedRequest } from "./awaited-request.ts";
+import { CallsInFlight } from "./call-in-flight.ts";
+import { CallRequests } from "./call-requests.ts";
+
+/** The requests of a job whose program has a new host; each request fails with one of `outcomes`. */
+function before(outcomes: Error[]) {
+  const sent: (string | undefined)[] = [];
+  const request = (_method: string, _params: object, _hooks: object, _id: string, session: Session) => {
+    sent.push(session.sessionId);
+    const result = Promise.reject(outcomes.shift());
+    result.catch(() => {});
+    return { result, cancel() {}, leave() {}, recorded() {} };
+  };
+  const session = { sessionId: "new" };
+  const client = { getServerCapabilities: () => ({}) };
+  const connection = { request, session, host: "new", era: "legacy", revision: "2025-11-25", client, tools: [] };
+  const calls = new CallsInFlight();
+  const server = {
+    calls,
+    options: { name: "acme" },
+    takeSlot: async () => () => {},
+    connection: async () => connection as unknown as Connection,
+  } as unknown as WrappedServer;
+  const { signal } = new AbortController();
+  const args: CallArgs = { tool: "write", arguments: {}, key: "1", once: true };
+  const deadline = Date.now() + 60_000;
+  const requests = new CallRequests(server, {
+    ...{ jobName: "acme.write.1", deadline, signal, args },
+    answers: new Map(),
+    questions: new Map(),
+  });
+  const step = { signal, deadline, progress() {} } as unknown as Step;
+  const awaited: AwaitedRequest = {
+    base: 0,
+    request: { kind: "call" },
+    sentAt: "2026-11-22T12:00:00Z",
+    kept: { keeper: "old", request: "wrapped-1" },
+  };
+  return { calls, sent, event: () => requests.event(step, 0, awaited, undefined) };
+}
+
+test("a call that another process may have sent goes to the program host that knows it, also when that could not be reached", async () => {
+  const { sent, event } = before([new NotSent("Not connected"), new OutcomeUnknown("the program has ended")]);
+  await expect(event()).rejects.toThrow("Not connected");
+  await expect(event()).rejects.toThrow(/The call was sent .* whether it had its effect is unknown/);
+  expect(sent).toEqual(["old", "old"]);
+});
+
+test("a call that this process has not sent goes to the program that there is, until it is sent", async () => {
+  const { calls, sent, event } = before([new NotSent("Not connected"), new NotSent("Not connected")]);
+  calls.permit("acme.write.1");
+  await expect(event()).rejects.toThrow("Not connected");
+  await expect(event()).rejects.toThrow("Not connected");
+  expect(sent).toEqual(["new", "new"]);
+});

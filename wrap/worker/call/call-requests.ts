@@ -1,0 +1,241 @@
+/** The requests of a job: made, found in flight in this process, or continued where another process has left them. */
+import { createHash } from "node:crypto";
+import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { SETTLED } from "../../../core/engine/runtime.ts";
+import { type CallArgs, NOT_DONE, READ } from "../../call-job.ts";
+import type { Connection } from "../connection/connection.ts";
+import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";
+import { ID_PREFIX, type ResumableStream, requestId } from "../connection/open-request.ts";
+import type { WrappedServer } from "../wrapped-server.ts";
+import {
+  type AwaitedRequest,
+  isMadeAsTask,
+  isSessionOver,
+  type JsonObject,
+  outcomeOf,
+  type StepOutcome,
+} from "./awaited-request.ts";
+import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
+import { explain, explained, failure, unknownEffect } from "./outcome.ts";
+import { checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
+
+/** How long a resumed stream may be silent before it is resumed again, in milliseconds. */
+const RESUME_AGAIN = 10 * SECOND;
+
+interface RequestingJob {
+  jobName: string;
+  /** Tells the job from an earlier one of the same name. */
+  deadline: number;
+  /** Aborted when the job is no longer run here. */
+  signal: AbortSignal;
+  args: CallArgs;
+  /** The answers to questions of the 2025 revisions, by event number. */
+  answers: ReadonlyMap<number, JsonObject>;
+  /** The event numbers of the questions, by question id. */
+  questions: ReadonlyMap<string | number, number>;
+}
+
+export class CallRequests {
+  readonly #server: WrappedServer;
+  readonly #job: RequestingJob;
+  /** Streams of tasks' results that report nothing any more. */
+  readonly #deadStreams = new WeakSet<ResumableStream>();
+
+  constructor(server: WrappedServer, job: RequestingJob) {
+    this.#server = server;
+    this.#job = job;
+  }
+
+  /**
+   * Waits for event `n` for at most `timeout` milliseconds. In a process that does not know the request, makes it first, if the
+   * call may be repeated.
+   */
+  async event(step: Step, n: number, awaited: AwaitedRequest, timeout: number | undefined): Promise<StepOutcome> {
+    const { calls, options } = this.#server;
+    const { jobName } = this.#job;
+    const { request, sentAt } = awaited;
+    const call =
+      calls.find(jobName, n) ??
+      (await calls.begin(jobName, awaited.base, () => this.#begin(step, this.#continuedAt(awaited, n))));
+    const abandoned = Promise.withResolvers<never>();
+    abandoned.promise.catch(() => {});
+    // A server may send further events elsewhere once the stream is resumed; resuming again gets all of them.
+    const silence = call.isResumed
+      ? setTimeout(() => abandoned.reject(new Error("nothing came of it")), RESUME_AGAIN)
+      : undefined;
+    call.onProgress = (...progress) => {
+      silence?.refresh();
+      step.progress(...progress);
+    };
+    const watches: Promise<never>[] =
+      request.kind === "task"
+        ? [watchLegacyTask(() => this.#connect(step), step, request, call, timeout === undefined)]
+        : [];
+    const onAbort = () => {
+      const isEnded = step.signal.reason === SETTLED || Date.now() >= step.deadline - SECOND;
+      if (isEnded) call.request.cancel("the job was cancelled");
+      abandoned.reject(new Error("the job is no longer run here"));
+    };
+    step.signal.addEventListener("abort", onAbort, { once: true });
+    if (step.signal.aborted) onAbort();
+    const onTimeout = () => {
+      call.request.cancel("it took too long");
+      const why = `it did not answer within ${Math.round((timeout ?? 0) / SECOND)} s`;
+      calls.forget(jobName);
+      abandoned.reject(
+        sentAt === undefined ? new NonRetryableError(`${options.name}: ${why}`) : unknownEffect(options, sentAt, why),
+      );
+    };
+    const timer = timeout === undefined ? undefined : setTimeout(onTimeout, timeout);
+    let event: CallEvent;
+    try {
+      event = await Promise.race([call.event(n), abandoned.promise, ...watches]);
+      // The error may be the task's result, or say that there is no such task.
+      if (event.kind === "error" && request.kind === "task") await checkTask(() => this.#connect(step), request);
+    } catch (error) {
+      if (step.signal.aborted) throw error;
+      throw this.#failed(error, call, awaited);
+    } finally {
+      clearTimeout(silence);
+      step.signal.removeEventListener("abort", onAbort);
+      clearTimeout(timer);
+      call.onProgress = undefined;
+    }
+    return outcomeOf(step, event, awaited, call.session);
+  }
+
+  /** Gives a call up, so that the step's next attempt makes the request anew; returns the error of this attempt. */
+  #failed(error: unknown, call: CallInFlight, { request, sentAt }: AwaitedRequest): unknown {
+    const { calls, options } = this.#server;
+    const { jobName } = this.#job;
+    calls.forget(jobName);
+    call.request.leave();
+    if (request.kind !== "call") return this.#lost(error, request);
+    const isOver = isSessionOver(error);
+    if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName);
+    if (isOver) return new Error(`${NOT_DONE}: ${options.name} has forgotten the session`);
+    return explained(failure(error, options, sentAt));
+  }
+
+  /** Why nothing is heard of a call that was sent: an error to retry, or {@link OutcomeUnknown}. */
+  #lost(error: unknown, request: AwaitedRequest["request"]): unknown {
+    const isRefused = error instanceof CallRefused && !error.isTemporary;
+    // The result of a task can be requested without the stream.
+    const stream = request.kind === "task" ? this.#streamOf(request) : undefined;
+    if (stream && (isRefused || error instanceof TaskEnded)) {
+      this.#deadStreams.add(stream);
+      return new Error((error as Error).message);
+    }
+    if (isRefused) {
+      return new OutcomeUnknown(`what has become of the call cannot be asked for any more: ${error.message}`);
+    }
+    return error instanceof AnswerLost || error instanceof NotSent
+      ? new Error(`${this.#server.options.name}: ${error.message}`)
+      : error;
+  }
+
+  /** The request for event `n`: one that reports new events only begins with that event. */
+  #continuedAt(awaited: AwaitedRequest, n: number): AwaitedRequest {
+    return this.#reportsNewOnly(awaited) ? { ...awaited, base: n } : awaited;
+  }
+
+  #reportsNewOnly({ request, kept }: AwaitedRequest): boolean {
+    return kept !== undefined || (request.kind === "task" && this.#streamOf(request) === undefined);
+  }
+
+  #streamOf(request: AwaitedRequest["request"]): ResumableStream | undefined {
+    if (request.kind === "stream") return request;
+    const stream = request.kind === "task" ? request.stream : undefined;
+    return stream && !this.#deadStreams.has(stream) ? stream : undefined;
+  }
+
+  /** Makes a request once it has a slot; resolves when it is in flight. */
+  async #begin(step: Step, awaited: AwaitedRequest): Promise<CallInFlight> {
+    const { calls, options } = this.#server;
+    const { jobName, signal } = this.#job;
+    const { kept, sentAt } = awaited;
+    const isPermitted = calls.isPermitted(jobName);
+    if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !isPermitted) {
+      throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
+    }
+    const freeSlot = calls.slotOf(jobName) ?? (await this.#server.takeSlot(signal));
+    try {
+      if (signal.aborted) throw new Error("the job is no longer run here");
+      const connection = await this.#connect(step);
+      calls.usePermit(jobName);
+      const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
+      calls.put(jobName, call);
+      void this.#dropLostSession(call, connection, step).finally(freeSlot);
+      return call;
+    } catch (error) {
+      if (calls.isPermitted(jobName)) calls.permit(jobName);
+      freeSlot();
+      return explain(error);
+    }
+  }
+
+  /** Drops the connection when a call has ended because the server has forgotten the connection's session. */
+  async #dropLostSession(call: CallInFlight, connection: Connection, { log }: Step): Promise<void> {
+    await call.ended;
+    const isCurrent = call.session.sessionId === connection.session.sessionId;
+    if (isCurrent && isSessionOver(call.failed)) {
+      await this.#server.drop(this.#job.jobName, connection, log).catch(() => {});
+    }
+  }
+
+  /** `host`: the program host that may have the request already. */
+  #send(connection: Connection, awaited: AwaitedRequest, host: string | undefined): CallInFlight {
+    const { base, request, kept } = awaited;
+    const stream = this.#streamOf(request);
+    const isKept = request.kind === "call" && connection.host !== undefined;
+    const id = stream?.request ?? kept?.request ?? (isKept ? this.#idOf(base) : requestId());
+    const resumed = stream && { sessionId: stream.session, protocolVersion: stream.revision };
+    const repeated = host === undefined ? undefined : { ...connection.session, sessionId: host };
+    const session = request.kind === "task" ? request.place : (resumed ?? repeated ?? connection.session);
+    const options = {
+      base,
+      request: id,
+      answers: this.#job.answers,
+      session,
+      isResumed: stream !== undefined,
+      isRepeated: host !== undefined,
+      host: isKept && !kept ? connection.host : undefined,
+      questions: this.#reportsNewOnly(awaited) ? this.#job.questions : new Map(),
+    };
+    return new CallInFlight(connection, options, (given) => {
+      const hooks = { ...given, isKept };
+      if (request.kind === "task") {
+        const { taskId } = request;
+        const taskHooks = { ...hooks, task: taskId };
+        const open = stream
+          ? connection.resume(stream, taskHooks)
+          : connection.request("tasks/result", { taskId }, taskHooks, id, session);
+        // Cancels the task, not the request for its result.
+        const cancel = () => void connection.request("tasks/cancel", { taskId }, {}, requestId(), session);
+        return { ...open, cancel };
+      }
+      if (request.kind === "stream") return connection.resume(request, hooks);
+      const { tool, arguments: args } = this.#job.args;
+      if (tool === READ) return connection.request("resources/read", args, hooks, id, session);
+      const { inputs, state } = request;
+      const params = {
+        name: tool,
+        arguments: args,
+        ...(inputs && { inputResponses: inputs }),
+        ...(state !== undefined && { requestState: state }),
+        ...(isMadeAsTask(connection, tool) && { task: {} }),
+      };
+      return connection.request("tools/call", params, hooks, id, session);
+    });
+  }
+
+  /** The id of a request that may be sent again: the same after a crash, so that a program host recognizes it. */
+  #idOf(base: number): string {
+    const { jobName, deadline } = this.#job;
+    return `${ID_PREFIX}${createHash("sha256").update(`${deadline} ${base} ${jobName}`).digest("hex").slice(0, 32)}`;
+  }
+
+  #connect({ log }: Step): Promise<Connection> {
+    return this.#server.connection(this.#job.jobName, log);
+  }
+}

@@ -1,0 +1,70 @@
+/** Turns what a wrapped server answers, or fails to answer, into a job's result or reason. */
+
+import { keepInParts } from "../../../core/author/chunks.ts";
+import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
+import { PARTS } from "../../../core/tools/results.ts";
+import { NOT_DONE } from "../../call-job.ts";
+import type { WrapOptions } from "../../wrap-options.ts";
+import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, Unsendable } from "../connection/errors.ts";
+
+type Json = Record<string, unknown>;
+
+/** A key of `_meta` that describes the connection. */
+const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
+
+/** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
+const MAX_WHOLE = 900_000;
+/** The longest message of a protocol error, in characters. */
+const MAX_MESSAGE = 20_000;
+
+/** The server's answer as the tool's. */
+export function toolAnswer(result: Json): Json {
+  const { resultType: _, _meta, [PARTS]: __, ...rest } = result;
+  const { [SERVER_INFO]: ___, ...meta } = { ...(_meta as Json | undefined) };
+  return { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
+}
+
+/** The server's answer as the job stores it: in parts, if it is too large for one promise. */
+export async function storedAnswer(step: Step, result: Json): Promise<Json> {
+  const answer = toolAnswer(result);
+  const json = JSON.stringify(answer);
+  if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return answer;
+  return { ...(await keepInParts(step, answer)), ...(answer.isError === true && { isError: true }) };
+}
+
+/** A protocol error as a tool's result. */
+export function protocolError(code: number, message: string): Json {
+  return { isError: true, content: [{ type: "text", text: `MCP error ${code}: ${message.slice(0, MAX_MESSAGE)}` }] };
+}
+
+/** The reason for a call that was sent `at` this time, and may have had its effect. */
+export function unknownEffect({ name }: WrapOptions, at: string, why: string): NonRetryableError {
+  return new NonRetryableError(
+    `The call was sent to ${name} at ${at}, and ${why}: whether it had its effect is unknown. It is not sent again, because nothing says that a repeat is safe. Look what has become of it; to send it again, make another call.`,
+  );
+}
+
+/** Why a call has failed, as the job's reason or as an error to retry. `at`: when a non-repeatable call was sent. */
+export function failure(error: unknown, options: WrapOptions, at: string | undefined): unknown {
+  const { name } = options;
+  if (error instanceof CallRefused) {
+    const reason = `${NOT_DONE}: ${name} refused the call: ${error.message}`;
+    return at === undefined && error.isTemporary ? new Error(reason) : new NonRetryableError(reason);
+  }
+  if (error instanceof AnswerLost) {
+    return at === undefined ? new Error(`${name}: ${error.message}`) : unknownEffect(options, at, error.message);
+  }
+  if (error instanceof OutcomeUnknown && at !== undefined) return unknownEffect(options, at, error.message);
+  return error;
+}
+
+/** Says in the job's reason that nothing was done, if the error is that the request was not sent. */
+export function explained(error: unknown): unknown {
+  if (!(error instanceof NotSent)) return error;
+  const words = `${NOT_DONE}: ${error.message}`;
+  return error instanceof Unsendable ? new NonRetryableError(words) : new Error(words, { cause: error });
+}
+
+export function explain(error: unknown): never {
+  throw explained(error);
+}

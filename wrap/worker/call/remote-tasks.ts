@@ -1,0 +1,137 @@
+/** Polls tasks at a wrapped server. */
+import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { SETTLED } from "../../../core/engine/runtime.ts";
+import { pause } from "../../../core/store/pacing/backoff.ts";
+import type { Connection } from "../connection/connection.ts";
+import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
+import { requestId } from "../connection/open-request.ts";
+import type { JsonObject, RemoteTask } from "./awaited-request.ts";
+import type { CallInFlight } from "./call-in-flight.ts";
+import { storedAnswer } from "./outcome.ts";
+
+/** The default poll interval, and the bounds of the intervals that servers ask for; in milliseconds. */
+const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
+/** How long a task may wait for an answer, while no question arrives, before the question counts as lost; in milliseconds. */
+const LOST_AFTER = 20 * SECOND;
+
+const METHOD_NOT_FOUND = -32601;
+
+const pauseOf = (every: number = POLL.usual) => Math.min(Math.max(every, POLL.least), POLL.most);
+
+type Connect = () => Promise<Connection>;
+
+const unknownTask = (taskId: string, error: Error) =>
+  new OutcomeUnknown(`the server knows no task ${taskId} any more, which the call had become (${error.message})`);
+
+/** Reports each new status message of a task as progress. */
+function reporter({ progress }: Step): (task: JsonObject) => void {
+  let last: unknown;
+  return ({ statusMessage }) => {
+    if (statusMessage === last || typeof statusMessage !== "string") return;
+    last = statusMessage;
+    progress(0, undefined, statusMessage);
+  };
+}
+
+/** Polls a task of the 2026 revision until it has ended, or asks a question that is not answered. */
+export async function watchTask(
+  connect: Connect,
+  step: Step,
+  { taskId, every, place: session }: RemoteTask,
+  answered: ReadonlySet<string>,
+): Promise<
+  | { kind: "result"; result: JsonObject }
+  | { kind: "error"; code: number; message: string }
+  | { kind: "input"; requests: JsonObject }
+> {
+  const { signal } = step;
+  const report = reporter(step);
+  const ask = (connection: Connection, method: string) =>
+    connection.request(method, { taskId }, {}, requestId(), session).result;
+  for (;;) {
+    const connection = await connect();
+    if (signal.aborted) {
+      if (signal.reason === SETTLED) await ask(connection, "tasks/cancel").catch(() => {});
+      throw new Error("the job is no longer run here");
+    }
+    const task = await ask(connection, "tasks/get").catch((error) => {
+      throw error instanceof RpcError ? unknownTask(taskId, error) : error;
+    });
+    if (task.status === "completed")
+      return { kind: "result", result: await storedAnswer(step, task.result as JsonObject) };
+    if (task.status === "failed") {
+      const { code, message } = task.error as { code: number; message: string };
+      return { kind: "error", code, message };
+    }
+    if (task.status === "cancelled")
+      throw new NonRetryableError(`the server has cancelled the task ${taskId}, which the call had become`);
+    const open = Object.entries((task.inputRequests ?? {}) as JsonObject).filter(([key]) => !answered.has(key));
+    if (task.status === "input_required" && open.length > 0) {
+      return { kind: "input", requests: Object.fromEntries(open) };
+    }
+    report(task);
+    await pause(pauseOf(every), signal);
+  }
+}
+
+/** @throws {OutcomeUnknown} when the server knows no such task */
+export async function checkTask(connect: Connect, { taskId, place: session }: RemoteTask): Promise<void> {
+  const connection = await connect();
+  await connection.request("tasks/get", { taskId }, {}, requestId(), session).result.catch((error) => {
+    if (!(error instanceof RpcError)) throw error;
+    if (error.code !== METHOD_NOT_FOUND) throw unknownTask(taskId, error);
+  });
+}
+
+/** A task of the 2025-11-25 revision has ended, and the request for its result does not answer. */
+export class TaskEnded extends Error {
+  override name = "TaskEnded";
+}
+
+/**
+ * Polls a task of the 2025-11-25 revision while a request for its result is open. The server sends a question once, perhaps over
+ * the stream of a dead worker, and may announce the end over a stream that this worker does not have.
+ *
+ * @throws {TaskEnded} when the task has ended, and the request still waits
+ * @throws {OutcomeUnknown} when the server knows no such task, or the task waits for the answer to a question that was lost
+ */
+export async function watchLegacyTask(
+  connect: Connect,
+  step: Step,
+  { taskId, place: session, every }: RemoteTask,
+  call: CallInFlight,
+  /** Whether the caller has a question of the task. */
+  isAsking: boolean,
+): Promise<never> {
+  const { signal } = step;
+  const report = reporter(step);
+  const ask = async (method: string) => (await connect()).request(method, { taskId }, {}, requestId(), session).result;
+  let waitsSince: number | undefined;
+  let hasEnded = false;
+  for (;;) {
+    await pause(pauseOf(every), signal);
+    if (signal.aborted || call.isOver) return never();
+    const task = await ask("tasks/get").catch((error: Error) => error);
+    // The request for the result reports other problems of the connection.
+    if (task instanceof Error) {
+      if (!(task instanceof RpcError)) continue;
+      if (task.code === METHOD_NOT_FOUND) return never();
+      throw unknownTask(taskId, task);
+    }
+    report(task);
+    if (/^(completed|failed|cancelled)$/.test(String(task.status))) {
+      if (hasEnded) throw new TaskEnded(`the task ${taskId} has ended`);
+      hasEnded = true;
+    }
+    if (task.status !== "input_required" || isAsking) waitsSince = undefined;
+    else waitsSince ??= Date.now();
+    if (waitsSince === undefined || Date.now() - waitsSince < LOST_AFTER) continue;
+    await ask("tasks/cancel").catch(() => {});
+    throw new OutcomeUnknown(
+      `the task ${taskId}, which the call had become, waits for the answer to a question that got lost with the worker, or the connection, that it came to. The server does not repeat it, and was told to cancel the task`,
+    );
+  }
+}
+
+/** Leaves the decision to the request for the result. */
+const never = () => new Promise<never>(() => {});

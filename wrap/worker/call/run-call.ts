@@ -1,0 +1,248 @@
+/** The durable function of a wrapped server's jobs: it makes one call, and continues it after a crash. */
+import {
+  type Answer,
+  type Context,
+  HOUR,
+  MINUTE,
+  NonRetryableError,
+  SECOND,
+  type Step,
+} from "../../../core/definitions/context.ts";
+import type { CallArgs } from "../../call-job.ts";
+import type { Connection } from "../connection/connection.ts";
+import { OutcomeUnknown } from "../connection/errors.ts";
+import { requestId } from "../connection/open-request.ts";
+import type { WrappedServer } from "../wrapped-server.ts";
+import {
+  type AwaitedRequest,
+  type JsonObject,
+  questionOf,
+  resumable,
+  type SendRecord,
+  type StepOutcome,
+} from "./awaited-request.ts";
+import type { CallEvent } from "./call-in-flight.ts";
+import { CallRequests } from "./call-requests.ts";
+import { explain, protocolError } from "./outcome.ts";
+import { watchTask } from "./remote-tasks.ts";
+
+/** How long an unreachable server is retried. */
+const RETRIES = { for: 5 * MINUTE, longest: 20 * SECOND };
+/** A task at the server is polled as long as the job lasts. */
+const LASTING = { for: 7 * 24 * HOUR };
+/** How often a repeatable call is made anew after its outcome was lost at the server. */
+const MAX_LOSSES = 3;
+
+export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
+  const call = new Call(server, ctx, args);
+  try {
+    return await call.run();
+  } finally {
+    server.calls.forget(ctx.jobName);
+  }
+}
+
+class Call {
+  readonly #server: WrappedServer;
+  readonly #ctx: Context;
+  readonly #args: CallArgs;
+  /** The answers to questions of the 2025 revisions, by event number. */
+  readonly #answers = new Map<number, JsonObject>();
+  /** The event numbers of the questions, by question id. */
+  readonly #questions = new Map<string | number, number>();
+  readonly #requests: CallRequests;
+  #awaited: AwaitedRequest = { base: 0, request: { kind: "call" } };
+  /** The suffix of step names, so that this attempt at the job takes over no step of an earlier one. */
+  readonly #attempt: string;
+
+  constructor(server: WrappedServer, ctx: Context, args: CallArgs) {
+    this.#server = server;
+    this.#ctx = ctx;
+    this.#args = args;
+    const { jobName, deadline, signal } = ctx;
+    const questions = { answers: this.#answers, questions: this.#questions };
+    this.#requests = new CallRequests(server, { jobName, deadline, signal, args, ...questions });
+    this.#attempt = /~\d+$/.exec(ctx.jobName)?.[0] ?? "";
+  }
+
+  /** Reacts to one event of the call after the other, until the call has ended. `n` is the number of the event. */
+  async run(): Promise<JsonObject> {
+    let n = 0;
+    let losses = 0;
+    let outcome = await this.#send(n, { kind: "call" });
+    for (;;) {
+      if (!/^(question|stream|kept)$/.test(outcome.kind)) this.#server.calls.of(this.#ctx.jobName)?.request.recorded();
+      switch (outcome.kind) {
+        case "result":
+          return outcome.result;
+        case "error":
+          return protocolError(outcome.code, outcome.message);
+        case "stream":
+          n += 1;
+          this.#awaited = { base: n, request: resumable(this.#awaited.request, outcome) };
+          outcome = await this.#next(this.#ctx, n, `call ${n}${this.#attempt}`);
+          break;
+        case "kept":
+          n += 1;
+          this.#awaited = { ...this.#awaited, base: n, kept: { keeper: outcome.keeper, request: outcome.request } };
+          outcome = await this.#next(this.#ctx, n, `call ${n}${this.#attempt}`);
+          break;
+        case "lost":
+          n += 1;
+          losses += 1;
+          if (losses > MAX_LOSSES) throw new NonRetryableError(outcome.why);
+          outcome = await this.#send(n, { kind: "call" });
+          break;
+        case "question":
+          outcome = await this.#ask(n, outcome);
+          n += 1;
+          break;
+        case "input": {
+          const inputs = await this.#collect(n, outcome.requests);
+          const { state } = outcome;
+          n += 1;
+          outcome = await this.#send(n, { kind: "call", inputs, ...(state !== undefined && { state }) });
+          break;
+        }
+        case "task":
+          n += 1;
+          if (outcome.isLegacy) {
+            this.#awaited = { base: n, request: outcome };
+            outcome = await this.#next(this.#ctx, n, `task ${n}${this.#attempt}`);
+          } else {
+            const ended = await this.#followTask(n, outcome);
+            n = ended.n;
+            outcome = ended.outcome;
+          }
+          break;
+      }
+    }
+  }
+
+  /** Sends a request, a non-repeatable one at most once, and waits for its first event. */
+  async #send(n: number, request: AwaitedRequest["request"]): Promise<StepOutcome> {
+    const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
+    this.#awaited = { base: n, request };
+    if (this.#args.once) {
+      // After a crash, a record says that the call was perhaps sent: only the process that wrote the record knows.
+      const prepare = (step: Step) => this.#prepareToSend(step).catch(explain);
+      const { at, kept } = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
+      this.#awaited = { base: n, request, sentAt: at, ...(kept && { kept }) };
+    }
+    return this.#next(this.#ctx, n, `call${number}`);
+  }
+
+  /** Waits for a connection and a slot, so that the call goes out right after the record. */
+  async #prepareToSend({ log, signal }: Step): Promise<SendRecord> {
+    const { jobName } = this.#ctx;
+    const connect = () => this.#server.connection(jobName, log);
+    await connect();
+    const freeSlot = await this.#server.takeSlot(signal);
+    try {
+      // The connection may have ended while the call waited for its slot.
+      const { host } = await connect();
+      // The worker that runs the job now permits its own call.
+      signal.throwIfAborted();
+      this.#server.calls.permit(jobName, freeSlot, signal);
+      const kept = host === undefined ? {} : { kept: { keeper: host, request: requestId() } };
+      return { at: new Date().toISOString(), ...kept };
+    } catch (error) {
+      freeSlot();
+      throw error;
+    }
+  }
+
+  /** Puts a question to the caller; waits for the answer, or for the call to end without it. */
+  async #ask(n: number, { id, params }: Extract<CallEvent, { kind: "question" }>): Promise<StepOutcome> {
+    const question = questionOf(params);
+    this.#questions.set(id, n);
+    const { winner, value } = await this.#ctx.race(
+      {
+        answer: (ctx) => ctx.ask("question", question),
+        call: (ctx) => this.#next(ctx, n + 1, "call", true),
+      },
+      { name: `question ${n}${this.#attempt}` },
+    );
+    if (winner === "call") return value as StepOutcome;
+    const answer = value as JsonObject;
+    this.#answers.set(n, answer);
+    const { request } = this.#awaited;
+    const answerHere = () => this.#server.calls.of(this.#ctx.jobName)?.answer(n, answer) === true;
+    if (request.kind !== "task") answerHere();
+    else {
+      // A task asks once. If it has asked another process, the answer goes to the session in which it has asked.
+      await this.#ctx.step(
+        `answer ${n}${this.#attempt}`,
+        async (step) => {
+          if (answerHere()) return null;
+          const connection = await this.#connect(step);
+          await connection.respond(request.place, id, answer).catch((error) => this.#lost(error));
+          return null;
+        },
+        { retry: RETRIES },
+      );
+    }
+    return this.#next(this.#ctx, n + 1, `call ${n + 1}${this.#attempt}`);
+  }
+
+  /** Puts all questions of a result to the caller. */
+  async #collect(n: number, requests: JsonObject): Promise<JsonObject> {
+    const questions = Object.entries(requests).map(([key, request]) => {
+      const { method, params = {} } = request as { method?: string; params?: JsonObject };
+      if (method !== "elicitation/create" || (params.mode ?? "form") !== "form") {
+        throw new NonRetryableError(
+          `${this.#server.options.name} asks for ${method}${params.mode === undefined ? "" : ` (${params.mode})`}: durable-mcp-edge passes on questions of the form mode only`,
+        );
+      }
+      return [key, questionOf(params)] as const;
+    });
+    const answers = questions.map(async ([key, question]): Promise<[string, Answer]> => {
+      return [key, await this.#ctx.ask(`question ${n} ${key}`.slice(0, 150), question)];
+    });
+    return Object.fromEntries(await Promise.all(answers));
+  }
+
+  /** Polls a task of the 2026 revision, which the server runs by itself, and answers its questions. */
+  async #followTask(
+    first: number,
+    task: Extract<StepOutcome, { kind: "task" }>,
+  ): Promise<{ n: number; outcome: StepOutcome }> {
+    const { taskId, place: session } = task;
+    const answered = new Set<string>();
+    for (let n = first; ; n++) {
+      const poll = (step: Step) =>
+        watchTask(() => this.#connect(step), step, task, answered).catch((error) => this.#lost(error));
+      const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
+      if (outcome.kind !== "input") return { n, outcome };
+      const inputs = await this.#collect(n, outcome.requests);
+      for (const key of Object.keys(inputs)) answered.add(key);
+      const update = async (step: Step) => {
+        const connection = await this.#connect(step);
+        await connection.request("tasks/update", { taskId, inputResponses: inputs }, {}, requestId(), session).result;
+        return null;
+      };
+      await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry: LASTING });
+    }
+  }
+
+  #connect({ log }: Step): Promise<Connection> {
+    return this.#server.connection(this.#ctx.jobName, log);
+  }
+
+  /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. */
+  #lost(error: unknown): StepOutcome {
+    if (!(error instanceof OutcomeUnknown)) throw error;
+    const why = `${this.#server.options.name}: ${error.message}`;
+    if (!this.#args.once) return { kind: "lost", why };
+    throw new NonRetryableError(`${why}. Whether the call had its effect is unknown; it is not sent again.`);
+  }
+
+  /** Waits for event `n`. */
+  #next(ctx: Context, n: number, name: string, untimed = false): Promise<StepOutcome> {
+    const { timeout = HOUR } = this.#server.options;
+    const awaited = this.#awaited;
+    const work = (step: Step) =>
+      this.#requests.event(step, n, awaited, untimed ? undefined : timeout).catch((error) => this.#lost(error));
+    return ctx.step(name, work, { retry: awaited.request.kind === "call" ? RETRIES : LASTING });
+  }
+}

@@ -1,0 +1,30 @@
+/** How this client presents itself to wrapped servers: it can put questions to people, and it knows tasks. */
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  Client,
+  PROTOCOL_VERSION_META_KEY,
+} from "@modelcontextprotocol/client";
+
+/** The revision with an envelope in each request. */
+export const MODERN = "2026-07-28";
+const TASKS = "io.modelcontextprotocol/tasks";
+
+const INFO = { name: "durable-mcp-edge", version: "1" };
+const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
+
+/** A client of the 2025 revisions, or of the newest that a server has. */
+export function clientOf(mode: "legacy" | "auto", onToolsChanged: (() => void) | undefined): Client {
+  return new Client(INFO, {
+    capabilities: CAPABILITIES,
+    versionNegotiation: { mode },
+    ...(onToolsChanged && { listChanged: { tools: { autoRefresh: false, onChanged: () => onToolsChanged() } } }),
+  });
+}
+
+/** What each request of a newer revision says about the client. */
+export const envelopeOf = (revision: string): Record<string, unknown> => ({
+  [PROTOCOL_VERSION_META_KEY]: revision,
+  [CLIENT_INFO_META_KEY]: INFO,
+  [CLIENT_CAPABILITIES_META_KEY]: CAPABILITIES,
+});

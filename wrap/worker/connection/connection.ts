@@ -1,0 +1,316 @@
+/**
+ * One connection to a wrapped server. The SDK's client opens and keeps it. Calls go over its transport message by message, so
+ * that fields which the SDK does not know reach the caller, and questions and tasks are recognized.
+ */
+import type { Readable } from "node:stream";
+import {
+  type Client,
+  type JSONRPCMessage,
+  LATEST_PROTOCOL_VERSION,
+  type StreamableHTTPClientTransport,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import type { Log } from "../../../core/definitions/context.ts";
+import type { ListedTool } from "../../snapshot.ts";
+import { HostedTransport } from "../host/hosted-transport.ts";
+import { clientOf, envelopeOf, MODERN } from "./client.ts";
+import { AnswerLost, classified, NotSent, OutcomeUnknown, RpcError, tooLong } from "./errors.ts";
+import {
+  type IncomingMessage,
+  type OpenRequest,
+  type PendingRequest,
+  type RequestHooks,
+  type ResumableStream,
+  requestId,
+  type Session,
+} from "./open-request.ts";
+import { passOn } from "./server-requests.ts";
+import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
+
+const CONNECTION_LOST = "the connection to the server was lost";
+const STREAM_ENDED = "the server ended the connection";
+const ENDED = "the program that it was sent to has ended";
+
+type Era = "modern" | "legacy";
+
+interface ConnectionOptions {
+  target: Target;
+  log: Log;
+  /** The negotiated revision of an earlier connection, which saves a second start of the program. */
+  revision?: string | undefined;
+  onToolsChanged?(): void;
+  /** In milliseconds. */
+  timeout: number;
+}
+
+export class Connection {
+  readonly client: Client;
+  readonly #target: Target;
+  readonly #log: Log;
+  #transport: Transport;
+  readonly #pending = new Map<string, PendingRequest>();
+  #isOpen = true;
+  /** The server's tools, as last listed. */
+  tools: readonly ListedTool[] = [];
+  /** Resolves when the connection has ended. */
+  readonly closed: Promise<void>;
+
+  private constructor(client: Client, transport: Transport, target: Target, log: Log) {
+    this.client = client;
+    this.#transport = transport;
+    this.#target = target;
+    this.#log = log;
+    const closed = Promise.withResolvers<void>();
+    this.closed = closed.promise;
+    let why = CONNECTION_LOST;
+    client.onclose = () => {
+      this.#isOpen = false;
+      for (const { reject, isApart } of [...this.#pending.values()]) if (!isApart) reject(new AnswerLost(why));
+      closed.resolve();
+    };
+    client.onerror = ({ message }) => {
+      why = tooLong(message) ?? why;
+      log.debug("wrapped server", { reason: message });
+    };
+  }
+
+  /** @throws {Error} saying why the server cannot be reached */
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const transport = await transportOf(options.target);
+    const isHosted = transport instanceof HostedTransport;
+    const isLegacy = (options.revision ?? MODERN) < MODERN || (isHosted && transport.isOpen);
+    try {
+      return await Connection.#open(transport, isLegacy ? "legacy" : "auto", options);
+    } catch (error) {
+      // A program of the 2025 revisions may exit when the client offers the newer one.
+      if (!isHosted || isLegacy || !transport.hasEnded) throw error;
+      return Connection.#open(await transportOf(options.target), "legacy", options);
+    }
+  }
+
+  static async #open(
+    transport: Transport,
+    mode: "legacy" | "auto",
+    { target, log, onToolsChanged, timeout }: ConnectionOptions,
+  ): Promise<Connection> {
+    const client = clientOf(mode, onToolsChanged);
+    const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
+    const lastLine = isProgram ? logLines(transport.stderr as Readable | null, log) : () => "";
+    const connection = new Connection(client, transport, target, log);
+    try {
+      await client.connect(transport, { timeout });
+    } catch (error) {
+      await client.close().catch(() => {});
+      await transport.close().catch(() => {});
+      // A program that does not start usually says why on stderr.
+      const said = lastLine();
+      if (said === "") throw error;
+      throw new Error(`${(error as Error).message}; it wrote: ${said}`, { cause: error });
+    }
+    connection.#listen(transport);
+    return connection;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get era(): Era {
+    return this.client.getProtocolEra() === "modern" ? "modern" : "legacy";
+  }
+
+  get revision(): string {
+    return this.client.getNegotiatedProtocolVersion() ?? LATEST_PROTOCOL_VERSION;
+  }
+
+  /** The program host, if the program outlives its worker. */
+  get host(): string | undefined {
+    return this.#transport instanceof HostedTransport ? this.#transport.host : undefined;
+  }
+
+  /** The session that requests belong to. */
+  get session(): Session {
+    const sessionId = this.host ?? this.#transport.sessionId;
+    return {
+      ...(sessionId !== undefined && { sessionId }),
+      ...(this.era === "legacy" && { protocolVersion: this.revision }),
+    };
+  }
+
+  close(): Promise<void> {
+    return this.client.close();
+  }
+
+  /** Sends a request with a unique `id`, in `session` if it does not belong to the present one. */
+  request(
+    method: string,
+    params: Record<string, unknown>,
+    hooks: RequestHooks = {},
+    id = requestId(),
+    session?: Session,
+  ): OpenRequest {
+    const meta = { ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
+    const given = params._meta as Record<string, unknown> | undefined;
+    const _meta = { ...given, ...meta };
+    const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
+    const message = { jsonrpc: "2.0" as const, id, method, params: whole } as JSONRPCMessage;
+    const { isKept } = hooks;
+    const send = (transport: Transport, options: Parameters<Transport["send"]>[1]) =>
+      isKept && transport instanceof HostedTransport ? transport.sendKept(message) : transport.send(message, options);
+    return this.#send(id, hooks, send, session);
+  }
+
+  /** Answers a request of the server that arrived in another process, in the session in which it arrived. */
+  async respond(session: Session, id: string | number, result: Record<string, unknown>): Promise<void> {
+    const transport = this.#transportFor(`${id}`, session);
+    if (transport !== this.#transport) await transport.start();
+    await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
+    if (transport !== this.#transport && transport instanceof HostedTransport) await transport.close();
+  }
+
+  /** Resumes the stream of an answer to a request that another process has sent. */
+  resume({ request, event, session, revision }: ResumableStream, hooks: RequestHooks): OpenRequest {
+    return this.#send(
+      request,
+      hooks,
+      (transport) => {
+        transport.onerror = ({ message }) => {
+          if (/^Maximum reconnection/.test(message)) this.#pending.get(request)?.reject(new AnswerLost(message));
+        };
+        const onresumptiontoken = (token: string) => hooks.onEventId?.(token);
+        return (transport as StreamableHTTPClientTransport).resumeStream(event, { onresumptiontoken });
+      },
+      { sessionId: session, protocolVersion: revision },
+    );
+  }
+
+  #send(
+    id: string,
+    hooks: RequestHooks,
+    send: (transport: Transport, options: Parameters<Transport["send"]>[1]) => Promise<void>,
+    session?: Session,
+  ): OpenRequest {
+    const answer = Promise.withResolvers<Record<string, unknown>>();
+    answer.promise.catch(() => {});
+    if (!this.#isOpen) {
+      answer.reject(new NotSent(CONNECTION_LOST));
+      return { result: answer.promise, cancel: () => {}, leave: () => {}, recorded: () => {} };
+    }
+    const abort = new AbortController();
+    const transport = this.#transportFor(id, session);
+    const isApart = transport !== this.#transport;
+    const isKept = hooks.isKept === true && transport instanceof HostedTransport;
+    const close = () => {
+      if (isApart) void transport.close().catch(() => {});
+    };
+    this.#pending.set(id, {
+      ...hooks,
+      isApart: isApart && transport instanceof HostedTransport,
+      resolve: (result) => {
+        this.#pending.delete(id);
+        answer.resolve(result);
+        if (!isKept) close();
+      },
+      reject: (error) => {
+        this.#pending.delete(id);
+        answer.reject(error);
+        // A protocol error is an answer, too.
+        if (!isKept || !(error instanceof RpcError)) close();
+      },
+    });
+    let why = STREAM_ENDED;
+    if (isApart) {
+      transport.onerror = ({ message }) => {
+        why = tooLong(message) ?? why;
+      };
+    }
+    const options = {
+      requestSignal: abort.signal,
+      ...(hooks.onEventId && { onresumptiontoken: (token: string) => hooks.onEventId?.(token) }),
+      onRequestStreamEnd: () => this.#pending.get(id)?.reject(new AnswerLost(why)),
+    };
+    const sending = async () => {
+      if (isApart) await transport.start();
+      await send(transport, options);
+    };
+    sending().catch((error) => this.#pending.get(id)?.reject(classified(error)));
+    return {
+      result: answer.promise,
+      recorded: () => {
+        if (!isKept) return;
+        transport.recorded(id);
+        close();
+      },
+      leave: () => {
+        if (isKept) close();
+        if (!this.#pending.has(id)) return;
+        abort.abort();
+        this.#pending.get(id)?.reject(new AnswerLost("nobody waits for it any more"));
+      },
+      cancel: (reason) => {
+        if (!this.#pending.has(id)) return;
+        const params = { requestId: id, reason, ...(this.era === "modern" && { _meta: this.#envelope() }) };
+        const message = { jsonrpc: "2.0" as const, method: "notifications/cancelled", params } as JSONRPCMessage;
+        // Over HTTP, a server of the 2026 revision takes the end of the request for its cancellation.
+        const isImplied = this.era === "modern" && transport.hasPerRequestStream === true;
+        const sent = isImplied ? Promise.resolve() : transport.send(message).catch(() => {});
+        void sent.then(() => {
+          abort.abort();
+          this.#pending.get(id)?.reject(new AnswerLost(`it was cancelled: ${reason}`));
+        });
+      },
+    };
+  }
+
+  /** Over HTTP each request has its own transport within the session, so the messages on it belong to that request. */
+  #transportFor(id: string, session = this.session): Transport {
+    const transport = transportFor(this.#target, session, this.host);
+    if (!transport) return this.#transport;
+    this.#listen(transport, id);
+    if (transport instanceof HostedTransport)
+      transport.onclose = () => this.#pending.get(id)?.reject(new AnswerLost(CONNECTION_LOST));
+    return transport;
+  }
+
+  #envelope(): Record<string, unknown> {
+    return this.era === "legacy" ? {} : envelopeOf(this.revision);
+  }
+
+  /** Handles the messages that belong to requests; the SDK's client gets the others. */
+  #listen(transport: Transport, owner?: string): void {
+    const others = transport.onmessage ?? this.#transport.onmessage;
+    if (transport instanceof HostedTransport)
+      transport.onlost = (id) => this.#pending.get(id)?.reject(new OutcomeUnknown(ENDED));
+    transport.onmessage = (message, extra) => {
+      if (!this.#handle(message as IncomingMessage, transport, owner)) others?.(message, extra);
+    };
+  }
+
+  #handle(message: IncomingMessage, transport: Transport, owner: string | undefined): boolean {
+    const { id, method, params = {} } = message;
+    if (method === undefined) {
+      const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
+      if (!pending) return false;
+      if (message.error) pending.reject(new RpcError(message.error.code, message.error.message));
+      else pending.resolve(message.result ?? {});
+      return true;
+    }
+    if (id !== undefined) {
+      const send = (answer: object) =>
+        void transport.send({ jsonrpc: "2.0", id, ...answer } as JSONRPCMessage).catch(() => {});
+      return passOn(message, { pending: this.#pending, owner, send, log: this.#log });
+    }
+    if (method === "notifications/progress") {
+      const pending = this.#pending.get(String(params.progressToken));
+      pending?.onProgress?.(params as unknown as { progress: number });
+      return pending !== undefined;
+    }
+    if (method === "notifications/message") {
+      const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data);
+      this.#log.info("wrapped server says", { level: params.level, says: String(text).slice(0, MAX_LINE) });
+      return true;
+    }
+    return false;
+  }
+}

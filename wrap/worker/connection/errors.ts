@@ -1,0 +1,77 @@
+/** Why a request to a wrapped server has no result. */
+import { SdkHttpError } from "@modelcontextprotocol/client";
+
+/** The request has not reached the server: it may be sent again, even if it is not repeatable. */
+export class NotSent extends Error {
+  override name = "NotSent";
+}
+
+/** The request was not sent, and trying again cannot help: the configuration is wrong, or this side refuses it. */
+export class Unsendable extends NotSent {
+  override name = "Unsendable";
+}
+
+/** The server, or a proxy before it, has refused the request, and so has not done it. */
+export class CallRefused extends Error {
+  override name = "Refused";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+
+  /** Whether the same request may be accepted later. */
+  get isTemporary(): boolean {
+    return [408, 409, 425, 429].includes(this.status);
+  }
+}
+
+/** The request was sent and no answer will come: whether it was done is unknown. */
+export class AnswerLost extends Error {
+  override name = "AnswerLost";
+}
+
+/** The request was sent, and nobody can tell its outcome any more. */
+export class OutcomeUnknown extends Error {
+  override name = "OutcomeUnknown";
+}
+
+/** The server's answer is a protocol error. */
+export class RpcError extends Error {
+  override name = "RpcError";
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Classifies the error of a request that could not be sent. */
+export function classified(error: unknown): Error {
+  if (error instanceof OutcomeUnknown) return error;
+  if (error instanceof SdkHttpError) {
+    const { status = 0 } = error;
+    const reason = `it answered ${status}${error.message ? `: ${error.message.slice(0, 200)}` : ""}`;
+    return status >= 400 && status < 500 ? new CallRefused(status, reason) : new AnswerLost(reason);
+  }
+  const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;
+  const code = String(cause?.code ?? (error as { code?: unknown })?.code ?? "");
+  // These errors say that there was no connection.
+  if (
+    /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|NotConnected)$/i.test(code)
+  ) {
+    return new NotSent(code);
+  }
+  if ((cause as Error | undefined)?.constructor?.name === "PrivateAddress") return new NotSent(String(cause?.message));
+  return new AnswerLost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
+}
+
+/** Why this side has ended a connection, if the message says that a message was too long. */
+export function tooLong(message: string): string | undefined {
+  const [, most] = /(?:more than|maximum size of) (\d+) bytes/.exec(message) ?? [];
+  return most === undefined
+    ? undefined
+    : `the connection was ended, because it sent more than ${most} bytes in one message`;
+}

@@ -1,0 +1,70 @@
+/** Requests to a wrapped server while they are open. */
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+
+/** A question that a server asks during a call. */
+export interface ServerQuestion {
+  /** The id of the server's request. */
+  id: string | number;
+  params: Record<string, unknown>;
+  /** Answers it; the result is an `ElicitResult`. */
+  answer(result: Record<string, unknown>): void;
+}
+
+/** What a sender learns about its request before the answer. */
+export interface RequestHooks {
+  /** Whether the program host keeps the answer until it is recorded, and recognizes the request when it is sent again. */
+  isKept?: boolean;
+  onProgress?(progress: { progress: number; total?: number; message?: string }): void;
+  onAsked?(question: ServerQuestion): void;
+  /** The stream of the answer can be resumed after this event. */
+  onEventId?(id: string): void;
+  /** The task of the 2025-11-25 revision that the request's questions name. */
+  task?: string;
+}
+
+export interface OpenRequest {
+  /** Rejects with {@link NotSent}, {@link CallRefused}, {@link AnswerLost}, {@link OutcomeUnknown} or {@link RpcError}. */
+  readonly result: Promise<Record<string, unknown>>;
+  /** Tells the server that nobody waits for the answer any more. */
+  cancel(reason: string): void;
+  /** Stops waiting here; the server is not told. */
+  leave(): void;
+  /** The answer is recorded: the program host need not keep it. */
+  recorded(): void;
+}
+
+/** Where the stream of an answer can be resumed. A job's steps store it. */
+export interface ResumableStream {
+  session: string;
+  request: string;
+  event: string;
+  revision: string;
+}
+
+/** A session at the server; for a hosted program, `sessionId` names its host. A job's steps store it. */
+export interface Session {
+  sessionId?: string;
+  protocolVersion?: string;
+}
+
+export interface PendingRequest extends RequestHooks {
+  /** Whether the request has a transport of its own to a program host, and outlives the connection. */
+  isApart: boolean;
+  resolve(result: Record<string, unknown>): void;
+  reject(error: Error): void;
+}
+
+/** A message as it arrives. */
+export type IncomingMessage = JSONRPCMessage & {
+  id?: string | number;
+  method?: string;
+  params?: Record<string, unknown>;
+  result?: Record<string, unknown>;
+  error?: { code: number; message: string };
+};
+
+/** The prefix of request ids that transports must not rewrite. */
+export const ID_PREFIX = "wrapped-";
+
+/** A unique request id. */
+export const requestId = (): string => `${ID_PREFIX}${crypto.randomUUID()}`;

@@ -1,0 +1,58 @@
+/** Requests of a wrapped server: questions go to the call that asks, everything else is refused. */
+import { RELATED_TASK_META_KEY } from "@modelcontextprotocol/client";
+import type { Log } from "../../../core/definitions/context.ts";
+import type { IncomingMessage, PendingRequest } from "./open-request.ts";
+
+/** The transport on which a request of the server has arrived. */
+interface Origin {
+  /** The open requests by id. */
+  pending: ReadonlyMap<string, PendingRequest>;
+  /** The open request that the transport belongs to, if it serves only one. */
+  owner: string | undefined;
+  /** Answers the server with a result or an error. */
+  send(answer: object): void;
+  log: Log;
+}
+
+/** Passes a request of the server on, or refuses it; false for one that the SDK's client answers. */
+export function passOn({ id, method, params = {} }: IncomingMessage, { pending, owner, send, log }: Origin): boolean {
+  if (method === "ping") return false;
+  const refuse = (message: string) => {
+    log.warn("wrapped server is refused", { method, reason: message });
+    send({ error: { code: -32601, message } });
+  };
+  if (method !== "elicitation/create") {
+    refuse(`durable-mcp-edge offers no ${method}: only questions of the form mode are passed on`);
+  } else if (params.mode !== undefined && params.mode !== "form") {
+    refuse("durable-mcp-edge passes on questions of the form mode only");
+  } else {
+    // Over stdio nothing says which call asks, and a question must not reach another call's caller.
+    const calls = candidates(pending, owner, params);
+    const [call] = calls;
+    // A resumed stream may repeat the questions of other calls.
+    if (!call && taskOf(params) !== undefined) return true;
+    if (!call?.onAsked || calls.length > 1) refuse("durable-mcp-edge cannot tell which of several calls asks");
+    else call.onAsked({ id: id ?? "", params, answer: (result) => send({ result }) });
+  }
+  return true;
+}
+
+/** The calls that a question may belong to. */
+function candidates(
+  pending: Origin["pending"],
+  owner: string | undefined,
+  params: Record<string, unknown>,
+): PendingRequest[] {
+  const asking = taskOf(params);
+  const fitting = [...pending].filter(([id, { onAsked, task }]) => {
+    if (onAsked === undefined) return false;
+    return asking === undefined ? owner === undefined || id === owner : task === asking;
+  });
+  return fitting.map(([, each]) => each);
+}
+
+/** The task that a question belongs to, if the question names one. */
+function taskOf({ _meta }: Record<string, unknown>): string | undefined {
+  const related = (_meta as Record<string, { taskId?: unknown }> | undefined)?.[RELATED_TASK_META_KEY]?.taskId;
+  return typeof related === "string" ? related : undefined;
+}

@@ -1,0 +1,75 @@
+/** Transports to a wrapped server, and the log of a program's stderr. */
+import type { Readable } from "node:stream";
+import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import type { Log } from "../../../core/definitions/context.ts";
+import { MAX_MESSAGE } from "../host/host-config.ts";
+import type { HostedProgram } from "../host/host-connection.ts";
+import { HostedTransport } from "../host/hosted-transport.ts";
+import type { Fetch } from "./guarded-fetch.ts";
+import type { Session } from "./open-request.ts";
+
+/** How much of a line of stderr is logged, in characters. */
+export const MAX_LINE = 500;
+/** How many of those lines are logged in a second. */
+const MAX_LINES = 20;
+
+/** How a server is reached, with all values filled in. */
+export type Target = { url: URL; headers: Record<string, string>; fetch: Fetch } | ProgramTarget;
+
+interface ProgramTarget extends Omit<HostedProgram, "keep" | "deployment"> {
+  /** How the program outlives its worker; undefined if it does not. */
+  hosted: Pick<HostedProgram, "keep" | "deployment"> | undefined;
+}
+
+/** A transport to the server, not started. @throws {Error} saying why a program does not start */
+export async function transportOf(target: Target): Promise<Transport> {
+  if ("url" in target) return httpTransport(target);
+  const { hosted, command, args, env, cwd } = target;
+  if (hosted) return HostedTransport.use({ command, args, env, cwd, ...hosted });
+  return new StdioClientTransport({
+    command,
+    args: [...args],
+    env,
+    cwd,
+    stderr: "pipe",
+    maxBufferSize: MAX_MESSAGE,
+  });
+}
+
+/**
+ * A transport for one request in the session that the request belongs to; undefined when that is the connection's own, which goes
+ * to the program host `own`.
+ */
+export function transportFor(target: Target, session: Session, own: string | undefined): Transport | undefined {
+  if ("url" in target) return httpTransport(target, session);
+  const { sessionId = own } = session;
+  return sessionId === undefined || sessionId === own ? undefined : new HostedTransport(sessionId);
+}
+
+function httpTransport(
+  { url, headers, fetch }: Extract<Target, { url: URL }>,
+  session: Session = {},
+): StreamableHTTPClientTransport {
+  return new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers }, ...session });
+}
+
+/** Logs a program's stderr, up to a bound; the returned function gives the last line. */
+export function logLines(stderr: Readable | null, log: Log): () => string {
+  let second = 0;
+  let count = 0;
+  let rest = "";
+  let last = "";
+  stderr?.on("data", (chunk: Buffer) => {
+    const lines = (rest + chunk.toString("utf8")).split("\n");
+    rest = (lines.pop() ?? "").slice(0, MAX_LINE);
+    for (const line of lines) {
+      const now = Math.floor(Date.now() / 1_000);
+      if (now !== second) [second, count] = [now, 0];
+      if (line.trim() === "" || ++count > MAX_LINES) continue;
+      last = line.trim().slice(0, MAX_LINE);
+      log.info("wrapped server says", { says: last });
+    }
+  });
+  return () => (rest.trim() === "" ? last : rest.trim());
+}

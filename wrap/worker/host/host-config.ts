@@ -1,0 +1,13 @@
+/** What a program host reads from its standard input. */
+export interface HostConfig {
+  socket: string;
+  command: string;
+  args: readonly string[];
+  env: Record<string, string>;
+  cwd: string;
+  /** How long the program goes on without a worker, in milliseconds. */
+  keep: number;
+}
+
+/** The longest message of a server, in bytes. */
+export const MAX_MESSAGE = 16_000_000;

@@ -1,0 +1,147 @@
+/** The transport to a hosted program. Losing the connection leaves the program running; closing the transport ends it. */
+import { PassThrough } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { ID_PREFIX } from "../connection/open-request.ts";
+import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
+
+/** How long a program may take to exit, in milliseconds. */
+const END = 7_000;
+
+const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
+
+type Message = { id?: string | number; method?: string; params?: Record<string, unknown> };
+
+/** The hosts that this process uses. They end when the process exits, and wait for the next worker when it is killed. */
+const used = new Set<number>();
+process.once("exit", (code) => {
+  if (code !== 0) return;
+  for (const pid of used) {
+    try {
+      process.kill(pid, "SIGTERM");
+    } catch {
+      // The host has just ended.
+    }
+  }
+});
+
+export class HostedTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** Called with the id of a request whose answer is lost. */
+  onlost?: (id: string) => void;
+  readonly host: string;
+  readonly stderr = new PassThrough();
+  readonly pid = null;
+  #connection: HostConnection | undefined;
+  /** Whether the program or its host has ended. */
+  hasEnded = false;
+  /** Makes request ids unique: the SDK's client counts from 0, and so did the clients of earlier workers. */
+  readonly #prefix = `${crypto.randomUUID().slice(0, 8)}-`;
+
+  /** Joins the worker that uses the program of this host. */
+  constructor(host: string, connection?: HostConnection) {
+    this.host = host;
+    this.#connection = connection;
+  }
+
+  /** Uses the program alone. @throws {Error} saying why the program does not start */
+  static async use(program: HostedProgram): Promise<HostedTransport> {
+    const connection = await attachToHost(program);
+    return new HostedTransport(connection.host, connection);
+  }
+
+  /** Whether an earlier worker has opened the session. */
+  get isOpen(): boolean {
+    return this.#connection?.hello.isOpen === true;
+  }
+
+  /** @throws {OutcomeUnknown} when the host is gone */
+  async start(): Promise<void> {
+    this.#connection ??= await joinHost(this.host);
+    const { socket, hello, read } = this.#connection;
+    const { pid } = hello;
+    if (pid !== undefined) used.add(pid);
+    socket.on("error", (error) => this.onerror?.(error));
+    const closed = () => {
+      this.hasEnded = true;
+      if (pid !== undefined) used.delete(pid);
+      this.stderr.end();
+      this.onclose?.();
+    };
+    if (socket.destroyed) queueMicrotask(closed);
+    else socket.once("close", closed);
+    read((line) => this.#receive(line[0], line.slice(1)));
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    return this.#write(`m${JSON.stringify(this.#outward(message as Message))}`);
+  }
+
+  /** Sends a request unless the program already has it. The host keeps the answer until it is {@link recorded}. */
+  sendKept(message: JSONRPCMessage): Promise<void> {
+    return this.#write(`k${JSON.stringify(message)}`);
+  }
+
+  /** The answer to a request need not be kept any longer. */
+  recorded(id: string): void {
+    void this.#write(`a${id}`).catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    const { socket, hello } = this.#connection ?? {};
+    if (!socket || socket.destroyed) return;
+    if (hello?.pid === undefined) {
+      socket.end();
+      return;
+    }
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.write("e\n");
+    await Promise.race([closed, delay(END, undefined, { ref: false })]);
+    socket.destroy();
+  }
+
+  #write(line: string): Promise<void> {
+    const socket = this.#connection?.socket;
+    if (!socket?.writable) return Promise.reject(Object.assign(new Error("Not connected"), { code: "NotConnected" }));
+    return new Promise((resolve) => {
+      if (socket.write(`${line}\n`)) resolve();
+      else socket.once("drain", resolve);
+    });
+  }
+
+  #receive(kind: string | undefined, text: string): void {
+    if (kind === "l") this.onlost?.(text);
+    else if (kind === "x") this.onerror?.(new Error(JSON.parse(text).message));
+    else if (kind === "s") this.stderr.write(JSON.parse(text));
+    else if (kind === "m") {
+      try {
+        this.onmessage?.(this.#inward(JSON.parse(text)) as JSONRPCMessage);
+      } catch (error) {
+        this.onerror?.(error as Error);
+      }
+    }
+  }
+
+  #outward(message: Message): Message {
+    const { id, method, params } = message;
+    if (method === undefined) return message;
+    const own = (id: unknown) => `${this.#prefix}${JSON.stringify(id)}`;
+    if (id !== undefined) return isUnique(id) ? message : { ...message, id: own(id) };
+    if (method !== "notifications/cancelled" || isUnique(params?.requestId)) return message;
+    return { ...message, params: { ...params, requestId: own(params?.requestId) } };
+  }
+
+  #inward(message: Message): Message {
+    const { id, method, params } = message;
+    const given = (id: unknown) =>
+      typeof id === "string" && id.startsWith(this.#prefix) ? JSON.parse(id.slice(this.#prefix.length)) : id;
+    if (method === undefined) return id === undefined ? message : { ...message, id: given(id) };
+    const meta = params?._meta as Record<string, unknown> | undefined;
+    if (meta?.[SUBSCRIPTION] === undefined) return message;
+    return { ...message, params: { ...params, _meta: { ...meta, [SUBSCRIPTION]: given(meta[SUBSCRIPTION]) } } };
+  }
+}
+
+const isUnique = (id: unknown) => typeof id === "string" && id.startsWith(ID_PREFIX);

@@ -1,0 +1,287 @@
+/**
+ * The process that runs a wrapped program, so that the program outlives its worker. It owns the program's streams, and workers
+ * connect to its socket. It keeps each answer until a worker has recorded it, and does not repeat a request that the next worker
+ * sends again under the same id.
+ *
+ * The first letter of a line is its type. From workers: `u` use the program, `j` join its user, `m` a message, `k` a request whose
+ * answer is to be kept, `a` the id of a request whose answer is recorded, `e` end the program. To workers: `h` the state found
+ * here, `x` why there is no program or it ends, `m` a message, `l` the id of a request whose answer is lost, `s` a chunk of stderr
+ * as JSON.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { json } from "node:stream/consumers";
+import { type HostConfig, MAX_MESSAGE } from "./host-config.ts";
+import { lineReader } from "./line-reader.ts";
+
+/** The bound on kept answers, in characters. */
+const MAX_KEPT = 64_000_000;
+/** The bounds on remembered ids of finished requests, and on open questions. */
+const MAX_FINISHED = 10_000;
+const MAX_QUESTIONS = 1_000;
+/** How long the program may take to exit, and then to react to a signal, in milliseconds. */
+const GRACE = 2_000;
+
+const RELATED_TASK = "io.modelcontextprotocol/related-task";
+
+type Id = string | number;
+interface Message {
+  id?: Id;
+  method?: string;
+  params?: Record<string, unknown> & { _meta?: Record<string, { taskId?: unknown } | undefined> };
+  result?: unknown;
+}
+
+/** An open request, or one whose answer is kept. */
+interface Request {
+  /** The worker that gets the answer. */
+  owner: Socket | undefined;
+  isKept: boolean;
+  task: unknown;
+  isAnswered?: true;
+  answer?: string;
+}
+
+/** A request of the program that is not answered. */
+interface Question {
+  line: string;
+  asker: Id | undefined;
+  task: unknown;
+}
+
+const { socket: path, command, args, env, cwd, keep } = (await json(process.stdin)) as HostConfig;
+const workers = new Set<Socket>();
+const requests = new Map<Id, Request>();
+const finished = new Set<Id>();
+const questions = new Map<Id, Question>();
+/** The worker that uses the program. */
+let user: Socket | undefined;
+let program: ChildProcess | undefined;
+let isEnding = false;
+let hasExited = false;
+let keptSize = 0;
+/** The request that opened the session, the program's answer, and whether the program knows that the answer has arrived. */
+let opening: Id | undefined;
+let session: unknown;
+let isOpen = false;
+let idleTimer: NodeJS.Timeout | undefined;
+
+const server = createServer((socket) => {
+  workers.add(socket);
+  clearTimeout(idleTimer);
+  const take = (line: string) => fromWorker(socket, line[0], line.slice(1));
+  socket.on(
+    "data",
+    lineReader(2 * MAX_MESSAGE, take, () => socket.destroy()),
+  );
+  socket.on("error", () => {});
+  socket.on("drain", () => program?.stdout?.resume());
+  socket.on("close", () => workerLeft(socket));
+});
+server.listen(path, () => process.stdout.write("listening\n"));
+// The worker that started this process may be gone.
+process.stdout.on("error", () => {});
+process.on("SIGTERM", end);
+waitForWorker();
+
+function waitForWorker(): void {
+  clearTimeout(idleTimer);
+  idleTimer = setTimeout(end, keep);
+}
+
+function workerLeft(socket: Socket): void {
+  workers.delete(socket);
+  program?.stdout?.resume();
+  for (const [id, request] of requests) {
+    if (request.owner !== socket) continue;
+    request.owner = undefined;
+    if (!request.isKept) requests.delete(id);
+  }
+  if (user === socket) {
+    user = undefined;
+    // The next worker cannot use a session that is only half open.
+    if (opening !== undefined && !isOpen) end();
+  }
+  if (workers.size === 0) waitForWorker();
+  quitWhenDone();
+}
+
+function say(socket: Socket | undefined, kind: string, text: string): void {
+  if (socket?.writable && !socket.write(`${kind}${text}\n`)) program?.stdout?.pause();
+}
+
+// --- from workers -----------------------------------------------------------------------------------------------------
+
+function fromWorker(socket: Socket, kind: string | undefined, text: string): void {
+  if (kind === "u") use(socket);
+  else if (kind === "j") say(socket, "h", "{}");
+  else if (kind === "e") end();
+  else if (kind === "a") forget(text);
+  else forward(socket, text, kind === "k");
+}
+
+function use(socket: Socket): void {
+  const hello = () => {
+    say(socket, "h", JSON.stringify({ pid: process.pid, isOpen }));
+    for (const { asker, task, line } of questions.values()) {
+      if (asker === undefined && task === undefined) say(socket, "m", line);
+    }
+  };
+  if (user || isEnding || hasExited) {
+    socket.end("x{}\n");
+    return;
+  }
+  user = socket;
+  if (program) {
+    hello();
+    return;
+  }
+  program = spawn(command, args, { env, cwd, stdio: "pipe" });
+  program.once("spawn", hello);
+  program.once("error", (error: NodeJS.ErrnoException) => {
+    if (program?.pid !== undefined) return;
+    socket.end(`x${JSON.stringify({ message: error.message, code: error.code })}\n`, quit);
+  });
+  program.stdout?.on("data", lineReader(MAX_MESSAGE, fromProgram, tooLong));
+  program.stderr?.on("data", (chunk: Buffer) => say(user, "s", JSON.stringify(chunk.toString("utf8"))));
+  program.stdin?.on("error", () => {});
+  program.once("close", exited);
+}
+
+function forward(socket: Socket, text: string, isKept: boolean): void {
+  const message = JSON.parse(text) as Message;
+  if (!isForProgram(socket, message, isKept)) return;
+  if (program?.stdin?.writable && !program.stdin.write(`${text}\n`)) {
+    socket.pause();
+    program.stdin.once("drain", () => socket.resume());
+  }
+  // A request for the result of a task gets the questions that the task has asked.
+  const asksFor = taskOf(message);
+  for (const { task, line } of questions.values()) if (task !== undefined && task === asksFor) say(socket, "m", line);
+}
+
+/** Whether the program has to get a message: not if it has had it before, or if this process can answer it. */
+function isForProgram(socket: Socket, message: Message, isKept: boolean): boolean {
+  const { id, method, params } = message;
+  if (method === undefined) return questions.delete(id as Id);
+  if (method === "notifications/cancelled") forget(params?.requestId as Id);
+  if (method === "notifications/initialized") {
+    if (isOpen) return false;
+    isOpen = true;
+  }
+  if (id === undefined) return true;
+  const known = requests.get(id);
+  if (known) repeat(socket, id, known);
+  else if (isEnding || hasExited || finished.has(id)) say(socket, "l", String(id));
+  else if (method === "initialize" && isOpen) {
+    say(socket, "m", JSON.stringify({ jsonrpc: "2.0", id, result: session }));
+  } else {
+    if (method === "initialize") opening = id;
+    requests.set(id, { owner: socket, isKept, task: taskOf(message) });
+    return true;
+  }
+  return false;
+}
+
+/** The task whose result a request asks for. */
+const taskOf = ({ method, params }: Message) => (method === "tasks/result" ? params?.taskId : undefined);
+
+/** Answers a request that an earlier worker has sent before. */
+function repeat(socket: Socket, id: Id, known: Request): void {
+  known.owner = socket;
+  if (known.answer !== undefined) say(socket, "m", known.answer);
+  else if (known.isAnswered || hasExited) say(socket, "l", String(id));
+  else for (const { asker, line } of questions.values()) if (asker === id) say(socket, "m", line);
+}
+
+function forget(id: Id): void {
+  keptSize -= requests.get(id)?.answer?.length ?? 0;
+  requests.delete(id);
+  finished.add(id);
+  for (const first of finished) if (finished.size > MAX_FINISHED) finished.delete(first);
+  for (const [question, { asker }] of questions) if (asker === id) questions.delete(question);
+}
+
+// --- from the program -------------------------------------------------------------------------------------------------
+
+function fromProgram(line: string): void {
+  let message: Message;
+  try {
+    // A program may write any JSON, for example null.
+    message = Object(JSON.parse(line));
+  } catch {
+    say(user, "m", line);
+    return;
+  }
+  const { id, method, params } = message;
+  if (method === undefined) answered(id as Id, message, line);
+  else if (id !== undefined) asked(id, params, line);
+  else say(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
+}
+
+function tooLong(): void {
+  const message = `it has sent more than ${MAX_MESSAGE} bytes in one message`;
+  for (const socket of workers) say(socket, "x", JSON.stringify({ message }));
+  end();
+}
+
+function answered(id: Id, { result }: Message, line: string): void {
+  const request = requests.get(id);
+  if (!request) return;
+  if (id === opening) session = result;
+  say(request.owner, "m", line);
+  if (!request.isKept) {
+    requests.delete(id);
+    return;
+  }
+  request.isAnswered = true;
+  request.answer = line;
+  keptSize += line.length;
+  for (const first of requests.values()) {
+    if (keptSize <= MAX_KEPT) break;
+    keptSize -= first.answer?.length ?? 0;
+    delete first.answer;
+  }
+}
+
+/** Only tasks name the call that asks. Otherwise the question goes to the only open call, or to the user of the program. */
+function asked(id: Id, params: Message["params"], line: string): void {
+  const task = params?._meta?.[RELATED_TASK]?.taskId;
+  const waiting = [...requests].filter(
+    ([, each]) => !each.isAnswered && (task === undefined ? each.isKept : each.task === task),
+  );
+  const [asker, request] = (waiting.length === 1 && waiting[0]) || [];
+  if (questions.size < MAX_QUESTIONS) questions.set(id, { line, asker: task === undefined ? asker : undefined, task });
+  say(request ? request.owner : user, "m", line);
+}
+
+// --- the end ----------------------------------------------------------------------------------------------------------
+
+/** Ends the program, and then this. */
+function end(): void {
+  if (isEnding) return;
+  isEnding = true;
+  if (!program || hasExited) quit();
+  program.stdin?.end();
+  setTimeout(() => program?.kill("SIGTERM"), GRACE);
+  setTimeout(() => program?.kill("SIGKILL"), 2 * GRACE);
+  // The program's children may hold its streams open.
+  setTimeout(quit, 3 * GRACE);
+}
+
+/** The program has exited; answers that are not recorded are kept for a while. */
+function exited(): void {
+  hasExited = true;
+  for (const socket of workers) socket.end();
+  quitWhenDone();
+}
+
+function quitWhenDone(): void {
+  if (hasExited && workers.size === 0 && (isEnding || keptSize === 0)) quit();
+}
+
+function quit(): never {
+  rmSync(path, { force: true });
+  process.exit(0);
+}

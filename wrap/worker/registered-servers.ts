@@ -1,0 +1,18 @@
+/** The wrapped servers of this process, for the commands that load a project's modules. */
+import type { WrapOptions } from "../wrap-options.ts";
+
+export interface RegisteredServer {
+  options: WrapOptions;
+  /** The snapshot that the edge imports. */
+  snapshot: URL | undefined;
+}
+
+/** A global symbol, so that several copies of this module share the list. */
+const SERVERS = Symbol.for("durable-mcp-edge.wrapped");
+type Holder = { [SERVERS]?: RegisteredServer[] };
+
+export const registeredServers = (): readonly RegisteredServer[] => (globalThis as Holder)[SERVERS] ?? [];
+
+export function registerServer(server: RegisteredServer): void {
+  (globalThis as Holder)[SERVERS] = [...registeredServers(), server];
+}

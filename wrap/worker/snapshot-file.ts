@@ -1,0 +1,54 @@
+/** Reads a server's tools, and keeps them in the module that the edge imports. */
+import { readFile, rename, writeFile } from "node:fs/promises";
+import type { ListedTool, Snapshot } from "../snapshot.ts";
+import type { Connection } from "./connection/connection.ts";
+
+/** How long a page of the list may take, in milliseconds, and how many pages are read. */
+const TIMEOUT = 30_000;
+const MAX_PAGES = 50;
+
+/** What a server says about itself and its tools, unchanged. */
+export async function snapshotOf(connection: Connection): Promise<Snapshot> {
+  const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
+  const { tools: hasTools, resources } = connection.client.getServerCapabilities() ?? {};
+  const instructions = connection.client.getInstructions();
+  const tools: ListedTool[] = [];
+  let cursor: unknown;
+  for (let page = 0; hasTools && page < MAX_PAGES; page++) {
+    const request = connection.request("tools/list", cursor === undefined ? {} : { cursor });
+    const timer = setTimeout(() => request.cancel("it took too long"), TIMEOUT);
+    const result = await request.result.finally(() => clearTimeout(timer));
+    tools.push(...((result.tools ?? []) as ListedTool[]));
+    cursor = result.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return {
+    server: { name, version, ...(title !== undefined && { title }) },
+    revision: connection.revision,
+    ...(instructions !== undefined && { instructions }),
+    resources: resources !== undefined,
+    tools,
+  };
+}
+
+const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
+
+/** Writes a snapshot as a module; resolves with whether the file has changed. */
+export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<boolean> {
+  const text = `${HEADER}${JSON.stringify(snapshot, undefined, 2)};\n`;
+  if ((await readFile(file, "utf8").catch(() => undefined)) === text) return false;
+  const temporary = new URL(`${file.href}.${process.pid}`);
+  await writeFile(temporary, text);
+  await rename(temporary, file);
+  return true;
+}
+
+/** The snapshot in a file; undefined when there is no file. */
+export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
+  const text = await readFile(file, "utf8").catch(() => undefined);
+  const json = text
+    ?.slice(text.indexOf("export default") + "export default".length)
+    .trim()
+    .replace(/;$/, "");
+  return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
+}
