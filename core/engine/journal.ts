@@ -1,11 +1,12 @@
 /**
- * The journal of a job: promises `<job's promise>:e1`, `:e2`, … in the order in which their outcomes reached the function.
+ * The journal of a job: a sequence of promises in the order in which their outcomes reached the function.
  * A record never changes, except that a sleep ends and a question is answered.
  */
 import type { Question } from "../definitions/context.ts";
 import { fromBase64 } from "../store/base64.ts";
 import { journalEntryId } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
+import { readFrom } from "../store/sequence.ts";
 import type { StoredError } from "./values.ts";
 
 /** What a record says. `op` is the path of the command that it is about. */
@@ -125,18 +126,10 @@ export class Journal {
 
   /** Reads the records that are not known yet, several at a time. */
   async load(job: string, get: (id: string, n: number) => Promise<PromiseRecord | undefined>): Promise<void> {
-    let n = this.last + 1;
-    let missing = 0;
-    // Three suffice for a job that has slept once.
-    for (let batch = 3; batch > 0; batch = missing === 0 ? 32 : maxUnderWay(this.events.length) - missing) {
-      const records = await Promise.all(
-        Array.from({ length: batch }, (_, i) => get(journalEntryId(job, n + i), n + i)),
-      );
-      for (const [i, record] of records.entries()) {
-        if (record) this.add(record, n + i);
-        missing = record ? 0 : missing + 1;
-      }
-      n += batch;
-    }
+    await readFrom((n) => get(journalEntryId(job, n), n), this.last + 1, {
+      // Three suffice for a job that has slept once.
+      batch: (missing, read) => (read === 0 ? 3 : missing === 0 ? 32 : maxUnderWay(this.events.length) - missing),
+      onEntry: (record, n) => this.add(record, n),
+    });
   }
 }

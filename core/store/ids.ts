@@ -105,8 +105,6 @@ const child = (job: string, kind: string, rest: string | number): string => `${j
 /** The `n`th entry of a job's journal, counted from 1. */
 export const journalEntryId = (job: string, n: number): string => child(job, "e", n);
 
-export const isJournalEntryOf = (job: string, id: string): boolean => id.startsWith(child(job, "e", ""));
-
 /** The `n`th entry of a job's progress feed, counted from 1. */
 export const feedEntryId = (job: string, n: number): string => child(job, "u", n);
 

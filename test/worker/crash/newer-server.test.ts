@@ -2,7 +2,9 @@
  * A server that refuses to suspend a job on promises of other jobs, and to renew the leases of several jobs in one request, as
  * those after 0.9.8 do: they are awaited and renewed all the same.
  */
+
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { isChildOf } from "../../../core/store/ids.ts";
 import { until } from "../../../testing/program.ts";
 import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
@@ -29,7 +31,7 @@ test.each([400, 422])(
     let refused = 0;
     gate.refuse("task.suspend", (data) => {
       const { id, actions } = data as unknown as Suspension;
-      const isForeign = actions.some(({ data: { awaited } }) => !awaited.startsWith(`${id}:`));
+      const isForeign = actions.some(({ data: { awaited } }) => !isChildOf(id, awaited));
       if (isForeign) refused += 1;
       return isForeign ? status : undefined;
     });
