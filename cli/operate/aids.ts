@@ -1,7 +1,11 @@
 /** What counts, limits and lists jobs in the database of a real Resonate server, and is of no use any more. */
 import type { DatabaseSync } from "node:sqlite";
 import { ENTRY } from "../../core/store/codec.ts";
-import { AIDS_KEPT, isPlaceOver, linkIn } from "../../server/engine/aids.ts";
+import {
+  BOOKKEEPING_RETENTION as AIDS_KEPT,
+  isReservationOver as isPlaceOver,
+  chainLink as linkIn,
+} from "../../server/engine/bookkeeping.ts";
 import { quote } from "./database.ts";
 
 /** What the ids tell, in SQL of each server; SQLite has no regular expressions, but functions. */

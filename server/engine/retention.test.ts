@@ -105,7 +105,7 @@ describe("retention", () => {
     job("again", 100);
     sweepAll();
     job("again", undefined);
-    expect(store.promise("again")?.value.state).toBe("pending");
+    expect(store.promise("again")?.state).toBe("pending");
   });
 
   test("removes jobs from their callers' lists, which go on where they were", async () => {
@@ -150,7 +150,7 @@ describe("retention", () => {
     }
   });
 
-  test("removes places of periods that are over, and links of limits that nobody needs to find the last", () => {
+  test("removes reservations of periods that are over, and links of limits that nobody needs to find the last", () => {
     const made = (id: string, daysAgo: number) => {
       const at = NOW - daysAgo * DAY;
       const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };
@@ -158,8 +158,8 @@ describe("retention", () => {
     };
     const period = (daysAgo: number) => Math.floor((NOW - daysAgo * DAY) / DAY);
     store.transaction(() => {
-      for (let n = 1; n <= 300; n++) made(`c.quota:24.${period(3)}.p${n}`, 3);
-      for (const name of ["p1", "b1"]) made(`c.quota:24.${period(0)}.${name}`, 0);
+      for (let n = 1; n <= 300; n++) made(`c.quota:24.${period(3)}.t${n}`, 3);
+      for (const name of ["t1", "g1"]) made(`c.quota:24.${period(0)}.${name}`, 0);
       made("c.list:0.1", 3);
       for (let n = 1; n <= 600; n++) made(`limit:archive:0.${n}`, n > 590 ? 0 : 2);
     });
@@ -170,6 +170,6 @@ describe("retention", () => {
     expect(links.length).toBeLessThan(60);
     expect(links).toEqual(expect.arrayContaining(["limit:archive:0.1", "limit:archive:0.512", "limit:archive:0.600"]));
     const others = promises().filter((id) => !id.startsWith("limit:"));
-    expect(others).toEqual([`c.quota:24.${period(0)}.b1`, `c.quota:24.${period(0)}.p1`, "c.list:0.1"].sort());
+    expect(others).toEqual([`c.quota:24.${period(0)}.g1`, `c.quota:24.${period(0)}.t1`, "c.list:0.1"].sort());
   });
 });

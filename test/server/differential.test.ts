@@ -2,10 +2,11 @@
 // well: their answers must be the same, but for what docs/resonate-differences.md tells. Nothing falls due meanwhile, so
 // that no clock decides.
 
-import type { Request } from "@resonatehq/sdk";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createStateMachine } from "../../server/engine/state-machine.ts";
+import { MemoryState } from "../../server/engine/memory-state.ts";
+import type { Operation } from "../../server/engine/records.ts";
+import { carryOut } from "../../server/engine/state-machine.ts";
 import { run, until } from "../../testing/program.ts";
 import { connectTo, type Server, unique } from "../contract/server.ts";
 import { type Asking, asking } from "./histories.ts";
@@ -56,11 +57,11 @@ test("the hosts answer alike", { timeout: 300_000 }, async () => {
 async function sideBySide(history: readonly Asking[], seen: Set<string>): Promise<void> {
   const prefix = unique("d");
   const now = Date.now();
-  const memory = createStateMachine();
+  const memory = new MemoryState();
   for (const ask of history) {
     const request = timeless(ask(now, memory), now);
     if (LEFT_OUT.test(request.kind)) continue;
-    memory.apply(now, structuredClone(request));
+    carryOut(memory, now, structuredClone(request));
     const { kind, data } = renamed(request, prefix);
     const answers = new Map<string, unknown>();
     for (const [name, host] of hosts) {
@@ -76,7 +77,7 @@ async function sideBySide(history: readonly Asking[], seen: Set<string>): Promis
 }
 
 /** A request whose times are long past or far ahead. */
-function timeless(request: Request, now: number): Request {
+function timeless(request: Operation, now: number): Operation {
   return JSON.parse(JSON.stringify(request), (key, value) => {
     if (key === "timeoutAt") return value <= now ? 1_000 : now + HOUR;
     if (key === "ttl") return HOUR;
@@ -85,7 +86,7 @@ function timeless(request: Request, now: number): Request {
 }
 
 /** A request about ids that are this history's own. */
-function renamed(request: Request, prefix: string): Request {
+function renamed(request: Operation, prefix: string): Operation {
   return JSON.parse(JSON.stringify(request), (key, value) => {
     if (typeof value !== "string") return value;
     if (["id", "awaited", "awaiter", "resonate:branch"].includes(key)) return `${prefix}${value}`;

@@ -1,7 +1,7 @@
 import { connect as connectSocket } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createStateMachine } from "../../server/engine/state-machine.ts";
+import { MemoryState } from "../../server/engine/memory-state.ts";
 import { until } from "../../testing/program.ts";
 import { head, promise, type Server, startServer, unique } from "../contract/server.ts";
 import { asking } from "./histories.ts";
@@ -49,7 +49,7 @@ describe("whatever is posted", () => {
         fc.array(fc.tuple(asking, fc.option(spoilt)), { minLength: 20, maxLength: 20 }),
         async (asks) => {
           const bodies = asks.map(([ask, change]) => {
-            const request = structuredClone({ ...ask(Date.now(), createStateMachine()), head: head() });
+            const request = structuredClone({ ...ask(Date.now(), new MemoryState()), head: head() });
             return JSON.stringify(change ? spoil(request, change.at, change.by) : request);
           });
           for (const [i, { status, text }] of (await Promise.all(bodies.map(server.post))).entries()) {

@@ -61,7 +61,7 @@ describe("a state file that cannot be used is left as it is and named", () => {
     [
       "of a later schema",
       () => sql(file, "PRAGMA user_version = 99"),
-      "has schema version 99, this server needs 1. To get the results out, start the version",
+      "has schema version 99, this server needs 1. A later durable-mcp-edge wrote it: start that version again",
     ],
     ["gone, its log still there", () => loseDatabase(file), "is missing but its write-ahead log"],
   ])("%s", (_, damage, reason) => {
@@ -130,7 +130,7 @@ test("the file does not grow under repeated use of the same jobs", () => {
           ...promise(id, { group: "g", timeoutAt: 9_000_000_000_000 }),
           param: { data: "x".repeat(1000) },
         });
-        const { version } = store.task(id)?.value ?? { version: 0 };
+        const { version } = store.task(id) ?? { version: 0 };
         expect(apply("task.acquire", { id, version, pid: "p", ttl: 60_000 })).toBe(200);
         expect(apply("task.heartbeat", { pid: "p", tasks: [{ id, version: version + 1 }] })).toBe(200);
         expect(apply("task.release", { id, version: version + 1 })).toBe(200);

@@ -1,26 +1,26 @@
 import { expect, test } from "vitest";
-import { endOf, isLandmark, isPlaceOver, linkIn } from "./aids.ts";
+import { chainLink, endOf, isLandmark, isReservationOver } from "./bookkeeping.ts";
 
 const HOUR = 3_600_000;
 
-test("a place is over when its period is", () => {
+test("a reservation is over when its period is", () => {
   const now = 1_000 * 24 * HOUR;
-  expect(isPlaceOver("prod/c0123456789abcdef.quota:24.999.p7", now)).toBe(true);
-  for (const id of ["t12", "g1", "g40.3", "s0", "b12"]) expect(isPlaceOver(`quota:24.999.${id}`, now)).toBe(true);
-  expect(isPlaceOver("quota:24.1000.p7", now)).toBe(false);
+  expect(isReservationOver("prod/c0123456789abcdef.quota:24.999.t7", now)).toBe(true);
+  for (const id of ["t12", "g1", "g40.3"]) expect(isReservationOver(`quota:24.999.${id}`, now)).toBe(true);
+  expect(isReservationOver("quota:24.1000.t7", now)).toBe(false);
   for (const id of ["timer_quota:e0", "quota:24.999", "timer_tea", "list:0.7"])
-    expect(isPlaceOver(id, now)).toBe(false);
+    expect(isReservationOver(id, now)).toBe(false);
 });
 
 test("a link is told from what only looks like one", () => {
-  expect(linkIn("prod/limit:archive%3A1:7.123")).toEqual({
+  expect(chainLink("prod/limit:archive%3A1:7.123")).toEqual({
     chain: "prod/limit:archive%3A1:7.",
     n: 123,
     isEntry: false,
   });
-  expect(linkIn("c.list:0.7")).toEqual({ chain: "c.list:0.", n: 7, isEntry: true });
+  expect(chainLink("c.list:0.7")).toEqual({ chain: "c.list:0.", n: 7, isEntry: true });
   for (const id of ["timer_limit:e0", "limit:archive:7", "timer_list:e0", "list:begin"])
-    expect(linkIn(id)).toBeUndefined();
+    expect(chainLink(id)).toBeUndefined();
 });
 
 /** Where a worker that knows nothing comes to: as `worker/execution/limits.ts` looks for the end of a chain. */
