@@ -191,7 +191,10 @@ const search: fc.Arbitrary<TimedAsking> = fc.oneof(
     })
     .map((data) => () => ({ kind: "promise.search", data })),
   fc
-    .record({ state: fc.constantFrom(undefined, "pending" as const, "fulfilled" as const), limit: fc.constantFrom(undefined, 1) })
+    .record({
+      state: fc.constantFrom(undefined, "pending" as const, "fulfilled" as const),
+      limit: fc.constantFrom(undefined, 1),
+    })
     .map((data) => () => ({ kind: "task.search", data })),
   fc.constant(() => ({ kind: "schedule.search", data: {} })),
   root.map((id) => () => ({ kind: "task.continue", data: { id } })),
