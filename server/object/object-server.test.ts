@@ -346,7 +346,9 @@ test("tables that need later code are refused in words, those of later code that
   sql.exec("UPDATE notes SET value = '7' WHERE name = 'version'");
   expect(() => new ObjectServer(state)).not.toThrow();
   sql.exec("UPDATE notes SET value = '7' WHERE name = 'serves'");
-  expect(() => new ObjectServer(state)).toThrow("schema version 7, which this version of durable-mcp-edge cannot read: deploy the version that wrote them");
+  expect(() => new ObjectServer(state)).toThrow(
+    "schema version 7, which this version of durable-mcp-edge cannot read: deploy the version that wrote them",
+  );
 });
 
 test("workers elsewhere get what is in the namespace, with a token; never the key", async () => {

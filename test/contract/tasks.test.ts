@@ -53,9 +53,8 @@ async function child(parent: string, name = "0"): Promise<string> {
   return id;
 }
 
-/** The number of tasks waiting to be told; servers differ in whether they say which. */
-const resumes = (task: { resumes: number | string[] }) =>
-  Array.isArray(task.resumes) ? task.resumes.length : task.resumes;
+/** How many awaited promises have settled since the task last ran. */
+const resumes = (task: { resumes: number }) => task.resumes;
 
 describe("task.get", () => {
   test("of a promise with a target: pending at version 0", async () => {
@@ -235,6 +234,27 @@ describe("task.suspend", () => {
     ]);
   });
 
+  test("counts what settles while the task is acquired, until the task runs again", async () => {
+    const id = await acquired();
+    const [first, second, third] = [await child(id, "0"), await child(id, "1"), await child(id, "2")];
+    await server.call("promise.register_callback", { awaited: third, awaiter: id });
+    await settle(third);
+    expect(resumes(await getTask(id))).toBe(1);
+    expect((await suspend(id, 1, first, second)).status).toBe(200);
+    expect(resumes(await getTask(id))).toBe(0);
+    await settle(first);
+    await acquire(id, 1);
+    expect(resumes(await getTask(id))).toBe(0);
+    await settle(second);
+    expect(resumes(await getTask(id))).toBe(1);
+    await server.call("promise.register_callback", { awaited: first, awaiter: id });
+    expect(resumes(await getTask(id))).toBe(2);
+    await release(id, 2);
+    expect(resumes(await getTask(id))).toBe(2);
+    await acquire(id, 2);
+    expect(resumes(await getTask(id))).toBe(0);
+  });
+
   test("on something settled does not wait: 300 with what the branch holds", async () => {
     const id = await acquired();
     const [done, open] = [await child(id, "0"), await child(id, "1")];
@@ -258,7 +278,7 @@ describe("task.suspend", () => {
     const id = await acquired();
     const awaited = await child(id);
     expect((await suspend(id, 2, awaited)).status).toBe(409);
-    expect((await suspend(id, 1, awaited, unique("none"))).status).toBe(422);
+    expect((await suspend(id, 1, awaited, `${id}:none`)).status).toBe(422);
     expect((await suspend(unique("none"), 1, awaited)).status).toBe(404);
     expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1 });
     await release(id, 1);
