@@ -19,7 +19,6 @@ interface Tick {
 
 /** How many time-outs of each kind one tick handles: requests are answered in between. */
 const TICK_SIZE = 100;
-const DEFAULT_LIMIT = 100;
 
 export class Engine {
   readonly #store: Store;
@@ -81,8 +80,8 @@ export class Engine {
   /** Finds ids in the database, in the real server's order and with its filters and cursor, and reads each record. */
   #search(now: number, request: SearchRequest): Outcome {
     const changes = this.#handleAllDue(now);
-    const { limit = DEFAULT_LIMIT, cursor } = request.data;
-    const { table, get, list } = SEARCHES[request.kind];
+    const { table, get, list, most } = SEARCHES[request.kind];
+    const { limit = most, cursor } = request.data;
     const conditions: [string, string][] = [];
     if ("state" in request.data && request.data.state !== undefined) conditions.push(["state = ?", request.data.state]);
     if ("tags" in request.data && request.data.tags !== undefined) {
@@ -126,7 +125,7 @@ export class Engine {
 const HEAD = { corrId: "", version: "" };
 
 const SEARCHES = {
-  "promise.search": { table: "promises", get: "promise.get", list: "promises" },
-  "task.search": { table: "tasks", get: "task.get", list: "tasks" },
-  "schedule.search": { table: "schedules", get: "schedule.get", list: "schedules" },
+  "promise.search": { table: "promises", get: "promise.get", list: "promises", most: 100 },
+  "task.search": { table: "tasks", get: "task.get", list: "tasks", most: 100 },
+  "schedule.search": { table: "schedules", get: "schedule.get", list: "schedules", most: 10 },
 } as const;

@@ -421,7 +421,7 @@ function endOf(tags: Record<string, string> | undefined): SettledState {
 
 function nextRun(cron: string, after: number): number | undefined {
   try {
-    return CronExpressionParser.parse(cron, { currentDate: new Date(after) })
+    return CronExpressionParser.parse(cron, { currentDate: new Date(after), tz: "UTC" })
       .next()
       .getTime();
   } catch {
