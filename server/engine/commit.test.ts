@@ -52,7 +52,7 @@ test("on a full disk what is acknowledged is stored, what is not is not, and it 
     }
   }
   expect(new Set(statuses.values())).toEqual(new Set([200, 500]));
-  // Many requests have failed, and it is said as often as somebody reads it.
+  // Many requests have failed, and a few lines say so.
   expect([...statuses.values()].filter((each) => each === 500).length).toBeGreaterThan(20);
   const full = said.filter((line) => line.includes("nothing was written"));
   expect(full.length).toBeGreaterThan(0);

@@ -1,7 +1,7 @@
 /**
  * Brings messages to the connections that they are addressed to.
  *
- * As on the real server, the news of a settled promise is dropped when nobody is connected to hear it. A dispatch of a task
+ * As on the real server, the news of a settled promise is dropped when its address has no connection. A dispatch of a task
  * waits until a worker claims the task: it goes to the first worker of its group that connects, and moves on when the worker
  * that received it disconnects. The protocol allows a dispatch to be repeated or late at any time, since a claim names the
  * task's version.

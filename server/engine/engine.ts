@@ -111,7 +111,7 @@ export class Engine {
     return { response: { kind: request.kind, head: { status: 200 }, data }, changes };
   }
 
-  /** So that a search finds what is past its deadline as what it is. */
+  /** A search finds a promise past its deadline as timed out. */
   #handleAllDue(now: number): Change[] {
     const changes = [];
     for (let tick = this.tick(now); tick.changes.length + tick.parked > 0; tick = this.tick(now)) {

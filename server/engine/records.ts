@@ -24,23 +24,10 @@ export type Change =
   | { kind: "promise"; promise: StoredPromise }
   | { kind: "task"; task: Task }
   | { kind: "schedule"; id: string }
-  | UnblockChange
-  | ExecuteChange;
-
-/** News of a settled promise for one listener. */
-interface UnblockChange {
-  kind: "unblock";
-  address: string;
-  message: Extract<Message, { kind: "unblock" }>;
-}
-
-/** A pending task is dispatched, and is dispatched again at `timer` unless somebody claims it. */
-interface ExecuteChange {
-  kind: "execute";
-  address: string;
-  task: { id: string; version: number };
-  timer: number;
-}
+  /** News of a settled promise for one listener. */
+  | { kind: "unblock"; address: string; message: Extract<Message, { kind: "unblock" }> }
+  /** A dispatch of a pending task, which is repeated at `timer` unless a worker claims the task. */
+  | { kind: "execute"; address: string; task: { id: string; version: number }; timer: number };
 
 export interface Response {
   kind: string;

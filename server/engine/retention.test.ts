@@ -150,7 +150,7 @@ describe("retention", () => {
     }
   });
 
-  test("removes reservations of periods that are over, and links of limits that nobody needs to find the last", () => {
+  test("removes reservations of periods that are over, and links of limits that are not needed to find the last", () => {
     const made = (id: string, daysAgo: number) => {
       const at = NOW - daysAgo * DAY;
       const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };

@@ -101,7 +101,7 @@ test("a job reads as many rows with 100,000 settled promises as with none, and s
   resonate.close();
 });
 
-test("no query walks through a whole table or sorts what it finds, but for a search by tags", () => {
+test("no query but a search by tags scans a whole table or sorts its rows", () => {
   const { db, store } = openStore();
   const prepare = vi.spyOn(db, "prepare");
   rowsRead(store, "job");
@@ -148,7 +148,7 @@ test("10,000 timers that are due together fire in order, with requests answered 
   resonate.close();
 });
 
-test("listeners that nobody hears any more are dropped, those of open connections stay", async () => {
+test("listeners without a connection are dropped, those of open connections stay", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   const { store } = openStore();
   const resonate = new TimedResonate(store, log);
@@ -247,7 +247,7 @@ test("a worker that had as many unclaimed tasks as it may have gets the others a
   store.transaction(() => {
     for (let n = 0; n < most + more; n++)
       engine.apply(Date.now(), { kind: "promise.create", head, data: promise(`job${n}`, { group: "g" }) });
-    // Nobody was there for them.
+    // No worker was connected.
     for (let n = 0; n < most + more; n++) store.park(`job${n}`);
   });
   const resonate = new TimedResonate(store, log);
@@ -262,7 +262,7 @@ test("a worker that had as many unclaimed tasks as it may have gets the others a
   for (const id of got.slice(0, more))
     await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
   await expect.poll(() => new Set(got).size).toBe(most + more);
-  // And what it does not claim of them is dispatched again.
+  // The tasks that it does not claim are dispatched again.
   const unclaimed = store.unclaimedTasks("g", { timer: 0, id: "" }, most + more);
   expect(unclaimed.length).toBe(most);
   expect(Math.max(...unclaimed.map(({ timer }) => timer))).toBeLessThan(Date.now() + 60_000);

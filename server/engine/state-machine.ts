@@ -248,7 +248,7 @@ class StateMachine {
     return task;
   }
 
-  /** The task of whoever holds its lease. */
+  /** An acquired task, for the holder of its lease. */
   #heldTask({ id, version }: { id: string; version: number }): Task {
     const task = this.#taskAt(id);
     if (task.state !== "acquired") throw new Refusal(409, "Task is not acquired");

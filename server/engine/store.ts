@@ -128,7 +128,7 @@ export class Store {
     const { id, state, tags, timeoutAt, createdAt, settledAt } = promise;
     const parts = [promise.param, promise.value, tags].map((part) => JSON.stringify(part));
     if (sizeOf(parts.join("")) > MAX_ROW) throw new TooLarge(id);
-    this.#run(
+    this.#sql.run(
       `INSERT INTO promises VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
          state = excluded.state, value = excluded.value, settledAt = excluded.settledAt, timer = excluded.timer`,
       id,
@@ -142,17 +142,17 @@ export class Store {
     );
     const { callbacks = NONE, listeners = NONE } = stored ?? {};
     for (const awaiter of without(callbacks, promise.callbacks))
-      this.#run("DELETE FROM callbacks WHERE awaited = ? AND awaiter = ?", id, awaiter);
+      this.#sql.run("DELETE FROM callbacks WHERE awaited = ? AND awaiter = ?", id, awaiter);
     for (const awaiter of without(promise.callbacks, callbacks))
-      this.#run("INSERT INTO callbacks VALUES (?, ?)", id, awaiter);
+      this.#sql.run("INSERT INTO callbacks VALUES (?, ?)", id, awaiter);
     for (const address of without(listeners, promise.listeners))
-      this.#run("DELETE FROM listeners WHERE promise = ? AND address = ?", id, address);
+      this.#sql.run("DELETE FROM listeners WHERE promise = ? AND address = ?", id, address);
     for (const address of without(promise.listeners, listeners))
-      this.#run("INSERT INTO listeners VALUES (?, ?)", id, address);
+      this.#sql.run("INSERT INTO listeners VALUES (?, ?)", id, address);
   }
 
   putTask({ id, state, version, pid, ttl, resumes, timer, dispatchedTo }: Task): void {
-    this.#run(
+    this.#sql.run(
       `INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
          state = excluded.state, version = excluded.version, pid = excluded.pid, ttl = excluded.ttl,
          resumes = excluded.resumes, timer = excluded.timer, timer_type = excluded.timer_type,
@@ -170,7 +170,7 @@ export class Store {
   }
 
   putSchedule({ nextRunAt, ...schedule }: Schedule): void {
-    this.#run(
+    this.#sql.run(
       `INSERT INTO schedules VALUES (?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET record = excluded.record, timer = excluded.timer`,
       schedule.id,
@@ -181,7 +181,7 @@ export class Store {
   }
 
   deleteSchedule(id: string): void {
-    this.#run("DELETE FROM schedules WHERE id = ?", id);
+    this.#sql.run("DELETE FROM schedules WHERE id = ?", id);
   }
 
   /** The ids of a table's rows, restricted and ordered by `clauses`. */
@@ -199,7 +199,7 @@ export class Store {
    * without the tasks that are deferred until later than that.
    */
   unclaimedTasks(group: string, after: QueuePosition, limit: number, before = PARKED): UnclaimedTask[] {
-    const rows = this.#all(
+    const rows = this.#sql.all(
       `SELECT id, version, offered_to AS address, timer FROM tasks INDEXED BY tasks_due
        WHERE timer IS NOT NULL AND timer >= ? AND (timer > ? OR id > ?) AND state = 'pending'
          AND ${GROUP} = ? AND (timer <= ? OR timer >= ${PARKED}) ORDER BY timer, id LIMIT ?`,
@@ -225,7 +225,7 @@ export class Store {
 
   /** The tasks that are due, in their order. */
   dueTasks(now: number, limit: number): DueTask[] {
-    const rows = this.#all(
+    const rows = this.#sql.all(
       `SELECT id, version, CASE state WHEN 'pending' THEN offered_to END AS dispatchedTo FROM tasks
        WHERE timer <= ? ORDER BY timer LIMIT ?`,
       now,
@@ -236,7 +236,7 @@ export class Store {
 
   /** Dispatches an unclaimed task no more until it is unparked. */
   park(id: string): void {
-    this.#run(
+    this.#sql.run(
       `UPDATE tasks SET timer = timer + ${PARKED} WHERE id = ? AND state = 'pending' AND timer < ${PARKED}`,
       id,
     );
@@ -244,13 +244,17 @@ export class Store {
 
   /** An unclaimed task that was parked or deferred has just been dispatched. */
   unpark(id: string, now: number): void {
-    this.#run("UPDATE tasks SET timer = ?, ttl = NULL WHERE id = ? AND state = 'pending'", now + FIRST_INTERVAL, id);
+    this.#sql.run(
+      "UPDATE tasks SET timer = ?, ttl = NULL WHERE id = ? AND state = 'pending'",
+      now + FIRST_INTERVAL,
+      id,
+    );
   }
 
   /** Dispatches an unclaimed task again after twice the interval before. */
   backOff(id: string, now: number): void {
     const interval = `min(coalesce(2 * ttl, ${FIRST_INTERVAL}), ${LONGEST_INTERVAL})`;
-    this.#run(
+    this.#sql.run(
       `UPDATE tasks SET timer = ? + ${interval}, ttl = ${interval} WHERE id = ? AND state = 'pending'`,
       now,
       id,
@@ -259,7 +263,7 @@ export class Store {
 
   /** Dispatches an unclaimed task again after the first interval, unless its dispatch has set a longer one. */
   defer(id: string, now: number): void {
-    this.#run(
+    this.#sql.run(
       `UPDATE tasks SET timer = ?1 + ${FIRST_INTERVAL}, ttl = ${FIRST_INTERVAL}
        WHERE id = ?2 AND state = 'pending' AND ttl IS NULL`,
       now,
@@ -280,7 +284,7 @@ export class Store {
 
   /** The jobs that ended before `now`, in that order, after the one at `after`: the first generation of each name. */
   endedJobs({ settledAt, id }: EndPosition, now: number, limit: number): EndPosition[] {
-    const rows = this.#all(
+    const rows = this.#sql.all(
       `SELECT id, settledAt FROM promises INDEXED BY promises_ended
        WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0
          AND (settledAt, id) > (?, ?) AND settledAt <= ? AND EXISTS (SELECT 1 FROM tasks WHERE tasks.id = promises.id) ORDER BY settledAt, id LIMIT ?`,
@@ -294,7 +298,7 @@ export class Store {
 
   /** The promises that `bookkeeping.ts` may know, as far as their ids tell, that ended before `before`. */
   endedBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): (EndPosition & { tags: string })[] {
-    const rows = this.#all(
+    const rows = this.#sql.all(
       `SELECT id, settledAt, tags FROM promises
        WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0 OR instr(id, 'list:') > 0)
          AND (settledAt, id) > (?, ?) AND settledAt <= ? ORDER BY settledAt, id LIMIT ?`,
@@ -312,14 +316,14 @@ export class Store {
 
   /** Removes a promise without a task and without children. */
   removeOne(id: string): void {
-    this.#run("DELETE FROM listeners WHERE promise = ?", id);
-    this.#run("DELETE FROM callbacks WHERE awaited = ?", id);
-    this.#run("DELETE FROM promises WHERE id = ?", id);
+    this.#sql.run("DELETE FROM listeners WHERE promise = ?", id);
+    this.#sql.run("DELETE FROM callbacks WHERE awaited = ?", id);
+    this.#sql.run("DELETE FROM promises WHERE id = ?", id);
   }
 
   /** The generations of the job whose first is `id`. */
   generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
-    const rows = this.#all(
+    const rows = this.#sql.all(
       `SELECT state, settledAt, tags FROM promises
        WHERE id = ?1 OR (id > ?1 || '~' AND id < ?1 || char(127) AND instr(id, ':') = 0)`,
       id,
@@ -331,7 +335,7 @@ export class Store {
   remove(id: string): void {
     for (const [table, column] of JOB_TABLES) {
       // The characters after ":" and "~".
-      this.#run(
+      this.#sql.run(
         `DELETE FROM ${table} WHERE ${column} = ?1 OR (${column} > ?1 || ':' AND ${column} < ?1 || ';')
            OR (${column} > ?1 || '~' AND ${column} < ?1 || char(127))`,
         id,
@@ -344,27 +348,19 @@ export class Store {
   }
 
   deleteListeners(address: string): void {
-    this.#run("DELETE FROM listeners WHERE address = ?", address);
+    this.#sql.run("DELETE FROM listeners WHERE address = ?", address);
   }
 
   close(): void {
     this.#sql.close();
   }
 
-  #run(statement: string, ...values: SqlValue[]): void {
-    this.#sql.run(statement, ...values);
-  }
-
   #one(statement: string, ...values: SqlValue[]): Row | undefined {
     return this.#sql.all(statement, ...values)[0];
   }
 
-  #all(statement: string, ...values: SqlValue[]): Row[] {
-    return this.#sql.all(statement, ...values);
-  }
-
   #column(statement: string, ...values: SqlValue[]): string[] {
-    return this.#all(statement, ...values).map((row) => Object.values(row)[0] as string);
+    return this.#sql.all(statement, ...values).map((row) => Object.values(row)[0] as string);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The records that one request touches: each is read from the store when it is first asked for, and those that have
- * changed are written at the end. What a request costs depends on what it touches, with ten promises stored or a million.
+ * changed are written at the end. The cost of a request does not grow with the number of stored promises.
  */
 import type { Schedule, State, StoredPromise, Task } from "./records.ts";
 import type { Store } from "./store.ts";

@@ -31,7 +31,7 @@ export function isWithinNamespace(request: EngineRequest, { RESONATE_NAMESPACE =
 
 /** The fields of a request, and of the requests within it, that hold ids. */
 const IDS = ["id", "awaited", "awaiter", "promiseId"];
-/** The tags that hold ids: whoever acquires a task receives the promises of its branch. */
+/** The tags that hold ids: a worker that acquires a task receives the promises of its branch. */
 const RELATED = ["resonate:branch", "resonate:origin", "resonate:parent"];
 
 const textsIn = (fields: object, names: readonly string[]): string[] =>

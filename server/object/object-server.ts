@@ -190,7 +190,7 @@ export class ObjectServer implements Operated {
     const connection = this.#resonate.connect(group, id);
     if (!connection) return new Response("Poll registration at capacity", { status: 503 });
     this.#runners?.leave(group);
-    // The platform reports that a reader has left by this signal or by cancelling the stream.
+    // The platform reports that a reader has left by this signal or by canceling the stream.
     request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
     return new Response(this.#streams.read(connection), { headers });
   }

@@ -127,7 +127,7 @@ describe("promise.settle", () => {
     expect((await settle(unique("none"))).status).toBe(404);
   });
 
-  test("fulfils the task, so that nobody can work on it", async () => {
+  test("fulfills the task, so that no worker can acquire it", async () => {
     const id = unique("settle");
     await create(id, { group: unique("g") });
     await settle(id, "rejected_canceled");
@@ -168,7 +168,7 @@ describe("a deadline", () => {
 });
 
 describe("promise.register_listener", () => {
-  const address = `poll://uni@${unique("nobody")}/1`;
+  const address = `poll://uni@${unique("unconnected")}/1`;
   const listen = (awaited: string) => server.call("promise.register_listener", { awaited, address });
 
   test("answers with the promise: pending, or settled with its value", async () => {

@@ -303,7 +303,7 @@ describe("task.suspend", () => {
 });
 
 describe("task.fence", () => {
-  test("creates and settles for whoever has the task", async () => {
+  test("creates and settles for the holder of the task", async () => {
     const id = await acquired();
     const childId = `${id}:0`;
     const created = await fence(id, 1, "promise.create", promise(childId));
@@ -336,7 +336,7 @@ describe("task.fence", () => {
     expect([status, data.action.head.status]).toEqual([200, 404]);
   });
 
-  test("keeps out whoever lost the task", async () => {
+  test("keeps out a worker that lost the task", async () => {
     const id = await acquired();
     await release(id, 1);
     await acquire(id, 1, LEASE, "p2");
@@ -372,7 +372,7 @@ describe("a lease", () => {
   test("is kept by heartbeats of its holder, and of no other", async () => {
     const ttl = 1_500;
     const [kept, foreign, outdated] = [await acquired(ttl), await acquired(ttl), await acquired(ttl)];
-    await until("the leases that nobody keeps to run out", async () => {
+    await until("the leases without heartbeats to run out", async () => {
       expect((await heartbeat(kept, 1)).status).toBe(200);
       expect((await heartbeat(foreign, 1, "p2")).status).toBe(200);
       expect((await heartbeat(outdated, 0)).status).toBe(200);

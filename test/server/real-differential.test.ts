@@ -108,7 +108,7 @@ function comparable({ status, data }: { status: number; data: unknown }): unknow
 class Embedded {
   readonly #store = new Store(new NodeSql(openDatabase(undefined).db));
   readonly #engine = new Engine(this.#store);
-  /** As the real server keeps them for whoever takes them: the last dispatch of each task, and all news. */
+  /** As in a snapshot of the real server: the last dispatch of each task, and all news. */
   readonly #messages = new Map<string, unknown>();
 
   ask(kind: string, data: object, now: number, memory: MemoryState) {

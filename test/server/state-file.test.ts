@@ -33,7 +33,7 @@ function fill(count: number): void {
   store.close();
 }
 
-/** Starts a server that must not start, and returns what it said. */
+/** Starts a server that must not start, and returns its output. */
 async function refusal(...args: string[]): Promise<string> {
   await using program: Program = run("server/node/process.ts", { args: ["--port", "0", "--data", dir, ...args] });
   const { exitCode } = await program.exited;
@@ -141,7 +141,7 @@ test("the file does not grow under repeated use of the same jobs", () => {
   const pages = pageCount();
   use(300);
   expect(pageCount()).toBe(pages);
-  // The log is written back and used again; what it may grow to is SQLite's default of 1,000 pages.
+  // The log is written back and used again; its limit is SQLite's default of 1,000 pages.
   expect(statSync(`${file}-wal`).size).toBeLessThan(1_100 * 4_120);
   store.close();
   expect(statSync(file).size).toBe(pages * 4096);
