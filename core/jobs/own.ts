@@ -5,9 +5,10 @@
  */
 import type { Job } from "../definitions/job.ts";
 import type { ResonateClient } from "../store/client.ts";
-import { childOf, type DurablePromise, decodeValue } from "../store/codec.ts";
+import { childOf, decodeValue } from "../store/codec.ts";
 import { SearchRefused } from "../store/failures.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
+import type { DurablePromise } from "./durable-promise.ts";
 import type { ChainPosition, Listed, Listing } from "./listing.ts";
 import type { Names } from "./names.ts";
 

@@ -1,8 +1,8 @@
-import { rootOf } from "../../core/jobs/names.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { rootOf } from "../../core/store/ids.ts";
 import type { Message } from "../../core/store/protocol.ts";
 import { readConfig } from "../app/config.ts";
 import { type AskedPlaces, KeptPlaces, type ListenerStorage, type PlacesAnswer } from "./quota-keeper.ts";

@@ -7,10 +7,11 @@
  * remembers is checked by the link that is added: if it is forgotten, the end is looked for.
  */
 
+import type { QuotaKeeper } from "../../core/jobs/endpoint.ts";
 import { type Known, Ledgers } from "../../core/jobs/ledger.ts";
 import { isOver, type Places, type Wanted } from "../../core/jobs/quota.ts";
 import { ResonateClient } from "../../core/store/client.ts";
-import type { PlaceKeeper, StoreEndpoint } from "../../core/store/endpoint.ts";
+import type { StoreEndpoint } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import { type ListenerNamespace, listenerOf } from "./feed.ts";
 
@@ -43,7 +44,7 @@ export interface PlacesAnswer {
 }
 
 /** The edge's side: asks the caller's listener. What it cannot be asked is left to whoever wanted it. */
-export function createKeeper(namespace: ListenerNamespace): PlaceKeeper {
+export function createKeeper(namespace: ListenerNamespace): QuotaKeeper {
   const ask = async (caller: string, asked: AskedPlaces) => {
     const answer = await listenerOf(namespace, caller)
       .places(asked)

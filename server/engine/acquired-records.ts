@@ -3,7 +3,8 @@
  * records, and gets them in the answer. A worker that does not remember a job would otherwise ask for each by itself.
  */
 import type { TaskAcquireReq } from "@resonatehq/sdk";
-import { eventId, maxUnderWay } from "../../core/engine/journal.ts";
+import { maxUnderWay } from "../../core/engine/journal.ts";
+import { isChildOf, journalEntryId } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { Outcome, State } from "./records.ts";
 import { carryOut } from "./state-machine.ts";
@@ -15,7 +16,7 @@ type Acquire = TaskAcquireReq & { data: { records?: number } };
 
 export function acquireWithRecords(state: State, now: number, request: Acquire): Outcome {
   const { id, records: from } = request.data;
-  const resumedBy = [...(state.task(id)?.resumes ?? [])].filter((each) => each.startsWith(`${id}:`));
+  const resumedBy = [...(state.task(id)?.resumes ?? [])].filter((each) => isChildOf(id, each));
   const { response, changes } = carryOut(state, now, request);
   if (from === undefined || response.head.status !== 200) return { response, changes };
   const found = new Map<string, PromiseRecord>();
@@ -32,7 +33,7 @@ export function acquireWithRecords(state: State, now: number, request: Acquire):
   for (const each of resumedBy.slice(0, MOST.records)) look(each);
   // Before a record that exists, as many may be missing as a worker may have under way.
   for (let n = from, missing = 0; from > 0 && missing < maxUnderWay(n - missing - 1); n++) {
-    missing = look(eventId(id, n)) ? 0 : missing + 1;
+    missing = look(journalEntryId(id, n)) ? 0 : missing + 1;
     if (room < 0 || found.size > MOST.records) return { response, changes };
   }
   const { preload, ...data } = response.data as { preload: PromiseRecord[] };

@@ -1,11 +1,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ENTRY, KEEP } from "../../core/store/codec.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Listing, ListMemory } from "../../core/jobs/listing.ts";
+import { Names } from "../../core/jobs/names.ts";
+import { KEEP } from "../../core/store/codec.ts";
+import { chainLink, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../core/store/ids.ts";
+import { timer } from "../../tools/timer/timer.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
-import { endOf } from "./bookkeeping.ts";
 import { Engine } from "./engine.ts";
 import { sweep } from "./retention.ts";
 import { Store } from "./store.ts";
@@ -35,22 +38,15 @@ function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, 
     engine.apply(at, { kind: "promise.create", head, data: { id, timeoutAt: at + 365 * DAY, param: {}, tags } });
   store.transaction(() => {
     create(id, { "resonate:target": "poll://any@workers", ...tags });
-    create(`${id}:e0`, { "resonate:scope": "global" });
+    create(child(id), { "resonate:scope": "global" });
     engine.apply(at, {
       kind: "promise.register_listener",
       head,
-      data: { awaited: `${id}:e0`, address: "poll://uni@edge/1" },
+      data: { awaited: child(id), address: "poll://uni@edge/1" },
     });
     if (endedDaysAgo !== undefined)
       engine.apply(at, { kind: "promise.settle", head, data: { id, state: "resolved", value: {} } });
   });
-}
-
-/** A promise that ended when it was made. */
-function settled(id: string, daysAgo: number, tags: Record<string, string> = {}) {
-  const at = NOW - daysAgo * DAY;
-  const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global", ...tags } };
-  engine.apply(at, { kind: "promise.create", head, data });
 }
 
 /** Looks through all jobs once. */
@@ -59,6 +55,10 @@ function sweepAll(now = NOW): void {
   do store.transaction(() => (at = sweep(store, now, KEPT, at)));
   while (at);
 }
+
+const child = (id: string) => journalEntryId(id, 0);
+const link = (n: number) => limitSlotId(limitId("", "archive"), 0, n);
+const isLink = (id: string) => chainLink(id)?.isEntry === false;
 
 const promises = () => store.ids("promises", "ORDER BY id");
 
@@ -71,9 +71,18 @@ describe("retention", () => {
     job("old.named", 5); // its name begins as another's does
     job("ol", 5);
     sweepAll();
-    const left = ["ol", "ol:e0", "old.named", "old.named:e0", "pending", "pending:e0", "young", "young:e0"];
+    const left = [
+      "ol",
+      child("ol"),
+      "old.named",
+      child("old.named"),
+      "pending",
+      child("pending"),
+      "young",
+      child("young"),
+    ];
     expect(promises()).toEqual(left);
-    expect(store.ids("tasks", "ORDER BY id")).toEqual(left.filter((id) => !id.includes(":")));
+    expect(store.ids("tasks", "ORDER BY id")).toEqual(left.filter((id) => isRoot(id)));
     expect(store.listenerAddresses()).toEqual(["poll://uni@edge/1"]);
   });
 
@@ -85,7 +94,7 @@ describe("retention", () => {
     job("c", 300);
     job("c~2", undefined);
     sweepAll();
-    expect(promises()).toEqual(["b", "b:e0", "b~2", "b~2:e0", "c", "c:e0", "c~2", "c~2:e0"]);
+    expect(promises()).toEqual(["b", child("b"), "b~2", child("b~2"), "c", child("c"), "c~2", child("c~2")]);
   });
 
   test("keeps a job for as long as that says itself", () => {
@@ -93,7 +102,7 @@ describe("retention", () => {
     job("long", 50, { [KEEP]: String(60 * DAY) });
     job("short", 2, { [KEEP]: String(DAY) });
     sweepAll();
-    expect(promises()).toEqual(["forever", "forever:e0", "long", "long:e0"]);
+    expect(promises()).toEqual(["forever", child("forever"), "long", child("long")]);
   });
 
   test("gets past what is kept, however much that is, and takes a bounded number at a time", () => {
@@ -113,35 +122,70 @@ describe("retention", () => {
     expect(store.promise("again")?.state).toBe("pending");
   });
 
-  test("removes the entries of callers' lists whose job is gone, but for those that lead to the last", () => {
-    const entry = (n: number) => `prod/cada.list:0.${n}`;
-    for (let n = 1; n <= 130; n++) {
-      const [id, daysAgo] = [`prod/cada.timer_${n}`, n <= 120 ? 40 : 2];
-      job(id, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
-      store.transaction(() => settled(entry(n), daysAgo, { [ENTRY]: id }));
+  test("removes jobs from their callers' lists, which go on where they were", async () => {
+    const names = new Names([timer], "prod/", "cada.");
+    // As a server with this store answers; of what makes time pass in it there is only `daysAgo`.
+    let daysAgo = 40;
+    const call = async ({ kind, data }: { kind: string; data: object }) => {
+      const { response } = store.transaction(() => engine.apply(NOW - daysAgo * DAY, { kind, head, data } as never));
+      return response.head.status === 200 ? (response.data as { promise: object }).promise : undefined;
+    };
+    const list = () => new Listing({ call } as never, names, new ListMemory());
+    const all = async () => {
+      const listing = list();
+      const found: string[] = [];
+      for await (const { listed } of listing.from(await listing.newest()))
+        if (listed && store.has(`prod/cada.${listed.name}`)) found.push(listed.name);
+      return found;
+    };
+    const start = async (n: number) => {
+      job(`prod/cada.timer_${n}`, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
+      vi.setSystemTime(NOW - daysAgo * DAY);
+      await list().add(`timer_${n}`, NOW - daysAgo * DAY + n);
+    };
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      for (let n = 1; n <= 120; n++) await start(n);
+      daysAgo = 2;
+      for (let n = 121; n <= 130; n++) await start(n);
+      vi.setSystemTime(NOW);
+      daysAgo = 0;
+      const young = Array.from({ length: 10 }, (_, i) => `timer_${130 - i}`);
+      sweepAll();
+      expect(await all()).toEqual([...young, "timer_7"]);
+      const entries = promises().filter((id) => chainLink(id)?.isEntry);
+      expect(entries.length).toBeLessThan(60);
+      for (let n = 131; n <= 140; n++) await start(n);
+      expect((await all()).slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, i) => `timer_${140 - i}`));
+      // None has taken the number of one that was removed.
+      expect(promises().filter((id) => chainLink(id)?.isEntry).length).toBe(entries.length + 10);
+    } finally {
+      vi.useRealTimers();
     }
-    sweepAll();
-    const left = promises().filter((id) => id.includes("list:"));
-    expect(left).toEqual(expect.arrayContaining([7, 121, 122, 129, 130].map(entry)));
-    expect(left.length).toBeLessThan(60);
-    expect(endOf((n) => store.has(entry(n)))).toBe(130);
   });
 
-  test("removes reservations of periods that are over, and links of limits that are not needed to find the last", () => {
+  test("removes places of periods that are over, and links of limits that nobody needs to find the last", () => {
+    const made = (id: string, daysAgo: number) => {
+      const at = NOW - daysAgo * DAY;
+      const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };
+      engine.apply(at, { kind: "promise.create", head, data });
+    };
     const period = (daysAgo: number) => Math.floor((NOW - daysAgo * DAY) / DAY);
     store.transaction(() => {
-      for (let n = 1; n <= 300; n++) settled(`c.quota:24.${period(3)}.t${n}`, 3);
-      for (const name of ["t1", "g1"]) settled(`c.quota:24.${period(0)}.${name}`, 0);
-      settled("c.list:0.1", 3);
-      for (let n = 1; n <= 600; n++) settled(`limit:archive:0.${n}`, n > 590 ? 0 : 2);
+      for (let n = 1; n <= 300; n++) made(quotaId("c.", `24.${period(3)}.t${n}`), 3);
+      for (const name of ["t1", "g1"]) made(quotaId("c.", `24.${period(0)}.${name}`), 0);
+      made(listId("c.", "0.1"), 3);
+      for (let n = 1; n <= 600; n++) made(link(n), n > 590 ? 0 : 2);
     });
     sweepAll();
-    const links = promises().filter((id) => id.startsWith("limit:"));
+    const links = promises().filter(isLink);
     // Those of today, and on the way to them.
     expect(links.length).toBeGreaterThan(10);
     expect(links.length).toBeLessThan(60);
-    expect(links).toEqual(expect.arrayContaining(["limit:archive:0.1", "limit:archive:0.512", "limit:archive:0.600"]));
-    const others = promises().filter((id) => !id.startsWith("limit:"));
-    expect(others).toEqual([`c.quota:24.${period(0)}.g1`, `c.quota:24.${period(0)}.t1`, "c.list:0.1"].sort());
+    expect(links).toEqual(expect.arrayContaining([link(1), link(512), link(600)]));
+    const others = promises().filter((id) => !isLink(id));
+    expect(others).toEqual(
+      [quotaId("c.", `24.${period(0)}.g1`), quotaId("c.", `24.${period(0)}.t1`), listId("c.", "0.1")].sort(),
+    );
   });
 });

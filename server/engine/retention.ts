@@ -1,10 +1,11 @@
 /**
  * Removes jobs that ended long ago. A job's promise, its task, its children (`job:…`) and all generations of its name
  * (`job~2`, …) go together, since a generation that stayed would stand for the name. Then the promises go that
- * `bookkeeping.ts` describes.
+ * `isBookkeepingSql` of `core/store/ids.ts` finds.
  */
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
-import { BOOKKEEPING_RETENTION, chainLink, endOf, isLandmark, isReservationOver } from "./bookkeeping.ts";
+import { chainLink, isReservationOver } from "../../core/store/ids.ts";
+import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/store/sequence.ts";
 import type { EndPosition, Store } from "./store.ts";
 
 /** How many jobs one transaction looks at: requests are answered in between. */

@@ -1,4 +1,5 @@
 /** The tables, the same in both hosts. */
+import { IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
 
 /**
  * Times are REAL: a lease may reach past the largest integer that JavaScript can read back, and a double holds it.
@@ -26,7 +27,7 @@ export const SCHEMA = `
   CREATE TABLE schedules (id TEXT PRIMARY KEY, record TEXT NOT NULL, tags TEXT NOT NULL, timer REAL NOT NULL) STRICT;
   CREATE INDEX schedules_due ON schedules (timer);
   CREATE INDEX promises_ended ON promises (settledAt, id)
-  WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0;
+  WHERE settledAt IS NOT NULL AND ${IS_FIRST_GENERATION_SQL};
   CREATE INDEX promises_aiding ON promises (settledAt, id)
-  WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0 OR instr(id, 'list:') > 0);
+  WHERE settledAt IS NOT NULL AND (${isBookkeepingSql("instr")});
 `;

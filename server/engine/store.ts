@@ -2,6 +2,7 @@
  * Promises, tasks and schedules as rows of the database. A row is replaced in place, so that the file grows with the
  * number of jobs and not with how often they change.
  */
+import { belowSql, CHILD, GENERATION, IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
 
@@ -286,7 +287,7 @@ export class Store {
   endedJobs({ settledAt, id }: EndPosition, now: number, limit: number): EndPosition[] {
     const rows = this.#sql.all(
       `SELECT id, settledAt FROM promises INDEXED BY promises_ended
-       WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0
+       WHERE settledAt IS NOT NULL AND ${IS_FIRST_GENERATION_SQL}
          AND (settledAt, id) > (?, ?) AND settledAt <= ? AND EXISTS (SELECT 1 FROM tasks WHERE tasks.id = promises.id) ORDER BY settledAt, id LIMIT ?`,
       settledAt,
       id,
@@ -296,11 +297,11 @@ export class Store {
     return rows as unknown as EndPosition[];
   }
 
-  /** The promises that `bookkeeping.ts` may know, as far as their ids tell, that ended before `before`. */
+  /** Promises that count, limit or list jobs, as far as their ids tell, and ended before `before`. */
   endedBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): (EndPosition & { tags: string })[] {
     const rows = this.#sql.all(
       `SELECT id, settledAt, tags FROM promises
-       WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0 OR instr(id, 'list:') > 0)
+       WHERE settledAt IS NOT NULL AND (${isBookkeepingSql("instr")})
          AND (settledAt, id) > (?, ?) AND settledAt <= ? ORDER BY settledAt, id LIMIT ?`,
       settledAt,
       id,
@@ -325,7 +326,7 @@ export class Store {
   generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
     const rows = this.#sql.all(
       `SELECT state, settledAt, tags FROM promises
-       WHERE id = ?1 OR (id > ?1 || '~' AND id < ?1 || char(127) AND instr(id, ':') = 0)`,
+       WHERE id = ?1 OR (${belowSql("id", GENERATION)} AND instr(id, '${CHILD}') = 0)`,
       id,
     );
     return rows as unknown as { state: string; settledAt: number | null; tags: string }[];
@@ -334,10 +335,9 @@ export class Store {
   /** Removes all generations of a job with their children. */
   remove(id: string): void {
     for (const [table, column] of JOB_TABLES) {
-      // The characters after ":" and "~".
       this.#sql.run(
-        `DELETE FROM ${table} WHERE ${column} = ?1 OR (${column} > ?1 || ':' AND ${column} < ?1 || ';')
-           OR (${column} > ?1 || '~' AND ${column} < ?1 || char(127))`,
+        `DELETE FROM ${table} WHERE ${column} = ?1 OR (${belowSql(column, CHILD)})
+           OR (${belowSql(column, GENERATION)})`,
         id,
       );
     }

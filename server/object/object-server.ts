@@ -1,5 +1,5 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the protocol over its `fetch`, time-outs by its alarm. */
-import { keptFor } from "../../core/jobs/retention.ts";
+import { retentionOf } from "../../core/jobs/retention.ts";
 import { type ObjectAddress, placed } from "../../core/store/object-address.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
@@ -80,7 +80,7 @@ export class ObjectServer implements Operated {
       },
     });
     this.#alarm = new Alarm({
-      ...{ storage, store, notes: this.#notes, resonate: this.#resonate, keep: keptFor(env.RETENTION_DAYS) },
+      ...{ storage, store, notes: this.#notes, resonate: this.#resonate, keep: retentionOf(env.RETENTION_DAYS) },
       pausedUntil: () => this.#pausedUntil,
       onSet: () => {
         this.#sql.rows.written += 1;

@@ -1,5 +1,6 @@
 /** The promises of one caller on the embedded server: how many they are, and how they are removed. */
 import { callerOf } from "../../core/definitions/caller.ts";
+import { callerKey, idsFrom, isCallerHash, startRecordEnd } from "../../core/store/ids.ts";
 import type { Sql } from "../engine/sql.ts";
 import { JOB_TABLES } from "../engine/store.ts";
 
@@ -11,11 +12,11 @@ export interface Owner {
 
 /** The log names an OAuth caller by the hash in its key; the name of a token may look like such a hash. */
 export async function keysOf(caller: string): Promise<string[]> {
-  return [(await callerOf(caller)).key, ...(/^[\w-]{16}$/.test(caller) ? [`c${caller}.`] : [])];
+  return [(await callerOf(caller)).key, ...(isCallerHash(caller) ? [callerKey(caller)] : [])];
 }
 
 /** How the id of the record ends which says that the caller with this key has started a shared job. */
-export const sharedBy = (key: string) => `:r${key}`;
+export const sharedBy = startRecordEnd;
 
 /**
  * Removes up to `limit` of a caller's promises, with their tasks, listeners and callbacks: those whose ids begin with the
@@ -50,8 +51,7 @@ export async function countOf(sql: Sql, { caller, namespace }: Owner): Promise<n
   return counts.reduce((sum, each) => sum + each, 0);
 }
 
-// A key ends with ".", and the next character is "/": an index finds the ids between.
 const OWN = "id >= ?1 AND id < ?2";
-const ownOf = (key: string, namespace: string) => [namespace + key, `${namespace}${key.slice(0, -1)}/`];
+const ownOf = (key: string, namespace: string) => idsFrom(namespace + key);
 const SHARED = "substr(id, 1, length(?1)) = ?1 AND substr(id, -length(?2)) = ?2";
 const sharedOf = (key: string, namespace: string) => [namespace, sharedBy(key)];

@@ -1,6 +1,6 @@
 import { type Places, placesIn } from "../../core/jobs/quota.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { PLACE } from "../../core/store/codec.ts";
+import { RESERVATION } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 
@@ -19,7 +19,7 @@ export class Returns {
 
   /** Resolves when the places of a job that has ended are given back, or cannot be: they are lost until their period is over. */
   async give({ tags }: PromiseRecord): Promise<void> {
-    const tag = tags[PLACE];
+    const tag = tags[RESERVATION];
     if (tag === undefined) return;
     const places = placesIn(tag);
     const { base, count } = places;
