@@ -1,7 +1,7 @@
-/** All that a server keeps, as rows that another host of it takes up again: the same in every host. */
+/** The rows of a server, as another host or machine takes them over. */
 import type { Row, Sql, SqlValue } from "./engine/sql.ts";
 
-/** The tables and what orders their rows. Listeners are not among them: who waits, says so again. */
+/** The tables and the columns that order their rows. Listeners are left out: clients that wait register again. */
 const TABLES = [
   ["promises", ["id"]],
   ["callbacks", ["awaited", "awaiter"]],
@@ -9,57 +9,53 @@ const TABLES = [
   ["schedules", ["id"]],
 ] as const;
 
-export type TableName = (typeof TABLES)[number][0];
-
-/** A row and the table that it is of: a line of a backup. */
+/** A line of a backup. */
 export interface BackupRow {
-  table: TableName;
+  table: (typeof TABLES)[number][0];
   row: Row;
 }
 
-/** After which row to go on: its table's number, and what orders it there. */
-export type Place = readonly [number, ...string[]];
+/** The row to go on after: the number of its table, and the values that order it there. */
+export type BackupPosition = readonly [number, ...string[]];
 
-/** About how much of the rows' texts is read at once, in characters. */
-const PAGE = 1_000_000;
-/** How many rows at most. */
-const ROWS = 500;
-/** How many in one statement: each may be large, and memory holds them. */
-const FEW = 5;
+/** About how many characters, and at most how many rows, are read at once. */
+const PAGE = { characters: 1_000_000, rows: 500 };
+/** How many rows one statement reads: each may be large, and memory holds them. */
+const ROWS_AT_ONCE = 5;
 
-/** The rows after a place, and where to go on; without `next` these are the last. */
-export function readRows(sql: Sql, [at, ...key]: Place = [0]): { rows: BackupRow[]; next?: Place } {
+/** The rows after a position. Without `next`, these are the last. */
+export function readRows(sql: Sql, [at, ...key]: BackupPosition = [0]): { rows: BackupRow[]; next?: BackupPosition } {
   const [table, columns] = TABLES[at] ?? [];
   if (!table) return { rows: [] };
   const names = columns.join(", ");
   const after = `WHERE (${names}) > (${columns.map(() => "?").join(", ")})`;
   const rows: BackupRow[] = [];
-  let place = key;
+  let last = key;
   for (let size = 0; ; ) {
-    const where = place.length > 0 ? after : "";
-    const found = sql.all(`SELECT * FROM ${table} ${where} ORDER BY ${names} LIMIT ${FEW}`, ...place);
+    const where = last.length > 0 ? after : "";
+    const found = sql.all(`SELECT * FROM ${table} ${where} ORDER BY ${names} LIMIT ${ROWS_AT_ONCE}`, ...last);
     for (const row of found) {
       rows.push({ table, row });
       size += sizeOf(row);
-      place = columns.map((column) => String(row[column]));
+      last = columns.map((column) => String(row[column]));
     }
-    if (found.length < FEW) return at + 1 < TABLES.length ? { rows, next: [at + 1] } : { rows };
-    if (size > PAGE || rows.length >= ROWS) return { rows, next: [at, ...place] };
+    if (found.length < ROWS_AT_ONCE) return at + 1 < TABLES.length ? { rows, next: [at + 1] } : { rows };
+    if (size > PAGE.characters || rows.length >= PAGE.rows) return { rows, next: [at, ...last] };
   }
 }
 
 const sizeOf = (row: Row) =>
   Object.values(row).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
-/** Whether nothing is kept yet. */
+/** Whether the server has no jobs yet. */
 export function isEmpty(sql: Sql): boolean {
   return TABLES.every(([table]) => sql.all(`SELECT 1 AS one FROM ${table} LIMIT 1`).length === 0);
 }
 
 /**
- * Writes rows of a backup; one that is there already stays.
+ * Writes rows of a backup. A row whose key exists stays as it is.
  *
- * @throws {Error} for what is no row of these tables
+ * @throws {Error} for an unknown table or column
  */
 export function writeRows(sql: Sql, rows: readonly BackupRow[]): void {
   sql.transaction(() => {

@@ -1,4 +1,4 @@
-import type { BackupRow, Place } from "../../server/backup.ts";
+import type { BackupRow, BackupPosition as Place } from "../../server/backup.ts";
 
 /** How long one answer may take, in milliseconds. */
 const TIMEOUT = 60_000;

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type BackupRow, isEmpty, type Place, readRows, writeRows } from "../../server/backup.ts";
+import { type BackupRow, isEmpty, type BackupPosition as Place, readRows, writeRows } from "../../server/backup.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import type { BackupHead } from "./backup-file.ts";

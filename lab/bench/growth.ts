@@ -84,9 +84,9 @@ function seed(data: string, size: number): void {
         callbacks: new Set<string>(),
         listeners: new Set<string>(),
       };
-      store.putPromise({ value: promise, timeout: undefined }, undefined);
+      store.putPromise(promise);
       const task = { id, state: "fulfilled" as const, version: 1, resumes: new Set<string>() };
-      store.putTask({ value: task, timeout: undefined, type: undefined }, undefined);
+      store.putTask(task);
     }
   });
   store.close();

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { promise } from "../../test/contract/server.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
-import { TimedResonate } from "../node/timed.ts";
+import { TimedResonate } from "../node/timed-resonate.ts";
 import { Store } from "./store.ts";
 
 let dir: string;
@@ -25,7 +25,7 @@ const status = async (resonate: TimedResonate, id: string) =>
 test("a request that fails half-way leaves nothing behind and does not take those beside it with it", async () => {
   class Failing extends Store {
     override putTask(...row: Parameters<Store["putTask"]>): void {
-      if (row[0].value.id === "bad") throw new Error("as if the disk had refused this row");
+      if (row[0].id === "bad") throw new Error("as if the disk had refused this row");
       super.putTask(...row);
     }
   }
@@ -52,7 +52,7 @@ test("on a full disk what is acknowledged is stored, what is not is not, and it 
     }
   }
   expect(new Set(statuses.values())).toEqual(new Set([200, 500]));
-  // Many requests have failed, and it is said as often as somebody reads it.
+  // Many requests have failed, and a few lines say so.
   expect([...statuses.values()].filter((each) => each === 500).length).toBeGreaterThan(20);
   const full = said.filter((line) => line.includes("nothing was written"));
   expect(full.length).toBeGreaterThan(0);

@@ -1,131 +1,91 @@
-/** The state machine over the store: requests, time-outs and searches. Runs in the transaction of its caller. */
+/** The state machine over the store: requests, searches, and what is due. Runs in its caller's transaction. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
 import { parsePollAddress } from "../wire/poll-address.ts";
-import { acquire } from "./acquired-records.ts";
-import { Slice } from "./slice.ts";
-import { type Change, createStateMachine, type Transition } from "./state-machine.ts";
+import { acquireWithRecords } from "./acquired-records.ts";
+import type { Change, Operation, Outcome } from "./records.ts";
+import { carryOut, handleDue, RETRY_INTERVAL } from "./state-machine.ts";
 import type { DueTask, Store } from "./store.ts";
+import { WorkingSet } from "./working-set.ts";
 
 type SearchRequest = PromiseSearchReq | TaskSearchReq | ScheduleSearchReq;
+export type EngineRequest = Exclude<Request, { kind: `debug.${string}` }>;
 
-/** How many time-outs are handled in one go; requests are answered in between. */
+/** What one tick did; with neither changes nor parked tasks, nothing was due. */
+interface Tick {
+  changes: Change[];
+  /** How many unclaimed tasks were parked. */
+  parked: number;
+}
+
+/** How many time-outs of each kind one tick handles: requests are answered in between. */
 const TICK_SIZE = 100;
-const DEFAULT_LIMIT = 100;
 
 export class Engine {
-  readonly #machine = createStateMachine();
   readonly #store: Store;
-  readonly #isHeard: ((group: string) => boolean) | undefined;
+  readonly #hasWorker: ((group: string) => boolean) | undefined;
 
   /**
-   * `isHeard`: whether somebody of a worker group is there, so that it is of use to dispatch a task again. Without it each is
-   * dispatched every 30 seconds, as the state machine has it.
+   * `hasWorker`: whether a worker of a group is connected. Without one, the group's unclaimed tasks are parked; with one,
+   * they are dispatched again ever less often. When left out, each is dispatched again every 30 seconds.
    */
-  constructor(store: Store, isHeard?: (group: string) => boolean) {
+  constructor(store: Store, hasWorker?: (group: string) => boolean) {
     this.#store = store;
-    this.#isHeard = isHeard;
+    this.#hasWorker = hasWorker;
   }
 
   /** Answers one request as of `now` and stores what it changed. */
-  apply(now: number, request: Request): Transition {
+  apply(now: number, request: EngineRequest): Outcome {
     switch (request.kind) {
       case "promise.search":
       case "task.search":
       case "schedule.search":
         return this.#search(now, request);
     }
-    const slice = new Slice(this.#store, this.#machine);
-    this.#read(request);
+    const state = new WorkingSet(this.#store);
     const outcome =
-      request.kind === "task.acquire" ? acquire(this.#machine, now, request) : this.#machine.apply(now, request);
-    slice.write(outcome.changes);
+      request.kind === "task.acquire" ? acquireWithRecords(state, now, request) : carryOut(state, now, request);
+    state.write();
     return outcome;
   }
 
-  /**
-   * Handles up to `TICK_SIZE` promises and as many tasks and schedules that are due at `now`. Without changes in the outcome
-   * nothing was due, but for `rested` unclaimed tasks, which nobody is there for.
-   */
-  tick(now: number): Transition & { rested: number } {
+  /** Handles a piece of what is due at `now`. */
+  tick(now: number): Tick {
     const promises = this.#store.duePromises(now, TICK_SIZE);
-    // A task whose promise is due must not be dispatched again first, so tasks wait until no promise is due any more.
+    // The task of a promise that is due must not be dispatched again first.
     const due = promises.length < TICK_SIZE ? this.#store.dueTasks(now, TICK_SIZE) : [];
-    const { again, others, rested } = this.#dispatchAgain(due, promises, now);
+    const isOver = new Set(promises);
+    const isUnclaimed = ({ id, dispatchedTo }: DueTask) => this.#hasWorker && dispatchedTo !== null && !isOver.has(id);
+    const unclaimed = due.filter(isUnclaimed);
+    const others = due.filter((task) => !isUnclaimed(task));
+    const again = unclaimed.flatMap((task) => this.#dispatchAgain(task, now));
     const schedules = this.#store.ids("schedules", "WHERE timer <= ? ORDER BY timer LIMIT ?", now, TICK_SIZE);
-    const slice = new Slice(this.#store, this.#machine);
-    for (const id of promises) this.#machine.promises.get(id);
-    for (const { id } of others) this.#machine.tasks.get(id);
-    for (const id of schedules) this.#machine.schedules.get(id);
-    const outcome = this.#machine.apply(now, { kind: "debug.tick", head: HEAD, data: { time: now } });
-    // The state machine times a promise without a target out only when a request names it; a server also tells those
-    // who wait for it. Naming it is enough.
-    for (const id of promises) {
-      outcome.changes.push(...this.#machine.apply(now, { kind: "promise.get", head: HEAD, data: { id } }).changes);
-    }
-    slice.write(outcome.changes);
-    return { ...outcome, changes: [...outcome.changes, ...again], rested };
+    const state = new WorkingSet(this.#store);
+    const changes = handleDue(state, now, { promises, tasks: others.map(({ id }) => id), schedules });
+    state.write();
+    return { changes: [...changes, ...again], parked: unclaimed.length - again.length };
   }
 
-  /** Dispatches those of the tasks again that nobody has claimed, and puts those to rest that nobody is there for. */
-  #dispatchAgain(due: readonly DueTask[], promises: readonly string[], now: number) {
-    const again: Change[] = [];
-    const others: DueTask[] = [];
-    let rested = 0;
-    for (const task of due) {
-      const { id, version, offeredTo: address } = task;
-      const group = address === null ? undefined : parsePollAddress(address)?.group;
-      if (address === null || !this.#isHeard || promises.includes(id)) {
-        others.push(task);
-      } else if (group !== undefined && this.#isHeard(group)) {
-        this.#store.pause(id, now);
-        again.push({
-          kind: "message.send",
-          address,
-          message: { kind: "execute", head: {}, data: { task: { id, version } } },
-        });
-      } else {
-        this.#store.rest(id);
-        rested += 1;
-      }
+  /** Dispatches an unclaimed task again, or parks it while its group has no worker. */
+  #dispatchAgain({ id, version, dispatchedTo }: DueTask, now: number): Change[] {
+    const address = dispatchedTo ?? "";
+    const group = parsePollAddress(address)?.group;
+    if (group === undefined || !this.#hasWorker?.(group)) {
+      this.#store.park(id);
+      return [];
     }
-    return { again, others, rested };
+    this.#store.backOff(id, now);
+    return [{ kind: "execute", address, task: { id, version }, timer: now + RETRY_INTERVAL }];
   }
 
-  /** Reads beforehand what the state machine will look for by walking through a whole map. */
-  #read(request: Request): void {
-    const { promises, tasks, schedules } = this.#machine;
-    switch (request.kind) {
-      case "task.create":
-      case "task.acquire":
-      case "task.suspend": {
-        const { id, tags } =
-          request.kind === "task.create" ? request.data.action.data : { id: request.data.id, tags: {} };
-        const branch = { ...tags, ...promises.get(id)?.tags }["resonate:branch"];
-        if (branch === undefined) break;
-        for (const sibling of this.#store.ids("promises", "WHERE branch = ? ORDER BY id", branch))
-          promises.get(sibling);
-        break;
-      }
-      // Not for clients, who are refused it; it shows the whole state to whoever runs the engine.
-      case "debug.snap":
-        for (const id of this.#store.ids("promises", "ORDER BY id")) promises.get(id);
-        for (const id of this.#store.ids("tasks", "ORDER BY id")) tasks.get(id);
-        for (const id of this.#store.ids("schedules", "ORDER BY id")) schedules.get(id);
-    }
-  }
-
-  /**
-   * The one operation that the state machine does not have. The ids come from the database, in the order, by the
-   * filters and with the cursor of the real server; the records are what the state machine says about each.
-   */
-  #search(now: number, request: SearchRequest): Transition {
-    const changes = this.#converge(now);
-    const { limit = DEFAULT_LIMIT, cursor } = request.data;
-    const { table, get, list } = SEARCHES[request.kind];
+  /** Finds ids in the database, in the real server's order and with its filters and cursor, and reads each record. */
+  #search(now: number, request: SearchRequest): Outcome {
+    const changes = this.#handleAllDue(now);
+    const { table, get, list, most } = SEARCHES[request.kind];
+    const { limit = most, cursor } = request.data;
     const conditions: [string, string][] = [];
     if ("state" in request.data && request.data.state !== undefined) conditions.push(["state = ?", request.data.state]);
     if ("tags" in request.data && request.data.tags !== undefined) {
-      // Tags are stored as this writes them. What lacks the text of one need not be taken apart, which takes longer.
+      // Tags are stored as this writes them. Rows that lack a tag's text need not be parsed, which takes longer.
       for (const tag of Object.entries(request.data.tags))
         conditions.push(["instr(tags, ?) > 0", JSON.stringify(Object.fromEntries([tag])).slice(1, -1)]);
       conditions.push([
@@ -143,7 +103,7 @@ export class Engine {
     );
     const found = ids
       .slice(0, limit)
-      .map((id) => this.apply(now, { kind: get, head: HEAD, data: { id } }).response.data);
+      .map((id) => this.apply(now, { kind: get, head: HEAD, data: { id } } satisfies Operation).response.data);
     const data = {
       [list]: found.map((answer) => Object.values(answer as object)[0]),
       ...(ids.length > limit && { cursor: ids[limit - 1] }),
@@ -151,10 +111,10 @@ export class Engine {
     return { response: { kind: request.kind, head: { status: 200 }, data }, changes };
   }
 
-  /** Brings everything up to `now`, so that a promise past its deadline is found as what it is. */
-  #converge(now: number): Transition["changes"] {
+  /** A search finds a promise past its deadline as timed out. */
+  #handleAllDue(now: number): Change[] {
     const changes = [];
-    for (let tick = this.tick(now); tick.changes.length + tick.rested > 0; tick = this.tick(now)) {
+    for (let tick = this.tick(now); tick.changes.length + tick.parked > 0; tick = this.tick(now)) {
       changes.push(...tick.changes);
     }
     return changes;
@@ -165,7 +125,7 @@ export class Engine {
 const HEAD = { corrId: "", version: "" };
 
 const SEARCHES = {
-  "promise.search": { table: "promises", get: "promise.get", list: "promises" },
-  "task.search": { table: "tasks", get: "task.get", list: "tasks" },
-  "schedule.search": { table: "schedules", get: "schedule.get", list: "schedules" },
+  "promise.search": { table: "promises", get: "promise.get", list: "promises", most: 100 },
+  "task.search": { table: "tasks", get: "task.get", list: "tasks", most: 100 },
+  "schedule.search": { table: "schedules", get: "schedule.get", list: "schedules", most: 10 },
 } as const;

@@ -119,7 +119,7 @@ describe("retention", () => {
     job("again", 100);
     sweepAll();
     job("again", undefined);
-    expect(store.promise("again")?.value.state).toBe("pending");
+    expect(store.promise("again")?.state).toBe("pending");
   });
 
   test("removes jobs from their callers' lists, which go on where they were", async () => {

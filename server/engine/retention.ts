@@ -1,31 +1,28 @@
 /**
- * Removes jobs that ended long ago: a job's promise, its task, what was recorded below it (`job:…`) and all generations of
- * its name (`job~2`, …) go together, for a generation that was left alone would stand for the name. After them goes what has
- * counted, limited and listed jobs and is of no use any more: see `core/store/ids.ts`.
+ * Removes jobs that ended long ago. A job's promise, its task, its children (`job:…`) and all generations of its name
+ * (`job~2`, …) go together, since a generation that stayed would stand for the name. Then the promises go that
+ * `isBookkeepingSql` of `core/store/ids.ts` finds.
  */
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
 import { chainLink, isReservationOver } from "../../core/store/ids.ts";
 import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/store/sequence.ts";
-import type { Store } from "./store.ts";
+import type { EndPosition, Store } from "./store.ts";
 
-/** How many jobs are looked at in one transaction: requests are answered in between. */
-const BATCH = 50;
+/** How many jobs one transaction looks at: requests are answered in between. */
+const JOBS = 50;
+/** The same for bookkeeping, of which each is one row. */
+const BOOKKEEPING = 250;
 
-/** How many of what counts, limits and lists them. */
-const AIDS = 250;
-
-/** What was looked at last, in the order in which it ended: of jobs, and then of what counts, limits and lists them. */
-export interface SweepPosition {
-  settledAt: number;
-  id: string;
-  isOfAids?: boolean;
+/** What was looked at last: first come all jobs in the order in which they ended, then all bookkeeping. */
+export interface SweepPosition extends EndPosition {
+  isBookkeeping?: boolean;
 }
 
 const START = { settledAt: 0, id: "" };
 
 /**
- * Removes those of the next jobs after `at` that ended longer than `keep` milliseconds before `now`, and then what is of no
- * use any more. Returns where to go on; undefined when there is no more. Runs in its caller's transaction.
+ * Removes those of the next jobs after `at` that ended more than `keep` milliseconds before `now`, then bookkeeping without
+ * use. Returns where to go on, undefined at the end. Runs in its caller's transaction.
  */
 export function sweep(
   store: Store,
@@ -33,39 +30,38 @@ export function sweep(
   keep: number,
   at: SweepPosition | undefined,
 ): SweepPosition | undefined {
-  if (at?.isOfAids) return sweepAids(store, now, at);
-  const jobs = store.ended(at ?? START, now, BATCH);
+  if (at?.isBookkeeping) return sweepBookkeeping(store, now, at);
+  const jobs = store.endedJobs(at ?? START, now, JOBS);
   for (const { id } of jobs) {
-    const generations = store.generations(id);
-    const isOver = generations.every(({ state, settledAt, tags }) => {
-      const said = (JSON.parse(tags) as Record<string, string>)[KEEP];
-      const kept = said === undefined ? keep : said === "forever" ? Number.POSITIVE_INFINITY : Number(said);
+    const isOver = store.generations(id).every(({ state, settledAt, tags }) => {
+      const own = (JSON.parse(tags) as Record<string, string>)[KEEP];
+      const kept = own === undefined ? keep : own === "forever" ? Number.POSITIVE_INFINITY : Number(own);
       return state !== "pending" && settledAt !== null && !(settledAt + kept > now);
     });
     if (isOver) store.remove(id);
   }
-  const last = jobs.at(-1);
-  return jobs.length < BATCH ? { ...START, isOfAids: true } : last;
+  return jobs.length < JOBS ? { ...START, isBookkeeping: true } : jobs.at(-1);
 }
 
-function sweepAids(store: Store, now: number, at: SweepPosition): SweepPosition | undefined {
-  const aids = store.endedAids(at, now - BOOKKEEPING_RETENTION, AIDS);
+function sweepBookkeeping(store: Store, now: number, at: SweepPosition): SweepPosition | undefined {
+  const page = store.endedBookkeeping(at, now - BOOKKEEPING_RETENTION, BOOKKEEPING);
   const ends = new Map<string, number>();
-  const isNeeded = (chain: string, n: number) => {
+  const endOfChain = (chain: string) => {
     const end = ends.get(chain) ?? endOf((n) => store.has(chain + n));
     ends.set(chain, end);
-    return isLandmark(n, end);
+    return end;
   };
-  // One from before entries said what they are of stays.
-  const isOfUse = (tags: string) => {
+  const isListed = (tags: string) => {
     const job = (JSON.parse(tags) as Record<string, string>)[ENTRY];
     return job === undefined || store.has(job);
   };
-  for (const { id, tags } of aids) {
+  for (const { id, tags } of page) {
     const link = chainLink(id);
-    if (!link ? isReservationOver(id, now) : !(link.isEntry && isOfUse(tags)) && !isNeeded(link.chain, link.n))
-      store.removeOne(id);
+    const isNeeded = link
+      ? (link.isEntry && isListed(tags)) || isLandmark(link.n, endOfChain(link.chain))
+      : !isReservationOver(id, now);
+    if (!isNeeded) store.removeOne(id);
   }
-  const last = aids.at(-1);
-  return last && aids.length === AIDS ? { ...last, isOfAids: true } : undefined;
+  const last = page.at(-1);
+  return last && page.length === BOOKKEEPING ? { ...last, isBookkeeping: true } : undefined;
 }

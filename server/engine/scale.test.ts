@@ -5,9 +5,9 @@ import { expect, test, vi } from "vitest";
 import { promise } from "../../test/contract/server.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
-import { TimedResonate } from "../node/timed.ts";
+import { TimedResonate } from "../node/timed-resonate.ts";
 import { Engine } from "./engine.ts";
-import type { StoredPromise } from "./state-machine.ts";
+import type { StoredPromise } from "./records.ts";
 import { Store } from "./store.ts";
 
 const head = { corrId: "1", version: "2026-04-01" };
@@ -47,10 +47,9 @@ function addSettled(store: Store, count: number): void {
         callbacks: new Set(),
         listeners: new Set(),
       };
-      store.putPromise({ value: settled, timeout: undefined }, undefined);
-      store.putPromise({ value: { ...settled, id: `${id}:0` }, timeout: undefined }, undefined);
-      const task = { id, state: "fulfilled" as const, version: 1, resumes: new Set<string>() };
-      store.putTask({ value: task, timeout: undefined, type: undefined }, undefined);
+      store.putPromise(settled);
+      store.putPromise({ ...settled, id: `${id}:0` });
+      store.putTask({ id, state: "fulfilled", version: 1, resumes: new Set() });
     }
   });
 }
@@ -102,12 +101,12 @@ test("a job reads as many rows with 100,000 settled promises as with none, and s
   resonate.close();
 });
 
-test("no query walks through a whole table or sorts what it finds, but for a search by tags", () => {
+test("no query but a search by tags scans a whole table or sorts its rows", () => {
   const { db, store } = openStore();
   const prepare = vi.spyOn(db, "prepare");
   rowsRead(store, "job");
   new Engine(store).tick(Date.now());
-  store.offers("g", { timer: 0, id: "" }, 10);
+  store.unclaimedTasks("g", { timer: 0, id: "" }, 10);
   store.due();
   const queries = [...new Set(prepare.mock.calls.map(([sql]) => sql))].filter((sql) =>
     /^\s*(SELECT|UPDATE|DELETE)/.test(sql),
@@ -149,7 +148,7 @@ test("10,000 timers that are due together fire in order, with requests answered 
   resonate.close();
 });
 
-test("listeners that nobody hears any more are dropped, those of open connections stay", async () => {
+test("listeners without a connection are dropped, those of open connections stay", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   const { store } = openStore();
   const resonate = new TimedResonate(store, log);
@@ -179,13 +178,8 @@ test("an unclaimed task is dispatched again after 30 seconds, and again", () => 
   const engine = new Engine(store);
   const now = Date.now();
   engine.apply(now, { kind: "promise.create", head, data: promise("job", { group: "g", timeoutAt: now + 600_000 }) });
-  const dispatchesAt = (later: number) =>
-    engine.tick(now + later).changes.filter(({ kind }) => kind === "message.send");
-  const dispatch = {
-    kind: "message.send",
-    address: "poll://any@g",
-    message: { kind: "execute", data: { task: { id: "job", version: 0 } } },
-  };
+  const dispatchesAt = (later: number) => engine.tick(now + later).changes.filter(({ kind }) => kind === "execute");
+  const dispatch = { address: "poll://any@g", task: { id: "job", version: 0 } };
   expect(dispatchesAt(29_999)).toEqual([]);
   expect(dispatchesAt(30_000)).toMatchObject([dispatch]);
   expect(dispatchesAt(59_999)).toEqual([]);
@@ -201,9 +195,9 @@ test("with 20,000 unclaimed tasks a start reads none, and a worker that claims t
     for (let n = 0; n < count; n++)
       engine.apply(now + n, { kind: "promise.create", head, data: promise(`job${n}`, { group: n % 2 ? "g" : "h" }) });
   });
-  const offers = vi.spyOn(store, "offers");
+  const reads = vi.spyOn(store, "unclaimedTasks");
   const resonate = new TimedResonate(store, log);
-  expect(offers).not.toHaveBeenCalled();
+  expect(reads).not.toHaveBeenCalled();
   const connection = resonate.connect("g", "1");
   if (!connection) throw new Error("no connection");
   const got: string[] = [];
@@ -214,7 +208,7 @@ test("with 20,000 unclaimed tasks a start reads none, and a worker that claims t
   }
   expect(got).toEqual(Array.from({ length: count / 2 }, (_, n) => `job${2 * n + 1}`));
   // Each page was read once, and what waits for the other group is not handed over.
-  expect(offers.mock.calls.length).toBeLessThan(count / 2 / 50);
+  expect(reads.mock.calls.length).toBeLessThan(count / 2 / 50);
   resonate.close();
 });
 
@@ -253,8 +247,8 @@ test("a worker that had as many unclaimed tasks as it may have gets the others a
   store.transaction(() => {
     for (let n = 0; n < most + more; n++)
       engine.apply(Date.now(), { kind: "promise.create", head, data: promise(`job${n}`, { group: "g" }) });
-    // Nobody was there for them.
-    for (let n = 0; n < most + more; n++) store.rest(`job${n}`);
+    // No worker was connected.
+    for (let n = 0; n < most + more; n++) store.park(`job${n}`);
   });
   const resonate = new TimedResonate(store, log);
   const connection = resonate.connect("g", "1");
@@ -268,8 +262,8 @@ test("a worker that had as many unclaimed tasks as it may have gets the others a
   for (const id of got.slice(0, more))
     await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
   await expect.poll(() => new Set(got).size).toBe(most + more);
-  // And what it does not claim of them is dispatched again.
-  const unclaimed = store.offers("g", { timer: 0, id: "" }, most + more);
+  // The tasks that it does not claim are dispatched again.
+  const unclaimed = store.unclaimedTasks("g", { timer: 0, id: "" }, most + more);
   expect(unclaimed.length).toBe(most);
   expect(Math.max(...unclaimed.map(({ timer }) => timer))).toBeLessThan(Date.now() + 60_000);
   resonate.close();

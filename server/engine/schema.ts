@@ -1,10 +1,10 @@
-/** The tables, the same in every host. */
+/** The tables, the same in both hosts. */
 import { IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
 
 /**
  * Times are REAL: a lease may reach past the largest integer that JavaScript can read back, and a double holds it.
- * `timer` is the time-out that the state machine keeps for the row; it keeps none for a promise without a target.
- * `offered_to` is where the last `execute` message went, as long as nobody has claimed the task.
+ * `promises.timer` is the time-out of a pending promise with a target. `tasks.timer` is when a pending task is dispatched
+ * again (`timer_type` 0) or an acquired task's lease ends (1). `offered_to` is where a pending task was last dispatched to.
  */
 export const SCHEMA = `
   CREATE TABLE promises (
@@ -26,13 +26,8 @@ export const SCHEMA = `
   CREATE INDEX tasks_due ON tasks (timer) WHERE timer IS NOT NULL;
   CREATE TABLE schedules (id TEXT PRIMARY KEY, record TEXT NOT NULL, tags TEXT NOT NULL, timer REAL NOT NULL) STRICT;
   CREATE INDEX schedules_due ON schedules (timer);
-`;
-
-/** Finds jobs, and what counts, limits and lists them, by when they ended. A file of the versions before has none: an index changes nothing that they would see. */
-export const ENDED = `
-  CREATE INDEX IF NOT EXISTS promises_ended ON promises (settledAt, id)
+  CREATE INDEX promises_ended ON promises (settledAt, id)
   WHERE settledAt IS NOT NULL AND ${IS_FIRST_GENERATION_SQL};
-  DROP INDEX IF EXISTS promises_aids;
-  CREATE INDEX IF NOT EXISTS promises_aiding ON promises (settledAt, id)
+  CREATE INDEX promises_aiding ON promises (settledAt, id)
   WHERE settledAt IS NOT NULL AND (${isBookkeepingSql("instr")});
 `;

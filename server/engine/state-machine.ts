@@ -1,59 +1,430 @@
 /**
- * The Resonate SDK's own server: a deterministic state machine that answers every operation of the protocol and says
- * what has changed. The SDK keeps it inside `LocalNetwork` and does not publish its types; these are the parts that
- * are used here. Its answers go out unchanged.
+ * The rules of Resonate's protocol, as server 0.9.8 has them: what each operation answers, and what it changes. A state
+ * machine carries out one operation at one moment and knows neither a clock nor a database. `docs/resonate-differences.md`
+ * lists where it departs from 0.9.8.
  */
-import {
-  LocalNetwork,
-  type Message,
-  type PromiseRecord,
-  type Request,
-  type ScheduleRecord,
-  type TaskRecord,
+import type {
+  PromiseCreateReq,
+  PromiseSettleReq,
+  ScheduleCreateReq,
+  TaskCreateReq,
+  TaskFenceReq,
+  TaskHeartbeatReq,
+  TaskSuspendReq,
 } from "@resonatehq/sdk";
+import { CronExpressionParser } from "cron-parser";
+import {
+  type Change,
+  type Due,
+  type Operation,
+  type Outcome,
+  promiseRecord,
+  type Schedule,
+  type State,
+  type StoredPromise,
+  type Task,
+  taskRecord,
+} from "./records.ts";
 
-export type StoredPromise = Omit<PromiseRecord, "settledAt"> & {
-  settledAt: number | null;
-  /** Ids of the tasks that wait for this promise. */
-  callbacks: Set<string>;
-  /** Addresses to tell when this promise settles. */
-  listeners: Set<string>;
-};
-export type Task = Omit<TaskRecord, "resumes"> & { resumes: Set<string> };
-export type Schedule = Omit<ScheduleRecord, "nextRunAt">;
+const TARGET = "resonate:target";
+const BRANCH = "resonate:branch";
 
-/** Times are milliseconds since the epoch. A task's time-out is of type 0 (dispatch it again) or 1 (its lease ends). */
-export interface Timeout {
-  id: string;
-  timeout: number;
-  type?: 0 | 1;
+/** After how many milliseconds an unclaimed task is dispatched again. */
+export const RETRY_INTERVAL = 30_000;
+
+type SettledState = Exclude<StoredPromise["state"], "pending">;
+type Settlement = Pick<StoredPromise, "value"> & { promise: StoredPromise; state: SettledState; settledAt: number };
+type Answer = [status: number, data: unknown];
+
+/** A request that the state does not allow. */
+class Refusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, reason: string) {
+    super(reason);
+    this.status = status;
+  }
 }
 
-export type Change =
-  | { kind: "promise.set"; promise: PromiseRecord }
-  | { kind: "task.set"; task: TaskRecord }
-  | { kind: "schedule.set"; schedule: ScheduleRecord }
-  | { kind: "schedule.del"; id: string }
-  | { kind: "ptimeout.set" | "ttimeout.set" | "stimeout.set"; timeout: Timeout }
-  | { kind: "ptimeout.del" | "ttimeout.del" | "stimeout.del"; id: string }
-  | { kind: "message.send"; address: string; message: Message };
+const NO_PROMISE = "Promise not found";
+const NO_TASK = "Task not found";
 
-export interface Transition {
-  response: { kind: string; head: { status: number }; data: unknown };
-  changes: Change[];
+/** Carries out `request` on `state` at `now`. A refused request may have timed promises out. */
+export function carryOut(state: State, now: number, request: Operation): Outcome {
+  const machine = new StateMachine(state, now);
+  const [status, data] = machine.answer(request);
+  return { response: { kind: request.kind, head: { status }, data }, changes: machine.changes };
 }
 
-export interface StateMachine {
-  promises: Map<string, StoredPromise>;
-  tasks: Map<string, Task>;
-  schedules: Map<string, Schedule>;
-  pTimeouts: Timeout[];
-  tTimeouts: Timeout[];
-  sTimeouts: Timeout[];
-  outgoing: unknown[];
-  apply(now: number, request: Request): Transition;
+/** Times out, dispatches again and fires what is due at `now`. */
+export function handleDue(state: State, now: number, due: Due): Change[] {
+  const machine = new StateMachine(state, now);
+  machine.handleDue(due);
+  return machine.changes;
 }
 
-export function createStateMachine(): StateMachine {
-  return (new LocalNetwork() as unknown as { server: StateMachine }).server;
+class StateMachine {
+  readonly #state: State;
+  readonly #now: number;
+  readonly changes: Change[] = [];
+
+  constructor(state: State, now: number) {
+    this.#state = state;
+    this.#now = now;
+  }
+
+  answer(request: Operation): Answer {
+    try {
+      return this.#answer(request);
+    } catch (error) {
+      if (error instanceof Refusal) return [error.status, error.message];
+      throw error;
+    }
+  }
+
+  #answer({ kind, head, data }: Operation): Answer {
+    switch (kind) {
+      case "promise.get":
+        return [200, { promise: promiseRecord(this.#promiseAt(data.id)) }];
+      case "promise.create":
+        return [200, { promise: promiseRecord(this.#create(data)) }];
+      case "promise.settle":
+        return [200, { promise: promiseRecord(this.#settleOne(data)) }];
+      case "promise.register_callback":
+        return this.#registerCallback(data);
+      case "promise.register_listener":
+        return this.#registerListener(data);
+      case "task.get":
+        return [200, { task: taskRecord(this.#taskAt(data.id)) }];
+      case "task.create":
+        return this.#createTask(data);
+      case "task.acquire":
+        return this.#acquire(data);
+      case "task.release":
+        this.#dispatch(this.#heldTask(data));
+        return [200, {}];
+      case "task.fulfill":
+        this.#heldTask(data);
+        return [200, { promise: promiseRecord(this.#settleOne(data.action.data)) }];
+      case "task.suspend":
+        return this.#suspend(data);
+      case "task.fence":
+        return this.#fence(data, head);
+      case "task.heartbeat":
+        return this.#heartbeat(data);
+      case "task.halt":
+        return this.#halt(data);
+      case "task.continue":
+        return this.#continue(data);
+      case "schedule.get":
+        return [200, { schedule: this.#scheduleAt(data.id) }];
+      case "schedule.create":
+        return this.#createSchedule(data);
+      case "schedule.delete":
+        this.#state.deleteSchedule(this.#scheduleAt(data.id).id);
+        this.changes.push({ kind: "schedule", id: data.id });
+        return [200, {}];
+    }
+  }
+
+  handleDue({ promises, tasks, schedules }: Due): void {
+    this.#timeOut(promises);
+    for (const id of tasks) {
+      const task = this.#state.task(id);
+      if (task?.timer !== undefined && task.timer <= this.#now) this.#dispatch(task);
+    }
+    for (const id of schedules) {
+      const schedule = this.#state.schedule(id);
+      if (schedule && schedule.nextRunAt <= this.#now) this.#fire(schedule);
+    }
+  }
+
+  // Promises
+
+  #promiseAt(id: string, status = 404, reason = NO_PROMISE): StoredPromise {
+    this.#timeOut([id]);
+    const promise = this.#state.promise(id);
+    if (!promise) throw new Refusal(status, reason);
+    return promise;
+  }
+
+  /** The promise with this id, which is made when there is none, and its task when it has a target. */
+  #create(data: PromiseCreateReq["data"], createdAt = this.#now): StoredPromise {
+    this.#timeOut([data.id]);
+    const existing = this.#state.promise(data.id);
+    if (existing) return existing;
+    const promise = this.#add(data, createdAt);
+    if (promise.tags[TARGET] === undefined) return promise;
+    const task: Task = { id: promise.id, state: "pending", version: 0, resumes: new Set() };
+    const delay = Number(promise.tags["resonate:delay"]);
+    if (promise.state !== "pending") this.#putTask({ ...task, state: "fulfilled" });
+    else if (this.#now < delay) this.#putTask({ ...task, timer: delay });
+    else this.#dispatch(task, createdAt);
+    return promise;
+  }
+
+  #add({ id, timeoutAt, param, tags }: PromiseCreateReq["data"], createdAt: number): StoredPromise {
+    const isOver = this.#now >= timeoutAt;
+    return this.#putPromise({
+      id,
+      state: isOver ? endOf(tags) : "pending",
+      param: param ?? {},
+      value: {},
+      tags: tags ?? {},
+      timeoutAt,
+      createdAt: isOver ? Math.min(createdAt, timeoutAt) : createdAt,
+      settledAt: isOver ? timeoutAt : null,
+      callbacks: new Set(),
+      listeners: new Set(),
+    });
+  }
+
+  #settleOne({ id, state, value = {} }: PromiseSettleReq["data"]): StoredPromise {
+    const promise = this.#promiseAt(id);
+    if (promise.state === "pending") this.#settle([{ promise, state, value, settledAt: this.#now }]);
+    return this.#state.promise(id) ?? promise;
+  }
+
+  /** Settles those of the promises whose time is over. */
+  #timeOut(ids: readonly string[]): void {
+    const over = [...new Set(ids)].flatMap((id) => {
+      const promise = this.#state.promise(id);
+      return promise?.state === "pending" && promise.timeoutAt <= this.#now ? [promise] : [];
+    });
+    if (over.length === 0) return;
+    this.#settle(
+      over.map((promise) => ({
+        promise,
+        state: endOf(promise.tags),
+        value: promise.value,
+        settledAt: promise.timeoutAt,
+      })),
+    );
+  }
+
+  /**
+   * Settles promises together: all of them are settled and their own tasks are over before any other task is resumed, so
+   * that their order decides nothing.
+   */
+  #settle(settlements: readonly Settlement[]): void {
+    const settled = settlements.map(({ promise, ...end }) =>
+      this.#putPromise({ ...promise, ...end, callbacks: new Set(), listeners: new Set() }),
+    );
+    for (const { id } of settled) this.#fulfill(id);
+    for (const { promise } of settlements) for (const awaiter of promise.callbacks) this.#resume(awaiter, promise.id);
+    for (const [i, { promise }] of settlements.entries()) {
+      const data = { promise: promiseRecord(settled[i] as StoredPromise) };
+      for (const address of promise.listeners)
+        this.changes.push({ kind: "unblock", address, message: { kind: "unblock", head: {}, data } });
+    }
+  }
+
+  #registerCallback({ awaited, awaiter }: { awaited: string; awaiter: string }): Answer {
+    this.#timeOut([awaited, awaiter]);
+    const promise = this.#promiseAt(awaited, 404, "Awaited promise not found");
+    const { tags, state } = this.#promiseAt(awaiter, 422, "Awaiter promise not found");
+    if (tags[TARGET] === undefined) throw new Refusal(422, "Awaiter promise has no resonate:target tag");
+    if (promise.state !== "pending") {
+      if (this.#state.task(awaiter)?.state !== "halted") this.#resume(awaiter, awaited);
+    } else if (state === "pending") {
+      this.#putPromise({ ...promise, callbacks: new Set(promise.callbacks).add(awaiter) });
+    }
+    return [200, { promise: promiseRecord(promise) }];
+  }
+
+  #registerListener({ awaited, address }: { awaited: string; address: string }): Answer {
+    const promise = this.#promiseAt(awaited, 404, "Awaited promise not found");
+    if (promise.state === "pending")
+      this.#putPromise({ ...promise, listeners: new Set(promise.listeners).add(address) });
+    return [200, { promise: promiseRecord(promise) }];
+  }
+
+  // Tasks
+
+  #taskAt(id: string): Task {
+    this.#timeOut([id]);
+    const task = this.#state.task(id);
+    if (!task) throw new Refusal(404, NO_TASK);
+    return task;
+  }
+
+  /** An acquired task, for the holder of its lease. */
+  #heldTask({ id, version }: { id: string; version: number }): Task {
+    const task = this.#taskAt(id);
+    if (task.state !== "acquired") throw new Refusal(409, "Task is not acquired");
+    if (task.version !== version) throw new Refusal(409, "Version mismatch");
+    return task;
+  }
+
+  #createTask({ pid, ttl, action: { data } }: TaskCreateReq["data"]): Answer {
+    const { id } = data;
+    this.#timeOut([id]);
+    const existing = this.#state.task(id);
+    if (!existing && this.#state.promise(id)) throw new Refusal(422, "Promise exists without a target");
+    if (existing && existing.state !== "pending" && existing.state !== "fulfilled")
+      throw new Refusal(409, "Task exists already");
+    const promise = existing ? this.#promiseAt(id) : this.#add(data, this.#now);
+    let task: Task = existing ?? { id, state: "pending", version: 0, resumes: new Set() };
+    if (promise.state === "pending") task = this.#claim(task, pid, ttl);
+    else if (!existing) task = this.#putTask({ ...task, state: "fulfilled" });
+    const preload = task.state === "acquired" ? this.#preload(promise) : [];
+    return [200, { task: taskRecord(task), promise: promiseRecord(promise), preload }];
+  }
+
+  #acquire({ id, version, pid, ttl }: { id: string; version: number; pid: string; ttl: number }): Answer {
+    const task = this.#taskAt(id);
+    const promise = this.#promiseAt(id, 404, NO_TASK);
+    if (task.state !== "pending") throw new Refusal(409, "Task is not pending");
+    if (task.version !== version) throw new Refusal(409, "Version mismatch");
+    const claimed = this.#claim(task, pid, ttl);
+    return [200, { task: taskRecord(claimed), promise: promiseRecord(promise), preload: this.#preload(promise) }];
+  }
+
+  #claim({ id, version }: Task, pid: string, ttl: number): Task {
+    const timer = this.#now + ttl;
+    return this.#putTask({ id, state: "acquired", version: version + 1, pid, ttl, resumes: new Set(), timer });
+  }
+
+  #suspend({ id, version, actions }: TaskSuspendReq["data"]): Answer {
+    const ids = [...new Set(actions.map(({ data }) => data.awaited))];
+    this.#timeOut([id, ...ids]);
+    const task = this.#heldTask({ id, version });
+    const awaited = ids.map((each) => this.#promiseAt(each, 422, "Awaited promise not found"));
+    if (awaited.some(({ state }) => state !== "pending")) {
+      this.#putTask({ ...task, resumes: new Set() });
+      return [300, { preload: this.#preload(this.#promiseAt(id)) }];
+    }
+    for (const promise of awaited) this.#putPromise({ ...promise, callbacks: new Set(promise.callbacks).add(id) });
+    this.#putTask({ id, state: "suspended", version, resumes: new Set() });
+    return [200, {}];
+  }
+
+  #fence({ id, version, action }: TaskFenceReq["data"], { corrId, version: protocol }: Operation["head"]): Answer {
+    this.#timeOut([id, action.data.id]);
+    this.#heldTask({ id, version });
+    const [status, data] = this.answer(action);
+    const head = { corrId, status, version: protocol };
+    return [200, { action: { kind: action.kind, head, data }, preload: [] }];
+  }
+
+  #heartbeat({ pid, tasks }: TaskHeartbeatReq["data"]): Answer {
+    for (const { id, version } of tasks) {
+      const task = this.#state.task(id);
+      if (task?.state !== "acquired" || task.version !== version || task.pid !== pid) continue;
+      this.#putTask({ ...task, timer: this.#now + (task.ttl ?? RETRY_INTERVAL) });
+    }
+    return [200, {}];
+  }
+
+  #halt({ id }: { id: string }): Answer {
+    const { state, version, resumes } = this.#taskAt(id);
+    if (state === "fulfilled") throw new Refusal(409, "Task is fulfilled");
+    if (state !== "halted") this.#putTask({ id, state: "halted", version, resumes });
+    return [200, {}];
+  }
+
+  #continue({ id }: { id: string }): Answer {
+    const task = this.#taskAt(id);
+    if (task.state !== "halted") throw new Refusal(409, "Task is not halted");
+    this.#dispatch(task);
+    return [200, {}];
+  }
+
+  /** Makes a task free to be claimed, and tells its group. */
+  #dispatch({ id, version, resumes }: Task, from = this.#now): void {
+    const address = this.#state.promise(id)?.tags[TARGET];
+    const timer = from + RETRY_INTERVAL;
+    this.#putTask({ id, state: "pending", version, resumes, timer, dispatchedTo: address });
+    if (address !== undefined) this.changes.push({ kind: "execute", address, task: { id, version }, timer });
+  }
+
+  /** A promise that a task awaits has settled: a suspended task is dispatched, and any other is told when it next runs. */
+  #resume(id: string, awaited: string): void {
+    const task = this.#state.task(id);
+    if (!task || task.state === "fulfilled") return;
+    const resumed = { ...task, resumes: new Set(task.resumes).add(awaited) };
+    if (task.state === "suspended") this.#dispatch(resumed);
+    else this.#putTask(resumed);
+  }
+
+  /** The promise of a task has settled: the task is over and awaits nothing. */
+  #fulfill(id: string): void {
+    const task = this.#state.task(id);
+    if (!task || task.state === "fulfilled") return;
+    this.#putTask({ id, state: "fulfilled", version: task.version, resumes: new Set() });
+    for (const promise of this.#state.awaitedBy(id))
+      this.#putPromise({ ...promise, callbacks: new Set([...promise.callbacks].filter((each) => each !== id)) });
+  }
+
+  /** The other promises of a promise's branch, for the worker that begins to run it. */
+  #preload({ id, tags }: StoredPromise) {
+    const branch = tags[BRANCH];
+    if (branch === undefined) return [];
+    return this.#state.branch(branch).flatMap((each) => (each.id === id ? [] : [promiseRecord(each)]));
+  }
+
+  // Schedules
+
+  #scheduleAt(id: string): Schedule {
+    const schedule = this.#state.schedule(id);
+    if (!schedule) throw new Refusal(404, "Schedule not found");
+    return schedule;
+  }
+
+  #createSchedule(data: ScheduleCreateReq["data"]): Answer {
+    const nextRunAt = nextRun(data.cron, this.#now);
+    if (nextRunAt === undefined) throw new Refusal(400, "Invalid cron expression");
+    const { id, cron, promiseId, promiseTimeout, promiseParam, promiseTags } = data;
+    const fields = { id, cron, promiseId, promiseTimeout, promiseParam, promiseTags };
+    const schedule = this.#state.schedule(id) ?? this.#putSchedule({ ...fields, createdAt: this.#now, nextRunAt });
+    return [200, { schedule }];
+  }
+
+  /** Makes the promise of the run that is due. */
+  #fire(schedule: Schedule): void {
+    const { nextRunAt: firedAt, promiseTimeout, promiseParam } = schedule;
+    const id = schedule.promiseId.replaceAll("{{.id}}", schedule.id).replaceAll("{{.timestamp}}", String(firedAt));
+    const lineage = Object.fromEntries(
+      ["origin", "branch", "parent", "prefix"].map((name) => [`resonate:${name}`, id]),
+    );
+    const tags = { ...schedule.promiseTags, "resonate:schedule": schedule.id, ...lineage };
+    this.#create({ id, timeoutAt: firedAt + promiseTimeout, param: promiseParam, tags }, firedAt);
+    const nextRunAt = nextRun(schedule.cron, firedAt) ?? firedAt + RETRY_INTERVAL;
+    this.#putSchedule({ ...schedule, lastRunAt: firedAt, nextRunAt });
+  }
+
+  // What is written
+
+  #putPromise(promise: StoredPromise): StoredPromise {
+    this.#state.putPromise(promise);
+    this.changes.push({ kind: "promise", promise });
+    return promise;
+  }
+
+  #putTask(task: Task): Task {
+    this.#state.putTask(task);
+    this.changes.push({ kind: "task", task });
+    return task;
+  }
+
+  #putSchedule(schedule: Schedule): Schedule {
+    this.#state.putSchedule(schedule);
+    this.changes.push({ kind: "schedule", id: schedule.id });
+    return schedule;
+  }
+}
+
+/** What a promise becomes when its time is over. */
+function endOf(tags: Record<string, string> | undefined): SettledState {
+  return tags?.["resonate:timer"] === "true" ? "resolved" : "rejected_timedout";
+}
+
+function nextRun(cron: string, after: number): number | undefined {
+  try {
+    return CronExpressionParser.parse(cron, { currentDate: new Date(after), tz: "UTC" })
+      .next()
+      .getTime();
+  } catch {
+    return undefined;
+  }
 }

@@ -1,21 +1,21 @@
-/** Opens the one file that holds the embedded Resonate server's state, or says exactly why it cannot. */
+/** Opens the state file of the embedded Resonate server, or says why it cannot. */
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { ENDED, SCHEMA } from "../engine/schema.ts";
+import { SCHEMA } from "../engine/schema.ts";
 
 const FILE = "resonate.db";
-/** The directory that is this program's own, unless it is told another. */
+/** The default directory, which is this program's own. */
 const DIRECTORY = ".resonate";
-/** What the jobs do and return is their owner's: nobody else of the machine reads it. */
+/** Jobs' arguments and results are their owner's: no other user of the machine reads them. */
 const OWNERS_DIRECTORY = 0o700;
 const OWNERS_FILE = 0o600;
 /** Marks the file as ours (SQLite's `application_id`): "DMCE". */
 const APPLICATION_ID = 0x444d4345;
-/** Raise with every change of the schema. */
+/** Raise it with each change of the tables that earlier code must not use. */
 const SCHEMA_VERSION = 1;
 
-/** Up to how many bytes a file is looked through for damage when it is opened: 64 MiB take about 0.1 s. */
+/** The largest file, in bytes, that is checked whole for damage when it is opened: 64 MiB take about 0.1 s. */
 const CHECKED_WHOLE = 64 * 1024 * 1024;
 
 /** Why the server cannot start, in words for the person who started it. */
@@ -24,7 +24,7 @@ export class StartError extends Error {}
 /**
  * Opens the database in `dir`, creating both if missing; in memory if `dir` is undefined.
  *
- * Throws a `StartError` if another server uses the directory, or if the file is damaged, not ours or of another version.
+ * @throws {StartError} when another server uses the directory, or the file is damaged, not ours or of another version
  */
 export function openDatabase(dir: string | undefined): { db: DatabaseSync; file: string } {
   if (dir === undefined) {
@@ -38,19 +38,19 @@ export function openDatabase(dir: string | undefined): { db: DatabaseSync; file:
     mkdirSync(resolve(dir), { recursive: true, mode: OWNERS_DIRECTORY });
     if (basename(resolve(dir)) === DIRECTORY) chmodSync(resolve(dir), OWNERS_DIRECTORY);
     if (!existsSync(file)) create(file);
-    // Those that an earlier version wrote; SQLite gives a new log the mode of its database.
+    // SQLite gives a new log the mode of its database.
     for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, OWNERS_FILE);
     if (statSync(file).size === 0) throw damaged(file, "it is empty");
     db = new DatabaseSync(file);
-    // The lock is the operating system's: it goes when the process goes, however it goes.
+    // The operating system holds the lock: it ends with the process in any case.
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
     check(db, file);
     // FULL makes a commit wait until the write-ahead log is on the disk.
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216");
-    // Each request's savepoint keeps the pages that it changes aside: in a file, it would wait for the disk now and then.
+    // A savepoint of each request keeps the pages that it changes: in a file, that would wait for the disk now and then.
     db.exec("PRAGMA temp_store = MEMORY");
     // Takes the write lock now; EXCLUSIVE keeps it until the database is closed.
-    db.exec(`BEGIN IMMEDIATE; ${ENDED} COMMIT`);
+    db.exec("BEGIN IMMEDIATE; COMMIT");
     return { db, file };
   } catch (error) {
     db?.close();
@@ -59,8 +59,8 @@ export function openDatabase(dir: string | undefined): { db: DatabaseSync; file:
 }
 
 /**
- * Builds the new database beside its final name and links it there when it is whole: a file called `resonate.db` has
- * had its schema from its first moment on, so that one without is a damaged one and never mistaken for a first start.
+ * Builds the new database beside its final name and links it there when it is whole: a file called `resonate.db` always
+ * has a schema, so that a damaged file is never mistaken for a first start.
  */
 function create(file: string): void {
   if (existsSync(`${file}-wal`)) {
@@ -86,7 +86,7 @@ function create(file: string): void {
 
 function createSchema(db: DatabaseSync): void {
   db.exec(
-    `BEGIN; ${SCHEMA} ${ENDED} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`,
+    `BEGIN; ${SCHEMA} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`,
   );
 }
 
@@ -100,10 +100,10 @@ function check(db: DatabaseSync, file: string): void {
   }
   if (user_version !== SCHEMA_VERSION) {
     throw new StartError(
-      `${file} has schema version ${user_version}, this server needs ${SCHEMA_VERSION}. To get the results out, start the version of durable-mcp-edge that wrote it and collect them there (list_jobs, probe_status). To start with an empty state, move it away.`,
+      `${file} has schema version ${user_version}, this server needs ${SCHEMA_VERSION}. A later durable-mcp-edge wrote it: start that version again, or restore a backup that this version made (docs/operations.md). To start with an empty state, move the file away.`,
     );
   }
-  // SQLite itself notices at once that a file was cut off; a large one is not read whole at each start for the rest.
+  // SQLite itself notices at once that a file was cut off; a larger file is not read whole at each start.
   if (statSync(file).size > CHECKED_WHOLE) return;
   const { quick_check } = db.prepare("PRAGMA quick_check(1)").get() as { quick_check: string };
   if (quick_check !== "ok") throw damaged(file, quick_check);

@@ -6,19 +6,20 @@ import type { Logger } from "pino";
 import { Store } from "../engine/store.ts";
 import type { Resonate } from "../resonate.ts";
 import { MAX_BODY, respondTo, TOO_LARGE } from "../wire/answer.ts";
+import { decodePart } from "../wire/poll-address.ts";
 import { openDatabase } from "./database.ts";
 import { isLocalHost, isToken } from "./loopback.ts";
 import { NodeSql } from "./node-sql.ts";
-import { TimedResonate } from "./timed.ts";
+import { TimedResonate } from "./timed-resonate.ts";
 
 const HOST = "127.0.0.1";
 
-/** How long, in milliseconds, answers may take to get out when the server is closed. */
+/** How long, in milliseconds, open answers may take when the server is closed. */
 const CLOSE_GRACE = 200;
 
 /**
- * How often, in milliseconds, a comment is written to every event stream: its reader notices by it that the connection is
- * alive, and this server that it is not.
+ * How often, in milliseconds, a comment is written to each event stream: it shows the reader that the connection is alive,
+ * and shows this server when it is dead.
  */
 const KEEP_ALIVE = 5_000;
 const COMMENT = ": keep-alive\n\n";
@@ -26,14 +27,14 @@ const COMMENT = ": keep-alive\n\n";
 export interface ServerOptions {
   /** 0 for any free port. */
   port: number;
-  /** The directory of the state file; undefined to keep the state in memory only. */
+  /** The directory of the state file; undefined keeps the state in memory only. */
   data: string | undefined;
   /**
-   * What whoever calls or connects has to show, as the real server takes a token: in `head.auth` of a call, as a bearer
-   * token of a connection. `RESONATE_LOCAL_TOKEN` when left out; nothing is asked for when that is not set either.
+   * The token that clients show, as to the real server: in `head.auth` of a call, as a bearer token of a connection.
+   * Default `RESONATE_LOCAL_TOKEN`; without either, no token is required.
    */
   token?: string | undefined;
-  /** For how long a job that has ended is kept, in milliseconds; for ever when left out. */
+  /** How long ended jobs are kept, in milliseconds; default for ever. */
   keep?: number | undefined;
   log: Logger;
 }
@@ -84,11 +85,11 @@ interface Host {
   log: Logger;
 }
 
-/** The event streams that are open. */
+/** The open event streams. */
 class Streams {
   readonly #open = new Set<ServerResponse>();
   readonly #timer = setInterval(() => {
-    // One that is not read has enough waiting.
+    // A stream that is not read has enough waiting.
     for (const stream of this.#open) if (!stream.writableNeedDrain) stream.write(COMMENT);
   }, KEEP_ALIVE);
 
@@ -116,16 +117,16 @@ async function handle(req: IncomingMessage, res: ServerResponse, host: Host): Pr
 async function route(req: IncomingMessage, res: ServerResponse, host: Host): Promise<void> {
   const { method, headers } = req;
   const [path = ""] = (req.url ?? "").split("?", 1);
-  // A page whose own name was made to lead to this machine sends that name, and says nothing else of where it comes from.
+  // A page whose own name resolves to this machine (DNS rebinding) shows itself only by sending that name.
   if (!isLocalHost(headers.host)) return refuse(res, 403, "Requests must be addressed to this machine by its name");
   const isRead = method === "GET" || method === "HEAD";
   if (isRead && (path === "/health" || path === "/ready")) return void res.end();
-  // A browser says which page a request comes from: no page may act on the jobs of the machine it is shown on.
+  // A browser says that a request comes from a page: no page may act on the jobs of the machine that shows it.
   const isFromPage = headers.origin !== undefined || (headers["sec-fetch-site"] ?? "none") !== "none";
   if (isFromPage) return refuse(res, 403, "Requests from web pages are refused");
   if (method === "POST" && path === "/") return answer(req, res, host);
   const [, group, id] = /^\/poll\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
-  if (isRead && group !== undefined && id !== undefined) return push(req, res, host, decode(group), decode(id));
+  if (isRead && group !== undefined && id !== undefined) return push(req, res, host, decodePart(group), decodePart(id));
   return refuse(res, 404, "404 Not Found");
 }
 
@@ -133,18 +134,9 @@ function refuse(res: ServerResponse, status: number, reason: string, headers: Re
   res.writeHead(status, { "content-type": "text/plain;charset=UTF-8", ...headers }).end(reason);
 }
 
-/** What cannot be decoded stands for itself. */
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
 async function answer(req: IncomingMessage, res: ServerResponse, { resonate, token }: Host): Promise<void> {
   const body = await read(req);
-  // The rest of a body that is too large is not read, so nothing else can be sent on that connection.
+  // The rest of the body is not read, so that nothing else can be sent on this connection.
   if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
   const { status, text, type } = await respondTo(resonate, body, req.headers["content-type"], (auth) =>
     token === undefined || isToken(token, auth) ? undefined : 401,
@@ -153,7 +145,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { resonate, tok
   res.end(text);
 }
 
-/** A request's body; undefined when it is too large. */
+/** Undefined when the body is too large. */
 async function read(req: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(req.headers["content-length"] ?? 0) > MAX_BODY) return undefined;
   return new Promise((resolve, reject) => {
@@ -192,7 +184,7 @@ async function push(req: IncomingMessage, res: ServerResponse, host: Host, group
     const messages = await resonate.next(connection);
     if (!messages) break;
     const isTaken = res.write(messages.map((message) => `data: ${message}\n\n`).join(""));
-    // Waiting for what is written to be taken is what makes a slow reader visible as messages that wait.
+    // The messages of a slow reader wait with its connection, where they are counted.
     if (!isTaken) await once(res, "drain", { signal: gone.signal }).catch(() => {});
   }
   res.end();
@@ -200,8 +192,7 @@ async function push(req: IncomingMessage, res: ServerResponse, host: Host, group
 
 function listen(handler: (req: IncomingMessage, res: ServerResponse) => void, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
-    // Without delay: an answer is one small write. A client that keeps its connections open must not find one closed just
-    // as it sends on it.
+    // No delay: an answer is one small write. No time-out: it could close a connection just as its client sends on it.
     const server = createServer({ noDelay: true, keepAlive: true, keepAliveTimeout: 0 }, handler);
     server.once("error", reject);
     server.listen(port, HOST, () => resolve(server));

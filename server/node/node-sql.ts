@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Row, Sql, SqlValue } from "../engine/sql.ts";
 
-/** Node's SQLite as the store takes it: what is committed is on disk. */
+/** Node's SQLite as the store uses it. A commit is on disk when it returns. */
 export class NodeSql implements Sql {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
@@ -25,14 +25,14 @@ export class NodeSql implements Sql {
       this.run("COMMIT");
       return result;
     } catch (error) {
-      // SQLite itself may have rolled back already, for example when the disk is full.
+      // SQLite rolls back by itself when the disk is full, for example.
       if (this.#db.isTransaction) this.run("ROLLBACK");
       throw error;
     }
   }
 
   attempt<T>(work: () => T): T {
-    // Without one, the savepoint would commit on its own what its caller then takes for undone.
+    // Outside a transaction, a savepoint would commit what its caller takes for undone.
     if (!this.#db.isTransaction) throw new Error("the transaction was rolled back");
     this.run("SAVEPOINT attempt");
     try {

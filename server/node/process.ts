@@ -70,7 +70,7 @@ function explain(error: unknown): unknown {
   if (code === "EADDRINUSE") return `Port ${port} is taken. Stop what uses it, or choose another with --port.`;
   if (code === "EACCES" && port !== undefined)
     return `Port ${port} may not be used by this user. Choose another with --port.`;
-  // What the user can act on needs no stack; anything else is a fault of this program.
+  // An error that the user can act on needs no stack; any other is a fault of this program.
   return error instanceof StartError || error instanceof RangeError || code?.startsWith("ERR_PARSE_ARGS")
     ? error.message
     : (error.stack ?? error.message);

@@ -1,20 +1,19 @@
-/** Reads what is sent to the object. */
 import { MAX_BODY, TOO_LARGE } from "../wire/answer.ts";
 
-/** How long a body may take to come, in milliseconds. */
-const READING = 30_000;
+/** How long a body may take to arrive, in milliseconds. */
+const TIME_LIMIT = 30_000;
 
-/** A request's body, or the answer to one that is too large, or takes too long to come. */
+/** A request's body, or the answer to one that is too large or too slow. */
 export async function readBody(request: Request): Promise<Uint8Array | Response> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Response>((resolve) => {
-    timer = setTimeout(() => resolve(new Response("408 Request Timeout", { status: 408 })), READING);
+    timer = setTimeout(() => resolve(new Response("408 Request Timeout", { status: 408 })), TIME_LIMIT);
   });
   const body = await Promise.race([whole(request), late]).finally(() => clearTimeout(timer));
   return body ?? new Response(TOO_LARGE, { status: 413 });
 }
 
-/** Undefined when it is too large. */
+/** Undefined when the body is too large. */
 async function whole(request: Request): Promise<Uint8Array | undefined> {
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined;
   const chunks: Uint8Array[] = [];

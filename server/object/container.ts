@@ -1,16 +1,16 @@
-import type { RunnerNamespace } from "./runners.ts";
+import type { RunnerNamespace } from "./runner-pool.ts";
 
-/** How long a container may take to start before it is visited again, in milliseconds. */
-const PATIENCE = 20_000;
+/** How long a container may take to start before it is called again, in milliseconds. */
+const START_TIME = 20_000;
 
-/** The first of the containers, as the Worker that has them calls it. The others follow within a minute, by its cron trigger. */
+/** The name that the containers' Worker gives the first of them. Its cron trigger starts the others within a minute. */
 const NAME = "worker-1";
 
-/** Wakes the worker in a container of the account when jobs find nobody: a visit starts one that sleeps. */
+/** Starts the worker in a container of the account when tasks find no worker: a call wakes a container that sleeps. */
 export class ContainerWorker {
   readonly #namespace: RunnerNamespace;
   readonly #durable: () => Promise<void>;
-  #visited = 0;
+  #calledAt = 0;
 
   constructor(namespace: RunnerNamespace, durable: () => Promise<void>) {
     this.#namespace = namespace;
@@ -19,18 +19,18 @@ export class ContainerWorker {
 
   wake(): void {
     const now = Date.now();
-    if (now - this.#visited < PATIENCE) return;
-    this.#visited = now;
-    void this.#visit();
+    if (now - this.#calledAt < START_TIME) return;
+    this.#calledAt = now;
+    void this.#call();
   }
 
-  async #visit(): Promise<void> {
+  async #call(): Promise<void> {
     try {
       await this.#durable();
       const container = this.#namespace.get(this.#namespace.idFromName(NAME));
       await container.fetch("http://worker/health", { method: "GET" });
     } catch (error) {
-      // The cron trigger comes, too.
+      // The cron trigger tries again.
       console.warn(JSON.stringify({ level: "warn", msg: "container not woken", reason: String(error) }));
     }
   }

@@ -87,7 +87,7 @@ async function listen(group: string): Promise<{ text: string; leave(): void }> {
   return got;
 }
 
-test("no message leaves before what it tells of is durable", async () => {
+test("no message leaves before its change is durable", async () => {
   const { promise: durable, resolve: isDurable } = Promise.withResolvers<void>();
   const stream = await listen("g");
   state.durable = durable;
@@ -157,7 +157,7 @@ async function pass(ms: number): Promise<void> {
   vi.setSystemTime(end);
 }
 
-test("jobs that nobody is there for cost nothing while they wait, and are handed over in their order", async () => {
+test("jobs without a connected worker cost nothing while they wait, and are dispatched in their order", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     const timeoutAt = Date.now() + 30 * 86_400_000;
@@ -174,7 +174,7 @@ test("jobs that nobody is there for cost nothing while they wait, and are handed
     const stream = await listen("g");
     await until("all of them", () => stream.text.includes("third"));
     expect(stream.text.match(/first|second|third|last/g)).toEqual(["last", "first", "second", "third"]);
-    // Once somebody is there, what he does not claim is dispatched again.
+    // A connected worker that does not claim them gets them again.
     await pass(31_000);
     await until("all of them again", () => stream.text.match(/first|second|third/g)?.length === 6);
     stream.leave();
@@ -183,7 +183,7 @@ test("jobs that nobody is there for cost nothing while they wait, and are handed
   }
 });
 
-test("a job that nobody claims is dispatched again ever less often, and anew once it was claimed", async () => {
+test("an unclaimed job is dispatched again ever less often, and at the first interval once it was claimed", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     await call("promise.create", promise("job", { group: "g", timeoutAt: Date.now() + 86_400_000 }));
@@ -207,7 +207,7 @@ test("a job that nobody claims is dispatched again ever less often, and anew onc
   }
 });
 
-test("a job that the runner has no code for is looked at ever less often, and goes to the worker that comes", async () => {
+test("a job that the runner has no code for is tried ever less often, and goes to the worker that connects", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     let looks = 0;
@@ -237,7 +237,7 @@ test("a job that the runner has no code for is looked at ever less often, and go
   }
 });
 
-test("a runner is told what it listens for while it runs a task and a while longer, and then comes by another address", async () => {
+test("a runner receives its news while it runs a task and a while longer, and then listens at another address", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     const woken: { news: string; end(): void }[] = [];
@@ -266,7 +266,7 @@ test("a runner is told what it listens for while it runs a task and a while long
     await call("promise.create", promise("job", { group: "workers" }));
     await until("the runner", () => woken.length === 1);
     const [first] = woken;
-    if (!first) expect.fail("nobody was woken");
+    if (!first) expect.fail("no runner was woken");
     await settles("meanwhile", first.news);
     expect(told).toEqual(["meanwhile"]);
     first.end();
@@ -284,7 +284,7 @@ test("a runner is told what it listens for while it runs a task and a while long
   }
 });
 
-test("an alarm that the platform has dropped is set again by whatever wakes the object", async () => {
+test("an alarm that the platform has dropped is set again when the object wakes", async () => {
   const timeoutAt = Date.now() + 60_000;
   await call("promise.create", promise("due", { timeoutAt }));
   state.alarm = null;
@@ -341,12 +341,14 @@ test("the key is made once and kept", async () => {
   expect(await key()).toBe(made);
 });
 
-test("tables that need later code are refused in words, those of later code that this one may use are not", () => {
+test("tables that need later code are refused in words; later tables that this code may use are not", () => {
   const { sql } = state.storage;
   sql.exec("UPDATE notes SET value = '7' WHERE name = 'version'");
   expect(() => new ObjectServer(state)).not.toThrow();
   sql.exec("UPDATE notes SET value = '7' WHERE name = 'serves'");
-  expect(() => new ObjectServer(state)).toThrow("version 7, which needs a later version of the code");
+  expect(() => new ObjectServer(state)).toThrow(
+    "schema version 7, which this version of durable-mcp-edge cannot read: deploy the version that wrote them",
+  );
 });
 
 test("workers elsewhere get what is in the namespace, with a token; never the key", async () => {
@@ -399,7 +401,7 @@ test("an operator is let in by a token of his own, which is no worker's", async 
   expect(await ask("GET", "usage")).toMatchObject({ status: 200, data: { requests: 9, size: 4_096 } });
 });
 
-test("while it rests it answers nobody and does nothing, and then it goes on", async () => {
+test("while it is paused it answers no request and handles nothing, and then it goes on", async () => {
   const { object: resting, ask } = operated(state);
   object = resting;
   const timeoutAt = Date.now() + 1;

@@ -1,10 +1,10 @@
 import type { Row, Sql, SqlValue } from "../engine/sql.ts";
 import type { ObjectStorage } from "./platform.ts";
 
-/** The storage of a Durable Object as the store takes it. What is committed is durable when `storage.sync()` has resolved. */
+/** A Durable Object's storage as the store uses it. A commit is durable when `storage.sync()` has resolved. */
 export class ObjectSql implements Sql {
   readonly #storage: ObjectStorage;
-  /** Rows read and written so far, as the platform counts and charges them: a change of an index is a row. */
+  /** Rows read and written so far, as the platform charges them: each index update counts as a row. */
   readonly rows = { read: 0, written: 0 };
 
   constructor(storage: ObjectStorage) {
@@ -32,6 +32,5 @@ export class ObjectSql implements Sql {
     return this.#storage.transactionSync(work);
   }
 
-  /** An object's storage stays open for as long as the object is there. */
-  close(): void {}
+  close(): void {} // The platform closes the storage with the object.
 }

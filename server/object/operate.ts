@@ -1,41 +1,39 @@
-/** What an operator may ask of the object, with a token of his own: how much it does, all that it keeps, an earlier state. */
-import { type BackupRow, isEmpty, type Place, readRows, writeRows } from "../backup.ts";
+/** What operators ask of the object with their tokens: usage, a pause, all rows, the removal of a caller, an earlier state. */
+import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../backup.ts";
 import { countOf, forgetSome } from "../wire/callers.ts";
 import type { ObjectSql } from "./object-sql.ts";
 import type { ObjectState } from "./platform.ts";
 import type { Notes } from "./tables.ts";
 
-/** Under which path, of those that are reached from elsewhere. */
+/** The path of these requests. */
 export const OPERATE = "/operate/";
 
-/** For how long the server rests after an operator has read of it, in milliseconds: he reads on, or it goes on by itself. */
-const REST = 60_000;
+/** How long the server stays paused after an operator's last request, in milliseconds. */
+const PAUSE = 60_000;
 
-/** How many pages one request writes to the bucket: it has a limit of CPU time, and of requests of its own. */
+/** How many pages one request writes to the bucket: its CPU time and its own requests are limited. */
 const PAGES = 20;
 
 /** How many promises of a caller one request removes. */
-const FORGOTTEN = 2_000;
+const FORGOTTEN_AT_ONCE = 2_000;
 
-/** What there is here of a bucket of the platform's (R2). */
+/** The part of an R2 bucket that is used. */
 export interface Bucket {
   put(key: string, text: string): Promise<unknown>;
   get(key: string): Promise<{ text(): Promise<string> } | null>;
 }
 
-/** What an operator sees and does of the server. */
+/** The server as an operator uses it. */
 export interface Operated {
-  /** What it has done since it woke. */
   usage(): object;
-  /** Answers nothing and does nothing until then, in milliseconds since the epoch. */
-  rest(until: number): void;
-  readonly restsUntil: number;
-  /** Goes on. */
-  wake(): void;
+  /** Until then, in milliseconds since the epoch, the server answers no requests and handles nothing that is due. */
+  pause(until: number): void;
+  readonly pausedUntil: number;
+  resume(): void;
 }
 
 export interface OperatorEnv {
-  /** Where backups go, when one is configured. */
+  /** Where backups go. */
   BACKUPS?: Bucket;
   RESONATE_NAMESPACE?: string;
 }
@@ -64,15 +62,15 @@ export class Operator {
       case "GET usage":
         return Response.json(this.#server.usage());
       case "POST rest":
-        return this.#rest(asked.has("forever") ? Number.POSITIVE_INFINITY : Date.now() + REST);
+        return this.#pause(asked.has("forever") ? Number.POSITIVE_INFINITY : Date.now() + PAUSE);
       case "POST wake":
         this.#notes.set("rests", "");
-        this.#server.wake();
+        this.#server.resume();
         return Response.json({});
       case "GET rows":
-        return this.#resting(() => readRows(this.#sql, place(asked.get("after"))));
+        return this.#whilePaused(() => readRows(this.#sql, position(asked.get("after"))));
       case "POST rows":
-        return this.#resting(async () =>
+        return this.#whilePaused(async () =>
           this.#write((await request.json()) as BackupRow[], asked.get("first") !== null),
         );
       case "GET key":
@@ -81,7 +79,7 @@ export class Operator {
         this.#notes.set("key", await request.text());
         return Response.json({});
       case "POST bucket":
-        return this.#resting(() =>
+        return this.#whilePaused(() =>
           this.#toBucket(asked.get("name") ?? "", Number(asked.get("page")), asked.get("after")),
         );
       case "GET bucket":
@@ -89,7 +87,7 @@ export class Operator {
       case "GET caller":
         return Response.json({ count: await countOf(this.#sql, this.#owner(asked)) });
       case "POST caller":
-        return Response.json({ count: await forgetSome(this.#sql, this.#owner(asked), FORGOTTEN) });
+        return Response.json({ count: await forgetSome(this.#sql, this.#owner(asked), FORGOTTEN_AT_ONCE) });
       case "GET bookmark":
         return this.#history(async () => ({ bookmark: await this.#bookmark(asked.get("time")) }));
       case "POST recover":
@@ -103,17 +101,17 @@ export class Operator {
     return { caller: asked.get("caller") ?? "", namespace: this.#namespace };
   }
 
-  #rest(until: number): Response {
+  #pause(until: number): Response {
     if (until === Number.POSITIVE_INFINITY) this.#notes.set("rests", "forever");
-    this.#server.rest(until);
+    this.#server.pause(until);
     return Response.json({});
   }
 
-  /** What is read or written while the server rests, which it goes on doing; 409 when it does not, and may have changed. */
-  async #resting(work: () => object | Promise<object>): Promise<Response> {
-    if (Date.now() >= this.#server.restsUntil)
-      return refused(409, "The server does not rest: what was read is of no use.");
-    this.#server.rest(Math.max(this.#server.restsUntil, Date.now() + REST));
+  /** Reads or writes rows and prolongs the pause; 409 when the server is not paused, since rows may have changed. */
+  async #whilePaused(work: () => object | Promise<object>): Promise<Response> {
+    if (Date.now() >= this.#server.pausedUntil)
+      return refused(409, "The server is not paused: what was read may have changed.");
+    this.#server.pause(Math.max(this.#server.pausedUntil, Date.now() + PAUSE));
     return Response.json(await work());
   }
 
@@ -125,7 +123,7 @@ export class Operator {
 
   async #toBucket(name: string, page: number, after: string | null): Promise<object> {
     if (!this.#bucket) return { refused: "No bucket is bound as BACKUPS (wrangler.toml, [[r2_buckets]])." };
-    let next = place(after);
+    let next = position(after);
     for (let n = page; n < page + PAGES; n++) {
       const read = readRows(this.#sql, next);
       await this.#bucket.put(`${name}/${n}`, JSON.stringify(read.rows));
@@ -148,7 +146,7 @@ export class Operator {
     return time === null ? storage.getCurrentBookmark() : storage.getBookmarkForTime(new Date(time));
   }
 
-  /** The state of another time is there when the object has started anew, which it does at once. */
+  /** The object starts anew at once, with the state of another time. */
   async #recover(asked: URLSearchParams): Promise<object> {
     const bookmark = asked.get("bookmark") ?? (await this.#bookmark(asked.get("time")));
     const undo = await this.#state.storage.onNextSessionRestoreBookmark(bookmark);
@@ -156,7 +154,7 @@ export class Operator {
     return { bookmark, undo };
   }
 
-  /** What the platform keeps of former states; on a machine of one's own it keeps none. */
+  /** Former states, of which a local installation has none. */
   async #history(work: () => Promise<object>): Promise<Response> {
     try {
       return Response.json(await work());
@@ -166,5 +164,5 @@ export class Operator {
   }
 }
 
-const place = (after: string | null): Place | undefined => (after === null ? undefined : JSON.parse(after));
+const position = (after: string | null): BackupPosition | undefined => (after === null ? undefined : JSON.parse(after));
 const refused = (status: number, why: string) => Response.json({ refused: why }, { status });

@@ -1,4 +1,4 @@
-/** What there is of a Durable Object here: the part of the platform's interface that is used. */
+/** The part of the Durable Objects' interface that this server uses. */
 import type { Row, SqlValue } from "../engine/sql.ts";
 
 export interface ObjectStorage {
@@ -8,10 +8,10 @@ export interface ObjectStorage {
   sync(): Promise<void>;
   getAlarm(): Promise<number | null>;
   setAlarm(time: number): Promise<void>;
-  /** Of what is kept now, or was at a time of the last 30 days. On a machine of one's own there is no history. */
+  /** Bookmarks of the state now, or at a time of the last 30 days. A local installation has no history. */
   getCurrentBookmark(): Promise<string>;
   getBookmarkForTime(time: Date): Promise<string>;
-  /** What the object's next start begins with; resolves to the bookmark of what it undoes. */
+  /** Restores a state at the object's next start; resolves to a bookmark that undoes it. */
   onNextSessionRestoreBookmark(bookmark: string): Promise<string>;
 }
 

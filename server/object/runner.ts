@@ -2,24 +2,23 @@ import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
 import type { Resonate } from "../resonate.ts";
 import type { PollConnection } from "../wire/poll-connections.ts";
 
-/** The group of the connections by which runners hear of what has settled; no task is dispatched to it. */
+/** The group of the connections over which runners receive news of settled promises; no task is dispatched to it. */
 const GROUP = "runner";
 
-/** For how long after its last task a runner is told what it has asked for, in milliseconds: so long the platform keeps it in memory. */
+/** How long after its last task a runner still receives news, in milliseconds: that long the platform keeps it in memory. */
 const LINGER = 10_000;
 
-/** A runner, as the object asks it. */
 type Stub = () => { fetch(url: string, init: RequestInit): Promise<Response> };
 
 /**
- * One runner, and the connection by which it hears of what it waits for and of jobs that are cancelled: while it runs
- * something, and a while longer. What comes over it is brought to the runner by requests, so that nothing stays open.
+ * One runner, and its connection for news of promises that it awaits and of canceled jobs, which is open while it runs a task
+ * and a while longer. Requests bring the news to the runner, so that no stream stays open.
  */
 export class Runner {
   readonly #resonate: Resonate;
   readonly #stub: Stub;
   readonly #durable: () => Promise<void>;
-  #news: { address: string; connection: PollConnection } | undefined;
+  #listening: { address: string; connection: PollConnection } | undefined;
   #running = 0;
   #lastRun = 0;
 
@@ -29,13 +28,13 @@ export class Runner {
     this.#durable = durable;
   }
 
-  /** Has a task run to its next suspension; whether the runner has the code for it. */
+  /** Runs a task to its next suspension; false when the runner has no code for it. */
   async run(task: LeaseRef, promise: PromiseRecord): Promise<boolean> {
-    if (!this.#isThere) this.#close();
-    const news = this.#news ?? this.#open();
+    if (!this.#isAwake) this.#close();
+    const listening = this.#listening ?? this.#open();
     this.#running += 1;
     try {
-      const response = await this.#ask("/", JSON.stringify({ task, promise, news: news?.address }));
+      const response = await this.#ask("/", JSON.stringify({ task, promise, news: listening?.address }));
       return ((await response.json()) as { isKnown: boolean }).isKnown;
     } finally {
       this.#running -= 1;
@@ -43,36 +42,36 @@ export class Runner {
     }
   }
 
-  /** Whether what it knew may be known to it still. */
-  get #isThere(): boolean {
+  /** Whether the runner may still have in memory what it listens for. */
+  get #isAwake(): boolean {
     return this.#running > 0 || Date.now() - this.#lastRun < LINGER;
   }
 
   #open() {
-    // Another address each time: what was to be told at the one before may have been told to nobody.
+    // A new address each time: news for the address before may have been lost.
     const id = crypto.randomUUID();
     const connection = this.#resonate.connect(GROUP, id);
     if (!connection) return undefined;
-    this.#news = { address: `poll://uni@${GROUP}/${id}`, connection };
-    void this.#tell(connection);
-    return this.#news;
+    this.#listening = { address: `poll://uni@${GROUP}/${id}`, connection };
+    void this.#passOn(connection);
+    return this.#listening;
   }
 
   #close(): void {
-    if (this.#news) this.#resonate.disconnect(this.#news.connection);
-    this.#news = undefined;
+    if (this.#listening) this.#resonate.disconnect(this.#listening.connection);
+    this.#listening = undefined;
   }
 
-  async #tell(connection: PollConnection): Promise<void> {
+  async #passOn(connection: PollConnection): Promise<void> {
     for (;;) {
       const messages = await this.#resonate.next(connection);
       if (!messages) return;
-      if (!this.#isThere) return this.#close();
+      if (!this.#isAwake) return this.#close();
       try {
         await this.#durable();
         await this.#ask("/news", `[${messages.join()}]`);
       } catch (error) {
-        // The next task comes with another address, and the runner asks for what it has missed.
+        // The next task brings a new address, and the runner asks for what it has missed.
         console.warn(JSON.stringify({ level: "warn", msg: "news not told", reason: String(error) }));
         return this.#close();
       }

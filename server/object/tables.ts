@@ -1,12 +1,15 @@
-import { ENDED, SCHEMA } from "../engine/schema.ts";
+import { SCHEMA } from "../engine/schema.ts";
 import type { Sql } from "../engine/sql.ts";
 
-/** Of the tables. Raise with every change of them; such a change may only add what earlier code does not notice. */
+/** The version of the tables. Raise it with each change of them. */
 const VERSION = 2;
-/** The earliest version of the code that goes on with these tables: a deployment can be rolled back to it. */
+/** The earliest version of the code that may use these tables: a deployment can be rolled back to it. */
 const SERVES = 1;
 
-/** What the object remembers of itself: the tables' version, the key, when it looks for what is old, which instance serves. */
+/**
+ * What the object keeps about itself, by name: the tables' version, the key, the time of the next sweep, the instance that
+ * serves streams. A Durable Object allows neither of SQLite's version pragmas.
+ */
 export class Notes {
   readonly #sql: Sql;
 
@@ -28,26 +31,26 @@ export class Notes {
 }
 
 /**
- * Makes the tables where there are none, and brings those of earlier versions up to date.
+ * Opens the tables, which a new object has not got yet.
  *
- * @throws {Error} when a later version has changed them so that this one must not use them
+ * @throws {Error} when their version is too late or too early for this code
  */
 export function openTables(sql: Sql): Notes {
   const notes = new Notes(sql);
   sql.transaction(() => {
     sql.run("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID");
     const version = Number(notes.get("version") ?? 0);
-    const serves = Number(notes.get("serves") ?? 0);
-    if (serves > VERSION) {
-      throw new Error(`These tables are of version ${version}, which needs a later version of the code than this one.`);
+    if (Number(notes.get("serves") ?? 0) > VERSION) {
+      throw new Error(
+        `The Resonate object's tables have schema version ${version}, which this version of durable-mcp-edge cannot read: deploy the version that wrote them, or a later one (docs/operations.md).`,
+      );
     }
     if (version >= VERSION) return;
-    const missing = (version === 0 ? SCHEMA : "") + ENDED;
-    for (const statement of statementsOf(missing)) sql.run(statement);
+    if (version > 0)
+      throw new Error(`The Resonate object's tables have schema version ${version}: deploy commit 1c007cb first.`);
+    for (const statement of SCHEMA.split(";")) if (statement.trim() !== "") sql.run(statement);
     notes.set("version", String(VERSION));
     notes.set("serves", String(SERVES));
   });
   return notes;
 }
-
-const statementsOf = (text: string) => text.split(";").filter((statement) => statement.trim() !== "");

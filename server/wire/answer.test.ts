@@ -5,7 +5,7 @@ import { promise } from "../../test/contract/server.ts";
 import { Store } from "../engine/store.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
-import { TimedResonate } from "../node/timed.ts";
+import { TimedResonate } from "../node/timed-resonate.ts";
 import { respondTo } from "./answer.ts";
 
 const store = new Store(new NodeSql(openDatabase(undefined).db));

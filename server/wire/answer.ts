@@ -1,8 +1,9 @@
-/** One request of the protocol to its answer, as both go over the wire. */
-import type { Request } from "@resonatehq/sdk";
+/** From the body of a request to the body of its answer. */
 import { LINES, MOST_LINES } from "../../core/store/batch-lines.ts";
 import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
-import type { Resonate, Response } from "../resonate.ts";
+import type { EngineRequest } from "../engine/engine.ts";
+import type { Response } from "../engine/records.ts";
+import type { Resonate } from "../resonate.ts";
 import { InvalidRequest, parseRequest } from "./requests.ts";
 
 /** The largest request, in bytes; the real server's limit. */
@@ -11,19 +12,18 @@ const NEWLINE = 10;
 export const TOO_LARGE = `A request may have ${MAX_BODY} bytes`;
 
 /**
- * Says what a request with this token is refused with; undefined when it may be made. Of one that is none by its form it is asked
- * as well, without it: strangers are told that they are, whatever they send.
+ * The status that a request with this token is refused with; undefined when it may be made. Called without the request when
+ * that is malformed, so that a wrong token is answered with 401 in any case.
  */
-export type Refuse = (auth: string | undefined, request?: Request) => 401 | 403 | undefined;
+export type Refuse = (auth: string | undefined, request?: EngineRequest) => 401 | 403 | undefined;
 
-/** What a body is answered with. */
 interface Answer {
   status: number;
   text: string;
   type: string;
 }
 
-/** Answers a request's body of this type, or each of the requests on its lines, unless `refuse` has something against it. */
+/** Answers a body with one request, or with one on each line, by its content type. */
 export async function respondTo(
   resonate: Resonate,
   body: Uint8Array,
@@ -33,15 +33,15 @@ export async function respondTo(
   if (!type?.startsWith(LINES)) return answer(resonate, read(body, refuse));
   const lines = linesOf(body);
   if (!lines) return { status: 413, text: `A request may have ${MOST_LINES} lines`, type: "text/plain" };
-  const asked = lines.map((line) => read(line, refuse));
-  // Whoever guesses tokens is told no more for many guesses at once than for one, and nothing is done.
-  const stranger = asked.find((each) => "response" in each && each.response.head.status === 401);
-  if (stranger) return answer(resonate, stranger);
-  const answers = await Promise.all(asked.map((each) => answer(resonate, each)));
+  const checked = lines.map((line) => read(line, refuse));
+  // Many guesses of a token at once tell no more than one guess, and nothing is carried out.
+  const unauthorized = checked.find((each) => "response" in each && each.response.head.status === 401);
+  if (unauthorized) return answer(resonate, unauthorized);
+  const answers = await Promise.all(checked.map((each) => answer(resonate, each)));
   return { status: 200, text: answers.map(({ text }) => text).join("\n"), type: LINES };
 }
 
-/** Undefined when there are too many. */
+/** Undefined when there are more than {@link MOST_LINES}. */
 function linesOf(body: Uint8Array): Uint8Array[] | undefined {
   const lines: Uint8Array[] = [];
   for (let from = 0; from <= body.length; ) {
@@ -53,10 +53,10 @@ function linesOf(body: Uint8Array): Uint8Array[] | undefined {
   return lines;
 }
 
-/** A request that may be made, or what it is refused with. */
-type Asked = { corrId: string } & ({ request: Request } | { response: Response });
+/** A request that may be made, or the response that refuses it. */
+type Checked = { corrId: string } & ({ request: EngineRequest } | { response: Response });
 
-function read(body: Uint8Array, refuse: Refuse): Asked {
+function read(body: Uint8Array, refuse: Refuse): Checked {
   try {
     const request = parseRequest(body);
     const { kind, head } = request;
@@ -70,16 +70,16 @@ function read(body: Uint8Array, refuse: Refuse): Asked {
   }
 }
 
-const refused = (kind: string, corrId: string, status: 401 | 403): Asked => ({
+const refused = (kind: string, corrId: string, status: 401 | 403): Checked => ({
   corrId,
   response: { kind, head: { status }, data: status === 401 ? "Unauthorized" : "Forbidden" },
 });
 
-async function answer(resonate: Resonate, asked: Asked): Promise<Answer> {
-  const { kind, head, data } = "response" in asked ? asked.response : await resonate.submit(asked.request);
+async function answer(resonate: Resonate, checked: Checked): Promise<Answer> {
+  const { kind, head, data } = "response" in checked ? checked.response : await resonate.submit(checked.request);
   const text = JSON.stringify({
     kind,
-    head: { corrId: asked.corrId, status: head.status, version: PROTOCOL_VERSION },
+    head: { corrId: checked.corrId, status: head.status, version: PROTOCOL_VERSION },
     data,
   });
   return { status: head.status, text, type: "application/json" };

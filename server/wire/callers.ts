@@ -1,27 +1,26 @@
-/** What is a caller's, among all that a Resonate server keeps, and its removal from the embedded one. */
+/** The promises of one caller on the embedded server: how many they are, and how they are removed. */
 import { callerOf } from "../../core/definitions/caller.ts";
 import { callerKey, idsFrom, isCallerHash, startRecordEnd } from "../../core/store/ids.ts";
 import type { Sql } from "../engine/sql.ts";
-import { PARTS } from "../engine/store.ts";
+import { JOB_TABLES } from "../engine/store.ts";
 
-/** Whose data: the name of a static token, or what the log calls the caller of an OAuth token. */
+/** `caller`: the name of a static token, or the name that the log gives the caller of an OAuth token. */
 export interface Owner {
   caller: string;
-  /** The deployment's. */
   namespace: string;
 }
 
-/** The log names an OAuth caller by the hash that its key is made of; the name of a token may look like one. */
+/** The log names an OAuth caller by the hash in its key; the name of a token may look like such a hash. */
 export async function keysOf(caller: string): Promise<string[]> {
   return [(await callerOf(caller)).key, ...(isCallerHash(caller) ? [callerKey(caller)] : [])];
 }
 
-/** How the ids end of what tells that the caller with this key has started a job which callers share. */
+/** How the id of the record ends which says that the caller with this key has started a shared job. */
 export const sharedBy = startRecordEnd;
 
 /**
- * Removes some of what is a caller's, with all that belongs to it: what begins with its key, and the records of what it started
- * that is shared. Returns how many promises; 0 when nothing is left.
+ * Removes up to `limit` of a caller's promises, with their tasks, listeners and callbacks: those whose ids begin with the
+ * caller's key, then the records of the shared jobs that it started. Returns how many; 0 when none is left.
  */
 export async function forgetSome(sql: Sql, { caller, namespace }: Owner, limit: number): Promise<number> {
   const keys = await keysOf(caller);
@@ -34,8 +33,8 @@ export async function forgetSome(sql: Sql, { caller, namespace }: Owner, limit: 
           : sql.all(`SELECT id FROM promises WHERE ${SHARED} LIMIT ${limit}`, ...sharedOf(key, namespace));
       if (found.length === 0) continue;
       const ids = JSON.stringify(found.map(({ id }) => id));
-      // What it waited for stays, where callers share it, and must not look for it when it ends.
-      for (const [table, column] of [["callbacks", "awaiter"], ...PARTS])
+      // A shared job that it awaited stays, and forgets it.
+      for (const [table, column] of [["callbacks", "awaiter"], ...JOB_TABLES])
         sql.run(`DELETE FROM ${table} WHERE ${column} IN (SELECT value FROM json_each(?))`, ids);
       return found.length;
     }
@@ -43,7 +42,6 @@ export async function forgetSome(sql: Sql, { caller, namespace }: Owner, limit: 
   });
 }
 
-/** How many promises are a caller's. */
 export async function countOf(sql: Sql, { caller, namespace }: Owner): Promise<number> {
   const count = (where: string, values: string[]) =>
     Number(sql.all(`SELECT count(*) AS count FROM promises WHERE ${where}`, ...values)[0]?.count);

@@ -1,13 +1,11 @@
-/** Addresses of the protocol: where a task is dispatched and where the news of a settled promise goes. */
-
-/** `poll://uni@group/id` names one connection; `poll://any@group[/id]` any of a group, that one if it is there. */
+/** `poll://uni@group/id` names one connection; `poll://any@group[/id]` any of a group, and the one with that id first. */
 export interface PollAddress {
   cast: "uni" | "any";
   group: string;
   id: string;
 }
 
-/** The parts of a poll address; undefined if `address` is none. */
+/** The parts of a poll address; undefined for any other text. */
 export function parsePollAddress(address: string): PollAddress | undefined {
   const url = URL.parse(address);
   if (url?.protocol !== "poll:" || url.hostname === "") return undefined;
@@ -17,8 +15,8 @@ export function parsePollAddress(address: string): PollAddress | undefined {
 }
 
 /**
- * Whether the real server takes `address`. It also pushes to webhooks, topics and scripts; here such an address is
- * taken as well, so that a promise can be created, but nothing is ever sent to it.
+ * Whether the real server accepts `address`. That also pushes to webhooks, topics and scripts: this server accepts their
+ * addresses, so that promises can be created, and sends nothing to them.
  */
 export function isAddress(address: string): boolean {
   const url = URL.parse(address);
@@ -31,5 +29,14 @@ export function isAddress(address: string): boolean {
       return url.hostname !== "" && url.pathname.length > 1;
     default:
       return parsePollAddress(address) !== undefined;
+  }
+}
+
+/** Decodes a part of a URL's path; a malformed part stays as it is. */
+export function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }

@@ -1,21 +1,21 @@
-/** The open SSE connections: who listens, to whom an address leads, and what waits to be written to each. */
+/** The open poll connections: which of them an address leads to, and which messages wait to be written to each. */
 import { parsePollAddress } from "./poll-address.ts";
 
 /** The real server's limit. */
 const MAX_CONNECTIONS = 1000;
 /** How many messages may wait for one reader before tasks are dispatched to others; the real server's limit. */
 const MAX_WAITING = 100;
-/** How many characters slow readers, all together, may leave waiting; past this, messages to them are dropped. */
+/** How many characters may wait for all readers together; past this, messages are dropped. */
 const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
 
 export class PollConnection {
   readonly group: string;
   readonly id: string;
-  /** Whether it is the runner's: what that has no code for is left alone, and not for it. */
+  /** Whether a runner reads it: tasks that were deferred because a runner declined them are not sent to it. */
   readonly isRunner: boolean;
   /** Messages not yet written. */
   readonly waiting: string[] = [];
-  /** When it was last sent something, as a position among all sends. */
+  /** The number of its last send among all sends. */
   lastSend = 0;
   closed = false;
   wake: () => void = () => {};
@@ -37,7 +37,7 @@ export class Connections {
   #sends = 0;
   #waitingCharacters = 0;
 
-  /** Registers a connection; undefined when there are too many. One with the same id counts for nothing: it is replaced. */
+  /** Registers a connection; undefined when there are too many. A connection with the same id does not count: it is replaced. */
   open(group: string, id: string, isRunner = false): PollConnection | undefined {
     if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
     const connection = new PollConnection(group, id, isRunner);
@@ -46,8 +46,7 @@ export class Connections {
     return connection;
   }
 
-  /** Whether anybody of a group is connected. */
-  isHeard(group: string): boolean {
+  isConnected(group: string): boolean {
     return this.#groups.has(group);
   }
 
@@ -73,8 +72,8 @@ export class Connections {
   }
 
   /**
-   * Of the connections that take something the one that `address` leads to: for `uni` the one with its id, for `any` that one
-   * if it is there and otherwise each of the group in turn.
+   * The connection that `address` leads to, among those that `takes` accepts: for `uni` the one with its id; for `any` that
+   * one as well, or else each of the group in turn.
    */
   find(address: string, takes: (connection: PollConnection) => boolean = () => true): PollConnection | undefined {
     const target = parsePollAddress(address);
@@ -87,7 +86,7 @@ export class Connections {
     return first;
   }
 
-  /** Leaves `message` to be written to `connection`; false when too much is waiting already. */
+  /** Queues `message` for `connection`; false when too much is waiting already. */
   send(connection: PollConnection, message: string): boolean {
     if (this.#waitingCharacters + message.length > MAX_WAITING_CHARACTERS) return false;
     this.#waitingCharacters += message.length;

@@ -1,7 +1,7 @@
-/** What a request must look like. Accepts and refuses what the real server accepts and refuses. */
-import type { Request } from "@resonatehq/sdk";
+/** Reads requests. Accepts and refuses what the real server accepts and refuses. */
 import { z } from "zod";
 import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
+import type { EngineRequest } from "../engine/engine.ts";
 import { isAddress } from "./poll-address.ts";
 
 const TARGET = "resonate:target";
@@ -40,20 +40,22 @@ const settle = promise.extend({
   state: z.enum(["resolved", "rejected", "rejected_canceled"]),
   value: value.default({}),
 });
-const await_ = z.object({ awaited: required("Awaited promise ID"), awaiter: required("Awaiter promise ID") });
+const registration = z
+  .object({ awaited: required("Awaited promise ID"), awaiter: required("Awaiter promise ID") })
+  .refine(({ awaited, awaiter }) => awaited !== awaiter, "Awaited and awaiter must be different promises");
 
-/** A request within a request: only its data counts, though it has to have a head. */
+/** A request within a request. It must have a head, of which nothing is read. */
 const action = <T extends z.ZodType>(data: T) => z.object({ kind: z.string(), head: z.looseObject({}), data });
 const fenced = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("promise.create"), data: create }),
   z.object({ kind: z.literal("promise.settle"), data: settle }),
 ]);
 
-const operations: Record<Exclude<Request["kind"], `debug.${string}`>, z.ZodType> = {
+const operations: Record<EngineRequest["kind"], z.ZodType> = {
   "promise.get": promise,
   "promise.create": create,
   "promise.settle": settle,
-  "promise.register_callback": await_,
+  "promise.register_callback": registration,
   "promise.register_listener": z.object({ awaited: required("Awaited promise ID"), address: address("listener") }),
   "promise.search": z.object({
     state: optional(z.enum(["pending", "resolved", "rejected", "rejected_canceled", "rejected_timedout"])),
@@ -68,8 +70,12 @@ const operations: Record<Exclude<Request["kind"], `debug.${string}`>, z.ZodType>
   }),
   "task.acquire": task.extend({ version, pid: required("Process ID"), ttl, records: optional(z.int().min(0)) }),
   "task.release": task.extend({ version }),
-  "task.suspend": task.extend({ version, actions: z.array(action(await_)).min(1) }),
-  "task.fulfill": task.extend({ version, action: action(settle) }),
+  "task.suspend": task
+    .extend({ version, actions: z.array(action(registration)).min(1) })
+    .refine(({ id, actions }) => actions.every(({ data }) => data.awaiter === id), "Awaiter must be the task"),
+  "task.fulfill": task
+    .extend({ version, action: action(settle) })
+    .refine(({ id, action }) => action.data.id === id, "Action ID must match the task ID"),
   "task.fence": task
     .extend({ version, action: fenced })
     .refine(({ id, action }) => action.data.id !== id, "Action ID must not equal the task ID"),
@@ -107,12 +113,11 @@ interface Head {
   auth?: string | undefined;
 }
 
-/** A request that is refused: a status and the reason, and as much of the request's head as could be read. */
+/** A request that is refused, with as much of its head as could be read. */
 export class InvalidRequest extends Error {
   readonly status: 400 | 403;
   readonly kind: string;
   readonly corrId: string;
-  /** The token that it shows. */
   readonly auth: string | undefined;
 
   constructor(status: 400 | 403, reason: string, { kind = "unknown", corrId = "0", auth }: Head) {
@@ -124,8 +129,8 @@ export class InvalidRequest extends Error {
   }
 }
 
-/** Reads one request; throws a `InvalidRequest`. */
-export function parseRequest(body: Uint8Array): Request {
+/** @throws {InvalidRequest} */
+export function parseRequest(body: Uint8Array): EngineRequest {
   const raw = parseJson(body);
   const envelope = Envelope.safeParse(raw);
   if (!envelope.success)
@@ -136,16 +141,13 @@ export function parseRequest(body: Uint8Array): Request {
   if (head.version !== PROTOCOL_VERSION) {
     throw refuse(`Unsupported protocol version '${head.version}', supported versions: ["${PROTOCOL_VERSION}"]`);
   }
-  // The real server takes these only when it is started in its debug mode.
+  // The real server accepts these only in its debug mode.
   if (kind.startsWith("debug.")) throw refuse("Debug operations are disabled", 403);
   const schema = Object.hasOwn(operations, kind) ? operations[kind as keyof typeof operations] : undefined;
   if (!schema) throw refuse(`Unknown operation: ${kind}`);
   const checked = schema.safeParse(data);
   if (!checked.success) throw refuse(`Invalid request: ${reasons(checked.error)}`);
-  const request = { kind, head, data: checked.data } as Request;
-  // A request within a request is answered under the head of the whole.
-  if (request.kind === "task.fence") request.data.action.head = head;
-  return request;
+  return { kind, head, data: checked.data } as EngineRequest;
 }
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });

@@ -3,7 +3,7 @@ import { until } from "../../testing/program.ts";
 import { promise, startServer, unique } from "./server.ts";
 
 test("one connection too many is refused with 503, until one is closed", { timeout: 20_000 }, async () => {
-  // A server of its own: nobody else could connect meanwhile.
+  // A server of its own: other tests could not connect meanwhile.
   await using server = await startServer({ own: true });
   const group = unique("g");
   const open: { close(): void }[] = [];

@@ -70,7 +70,7 @@ describe("a task", () => {
     expect(await poll.next()).toMatchObject(execute(id));
   });
 
-  test("is dispatched to nobody of another group", async () => {
+  test("is not dispatched to another group", async () => {
     const [group, other] = [unique("g"), unique("g")];
     using poll = await server.poll(group, "1");
     using elsewhere = await server.poll(other, "1");
@@ -123,7 +123,7 @@ describe("a task", () => {
     expect(await soFar(poll, group, "1")).toEqual([]);
   });
 
-  test("is dispatched again when it is released, when its lease runs out and when what it waits for settles", async () => {
+  test("is dispatched again when it is released, when its lease runs out and when an awaited promise settles", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = await job({ group });
@@ -145,7 +145,7 @@ describe("a task", () => {
     expect(await poll.next()).toMatchObject(execute(id, 3));
   });
 
-  test("is woken by the deadline of what it waits for", async () => {
+  test("is resumed by the deadline of an awaited promise", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = await job({ group });
@@ -164,7 +164,7 @@ describe("a task", () => {
     expect(Date.now()).toBeGreaterThanOrEqual(timeoutAt);
   });
 
-  test("is woken by the deadline of a question that nobody answers", async () => {
+  test("is resumed by the deadline of an unanswered question", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = await job({ group });
@@ -225,7 +225,7 @@ describe("the news of a settled promise", () => {
     }
     for (const id of promises) await settle(id);
     await until("all", () => poll.inbox.length === promises.length);
-    // In whatever order: with Postgres it is not always that of the settlements.
+    // In any order: with Postgres it is not always that of the settlements.
     expect(ids(poll.inbox).sort()).toEqual(promises.toSorted());
   });
 
@@ -251,7 +251,7 @@ describe("the news of a settled promise", () => {
     expect(await poll.next()).toMatchObject({ kind: "unblock", data: { promise: { id, state } } });
   });
 
-  test("to nobody is dropped", async () => {
+  test("to an address without a connection is dropped", async () => {
     const group = unique("g");
     const id = unique("news");
     await server.call("promise.create", promise(id));

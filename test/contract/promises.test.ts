@@ -127,7 +127,7 @@ describe("promise.settle", () => {
     expect((await settle(unique("none"))).status).toBe(404);
   });
 
-  test("fulfils the task, so that nobody can work on it", async () => {
+  test("fulfills the task, so that no worker can acquire it", async () => {
     const id = unique("settle");
     await create(id, { group: unique("g") });
     await settle(id, "rejected_canceled");
@@ -168,7 +168,7 @@ describe("a deadline", () => {
 });
 
 describe("promise.register_listener", () => {
-  const address = `poll://uni@${unique("nobody")}/1`;
+  const address = `poll://uni@${unique("unconnected")}/1`;
   const listen = (awaited: string) => server.call("promise.register_listener", { awaited, address });
 
   test("answers with the promise: pending, or settled with its value", async () => {
@@ -182,6 +182,12 @@ describe("promise.register_listener", () => {
     });
   });
 
+  test("on a promise without tags: 200", async () => {
+    const id = unique("bare");
+    await server.call("promise.create", { id, timeoutAt: Date.now() + 60_000 });
+    expect((await listen(id)).status).toBe(200);
+  });
+
   test("on what does not exist: 404", async () => {
     expect((await listen(unique("none"))).status).toBe(404);
   });
@@ -189,9 +195,11 @@ describe("promise.register_listener", () => {
 
 describe("promise.register_callback", () => {
   const register = (awaited: string, awaiter: string) => server.call("promise.register_callback", { awaited, awaiter });
+  /** Ids of one job: release 0.10 lets none await another job's promise. */
+  const idsOf = (job: string) => ({ awaiter: job, awaited: `${job}:0`, open: `${job}:1` });
 
   test("answers with the awaited promise", async () => {
-    const [awaited, awaiter] = [unique("awaited"), unique("awaiter")];
+    const { awaited, awaiter } = idsOf(unique("job"));
     await create(awaited);
     await create(awaiter, { group: unique("g") });
     expect(await register(awaited, awaiter)).toMatchObject({
@@ -200,12 +208,27 @@ describe("promise.register_callback", () => {
     });
   });
 
+  test("of what is settled already frees a suspended awaiter", async () => {
+    const { awaited, awaiter, open } = idsOf(unique("job"));
+    await create(awaited);
+    await settle(awaited);
+    await create(open);
+    await create(awaiter, { group: unique("g") });
+    await server.call("task.acquire", { id: awaiter, version: 0, pid: "p", ttl: 60_000 });
+    const actions = [{ kind: "promise.register_callback", head: {}, data: { awaited: open, awaiter } }];
+    await server.call("task.suspend", { id: awaiter, version: 1, actions });
+    const task = async () => (await server.call("task.get", { id: awaiter })).data.task;
+    expect(await task()).toMatchObject({ state: "suspended", resumes: 0 });
+    expect((await register(awaited, awaiter)).data.promise.state).toBe("resolved");
+    expect(await task()).toMatchObject({ state: "pending", version: 1, resumes: 1 });
+  });
+
   test("needs both, and an awaiter with a target", async () => {
-    const [awaited, awaiter] = [unique("awaited"), unique("awaiter")];
+    const { awaited, awaiter } = idsOf(unique("job"));
     await create(awaited);
     expect((await register(awaited, awaiter)).status).toBe(422);
     await create(awaiter);
     expect((await register(awaited, awaiter)).status).toBe(422);
-    expect((await register(unique("none"), awaiter)).status).toBe(404);
+    expect((await register(`${awaiter}:none`, awaiter)).status).toBe(404);
   });
 });

@@ -43,7 +43,7 @@ export interface Server extends AsyncDisposable {
 export const EMBEDDED =
   process.env.RESONATE_HOST === "object" ? "test/support/object/main.ts" : "server/node/process.ts";
 
-/** With `own`, always an embedded one that nobody else uses. */
+/** With `own`, always an embedded server for this test alone. */
 export async function startServer({ own = false } = {}): Promise<Server> {
   const given = process.env.RESONATE_URL;
   if (given && !own) return connectTo(given, async () => {});
@@ -100,7 +100,7 @@ export function connectTo(url: string, stop: () => Promise<void>): Server {
 
     async pollStatus(group, id) {
       const { abort, response } = await openPoll(group, id);
-      // Held on to, because `fetch` closes the connection of a response that nobody can read any more.
+      // Held on to, because `fetch` closes the connection of a response that is garbage-collected.
       return { status: response.status, response, close: () => abort.abort() };
     },
 

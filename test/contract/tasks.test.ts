@@ -53,9 +53,8 @@ async function child(parent: string, name = "0"): Promise<string> {
   return id;
 }
 
-/** The number of tasks waiting to be told; servers differ in whether they say which. */
-const resumes = (task: { resumes: number | string[] }) =>
-  Array.isArray(task.resumes) ? task.resumes.length : task.resumes;
+/** How many awaited promises have settled since the task last ran. */
+const resumes = (task: { resumes: number }) => task.resumes;
 
 describe("task.get", () => {
   test("of a promise with a target: pending at version 0", async () => {
@@ -235,6 +234,27 @@ describe("task.suspend", () => {
     ]);
   });
 
+  test("counts what settles while the task is acquired, until the task runs again", async () => {
+    const id = await acquired();
+    const [first, second, third] = [await child(id, "0"), await child(id, "1"), await child(id, "2")];
+    await server.call("promise.register_callback", { awaited: third, awaiter: id });
+    await settle(third);
+    expect(resumes(await getTask(id))).toBe(1);
+    expect((await suspend(id, 1, first, second)).status).toBe(200);
+    expect(resumes(await getTask(id))).toBe(0);
+    await settle(first);
+    await acquire(id, 1);
+    expect(resumes(await getTask(id))).toBe(0);
+    await settle(second);
+    expect(resumes(await getTask(id))).toBe(1);
+    await server.call("promise.register_callback", { awaited: first, awaiter: id });
+    expect(resumes(await getTask(id))).toBe(2);
+    await release(id, 2);
+    expect(resumes(await getTask(id))).toBe(2);
+    await acquire(id, 2);
+    expect(resumes(await getTask(id))).toBe(0);
+  });
+
   test("on something settled does not wait: 300 with what the branch holds", async () => {
     const id = await acquired();
     const [done, open] = [await child(id, "0"), await child(id, "1")];
@@ -258,7 +278,7 @@ describe("task.suspend", () => {
     const id = await acquired();
     const awaited = await child(id);
     expect((await suspend(id, 2, awaited)).status).toBe(409);
-    expect((await suspend(id, 1, awaited, unique("none"))).status).toBe(422);
+    expect((await suspend(id, 1, awaited, `${id}:none`)).status).toBe(422);
     expect((await suspend(unique("none"), 1, awaited)).status).toBe(404);
     expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1 });
     await release(id, 1);
@@ -283,7 +303,7 @@ describe("task.suspend", () => {
 });
 
 describe("task.fence", () => {
-  test("creates and settles for whoever has the task", async () => {
+  test("creates and settles for the holder of the task", async () => {
     const id = await acquired();
     const childId = `${id}:0`;
     const created = await fence(id, 1, "promise.create", promise(childId));
@@ -316,7 +336,7 @@ describe("task.fence", () => {
     expect([status, data.action.head.status]).toEqual([200, 404]);
   });
 
-  test("keeps out whoever lost the task", async () => {
+  test("keeps out a worker that lost the task", async () => {
     const id = await acquired();
     await release(id, 1);
     await acquire(id, 1, LEASE, "p2");
@@ -352,7 +372,7 @@ describe("a lease", () => {
   test("is kept by heartbeats of its holder, and of no other", async () => {
     const ttl = 1_500;
     const [kept, foreign, outdated] = [await acquired(ttl), await acquired(ttl), await acquired(ttl)];
-    await until("the leases that nobody keeps to run out", async () => {
+    await until("the leases without heartbeats to run out", async () => {
       expect((await heartbeat(kept, 1)).status).toBe(200);
       expect((await heartbeat(foreign, 1, "p2")).status).toBe(200);
       expect((await heartbeat(outdated, 0)).status).toBe(200);

@@ -1,11 +1,11 @@
 /** Random histories of requests, passing time and restarts for a Resonate server, for fast-check. */
-import type { Request } from "@resonatehq/sdk";
 import fc from "fast-check";
-import type { StateMachine } from "../../server/engine/state-machine.ts";
+import type { MemoryState } from "../../server/engine/memory-state.ts";
+import type { Operation } from "../../server/engine/records.ts";
 
-/** A request made when it is `now` and the server's state is that of `memory`. */
-export type Asking = (now: number, memory: StateMachine) => Request;
-/** What happens after `pass` milliseconds. */
+/** A request made at `now`, when the server's state is `memory`. */
+export type Asking = (now: number, memory: MemoryState) => Operation;
+/** An event after `pass` milliseconds. */
 export type Step = { pass: number } & ({ ask: Asking } | { tick: true } | { restart: true });
 
 const head = { corrId: "1", version: "2026-04-01" };
@@ -27,7 +27,7 @@ const ahead = fc.oneof(
   fc.integer({ min: -10, max: 0 }),
 );
 
-const version = (memory: StateMachine, id: string, off = 0) => Math.max(0, (memory.tasks.get(id)?.version ?? 0) + off);
+const version = (memory: MemoryState, id: string, off = 0) => Math.max(0, (memory.tasks.get(id)?.version ?? 0) + off);
 
 function createRequest(
   id: string,
@@ -54,7 +54,7 @@ const settle = fc
   .record({ id: anyId, state, value })
   .map((data) => () => ({ kind: "promise.settle" as const, head, data }));
 
-function suspend(id: string, version: number, awaited: string[]): Request {
+function suspend(id: string, version: number, awaited: string[]): Operation {
   const actions = awaited.map((child) => ({
     kind: "promise.register_callback" as const,
     head,
@@ -116,24 +116,24 @@ const anything: fc.Arbitrary<Asking> = fc.oneof(
     head,
     data: { pid, ttl, action: createRequest(id, now + ahead) },
   })),
-  fc.record({ id: root, off, pid, ttl }).map(({ id, off, pid, ttl }) => (_: number, memory: StateMachine) => ({
+  fc.record({ id: root, off, pid, ttl }).map(({ id, off, pid, ttl }) => (_: number, memory: MemoryState) => ({
     kind: "task.acquire" as const,
     head,
     data: { id, version: version(memory, id, off), pid, ttl },
   })),
   fc.record({ id: root, off, awaited: fc.subarray([...CHILDREN, "missing"], { minLength: 1, maxLength: 4 }) }).map(
     ({ id, off, awaited }) =>
-      (_: number, memory: StateMachine) =>
+      (_: number, memory: MemoryState) =>
         suspend(id, version(memory, id, off), awaited),
   ),
   fc
     .record({ id: root, off, action: fc.oneof(create, settle) })
-    .map(({ id, off, action }) => (now: number, memory: StateMachine) => ({
+    .map(({ id, off, action }) => (now: number, memory: MemoryState) => ({
       kind: "task.fence" as const,
       head,
       data: { id, version: version(memory, id, off), action: action(now) },
     })),
-  fc.record({ pid, ids: fc.subarray(ROOTS), off }).map(({ pid, ids, off }) => (_: number, memory: StateMachine) => ({
+  fc.record({ pid, ids: fc.subarray(ROOTS), off }).map(({ pid, ids, off }) => (_: number, memory: MemoryState) => ({
     kind: "task.heartbeat" as const,
     head,
     data: { pid, tasks: ids.map((id) => ({ id, version: version(memory, id, off) })) },
@@ -176,3 +176,45 @@ export const history: fc.Arbitrary<Step[]> = fc.array(
   ),
   { minLength: 40, maxLength: 120, size: "max" },
 );
+
+/** A history for a server that takes the time from its requests: no restarts, and nothing that only one server has. */
+export type TimedStep = { pass: number } & ({ ask: TimedAsking } | { tick: true });
+type TimedAsking = (now: number, memory: MemoryState) => { kind: string; data: object };
+
+const search: fc.Arbitrary<TimedAsking> = fc.oneof(
+  fc
+    .record({
+      state: fc.constantFrom(undefined, "pending" as const, "resolved" as const),
+      tags: fc.constantFrom(undefined, { "resonate:branch": "a" }),
+      limit: fc.constantFrom(undefined, 1, 3),
+      cursor: fc.constantFrom(undefined, "a:1"),
+    })
+    .map((data) => () => ({ kind: "promise.search", data })),
+  fc
+    .record({
+      state: fc.constantFrom(undefined, "pending" as const, "fulfilled" as const),
+      limit: fc.constantFrom(undefined, 1),
+    })
+    .map((data) => () => ({ kind: "task.search", data })),
+  fc.constant(() => ({ kind: "schedule.search", data: {} })),
+  root.map((id) => () => ({ kind: "task.continue", data: { id } })),
+);
+
+export const timedHistory: fc.Arbitrary<TimedStep[]> = fc
+  .array(
+    fc.oneof(
+      { weight: 10, arbitrary: fc.tuple(fc.record({ pass, ask: work as fc.Arbitrary<TimedAsking> })) },
+      { weight: 8, arbitrary: fc.tuple(fc.record({ pass, ask: anything as fc.Arbitrary<TimedAsking> })) },
+      { weight: 2, arbitrary: fc.tuple(fc.record({ pass, tick: fc.constant(true as const) })) },
+      // A real server does not handle what is due before it searches.
+      {
+        weight: 1,
+        arbitrary: fc.tuple(
+          fc.record({ pass, tick: fc.constant(true as const) }),
+          fc.record({ pass: fc.constant(0), ask: search }),
+        ),
+      },
+    ),
+    { minLength: 90, maxLength: 90 },
+  )
+  .map((steps) => steps.flat());

@@ -1,7 +1,7 @@
 import { connect as connectSocket } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createStateMachine } from "../../server/engine/state-machine.ts";
+import { MemoryState } from "../../server/engine/memory-state.ts";
 import { until } from "../../testing/program.ts";
 import { head, promise, type Server, startServer, unique } from "../contract/server.ts";
 import { asking } from "./histories.ts";
@@ -14,7 +14,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const alive = async () => (await server.call("promise.create", promise(unique("alive")))).status;
 
-describe("whatever is posted", () => {
+describe("any body that is posted", () => {
   /** Answers of the protocol to requests that are in order or not; never a failure of the server. */
   const ORDERLY = [200, 300, 400, 403, 404, 409, 422];
 
@@ -49,7 +49,7 @@ describe("whatever is posted", () => {
         fc.array(fc.tuple(asking, fc.option(spoilt)), { minLength: 20, maxLength: 20 }),
         async (asks) => {
           const bodies = asks.map(([ask, change]) => {
-            const request = structuredClone({ ...ask(Date.now(), createStateMachine()), head: head() });
+            const request = structuredClone({ ...ask(Date.now(), new MemoryState()), head: head() });
             return JSON.stringify(change ? spoil(request, change.at, change.by) : request);
           });
           for (const [i, { status, text }] of (await Promise.all(bodies.map(server.post))).entries()) {
@@ -104,7 +104,7 @@ test("a worker that reads nothing leaves the dispatches to one that does", async
 
 test("a worker that comes back under its id gets what its dead connection had got, and no other one does any more", async () => {
   const group = unique("g");
-  // A connection that nobody ends and nobody reads.
+  // A connection that is neither ended nor read.
   const dead = connectSocket(Number(new URL(server.url).port), "127.0.0.1");
   dead.write(`GET /poll/${group}/w HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
   await new Promise((resolve) => dead.once("readable", resolve));

@@ -33,7 +33,7 @@ function fill(count: number): void {
   store.close();
 }
 
-/** Starts a server that must not start, and returns what it said. */
+/** Starts a server that must not start, and returns its output. */
 async function refusal(...args: string[]): Promise<string> {
   await using program: Program = run("server/node/process.ts", { args: ["--port", "0", "--data", dir, ...args] });
   const { exitCode } = await program.exited;
@@ -61,7 +61,7 @@ describe("a state file that cannot be used is left as it is and named", () => {
     [
       "of a later schema",
       () => sql(file, "PRAGMA user_version = 99"),
-      "has schema version 99, this server needs 1. To get the results out, start the version",
+      "has schema version 99, this server needs 1. A later durable-mcp-edge wrote it: start that version again",
     ],
     ["gone, its log still there", () => loseDatabase(file), "is missing but its write-ahead log"],
   ])("%s", (_, damage, reason) => {
@@ -130,7 +130,7 @@ test("the file does not grow under repeated use of the same jobs", () => {
           ...promise(id, { group: "g", timeoutAt: 9_000_000_000_000 }),
           param: { data: "x".repeat(1000) },
         });
-        const { version } = store.task(id)?.value ?? { version: 0 };
+        const { version } = store.task(id) ?? { version: 0 };
         expect(apply("task.acquire", { id, version, pid: "p", ttl: 60_000 })).toBe(200);
         expect(apply("task.heartbeat", { pid: "p", tasks: [{ id, version: version + 1 }] })).toBe(200);
         expect(apply("task.release", { id, version: version + 1 })).toBe(200);
@@ -141,7 +141,7 @@ test("the file does not grow under repeated use of the same jobs", () => {
   const pages = pageCount();
   use(300);
   expect(pageCount()).toBe(pages);
-  // The log is written back and used again; what it may grow to is SQLite's default of 1,000 pages.
+  // The log is written back and used again; its limit is SQLite's default of 1,000 pages.
   expect(statSync(`${file}-wal`).size).toBeLessThan(1_100 * 4_120);
   store.close();
   expect(statSync(file).size).toBe(pages * 4096);

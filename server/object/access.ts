@@ -1,38 +1,37 @@
-/** The protocol for workers elsewhere, under a path of the edge: who is let in, and to what. */
+/** Who may use the protocol from outside of the account, and which ids. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import type { Request } from "@resonatehq/sdk";
+import type { EngineRequest } from "../engine/engine.ts";
 
-/** Under which path the edge passes such requests on to the object. */
+/** The path under which the edge passes requests from outside on to the object. */
 export const PUBLIC = "/public";
 
-/** What the deployment's variables say of it. */
 export interface PublicEnv {
-  /** A JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
+  /** The tokens of workers: a JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
   RESONATE_TOKENS?: string;
-  /** Another such list: whoever may look at the server itself. */
+  /** The tokens of operators, in the same form. */
   OPERATOR_TOKENS?: string;
   RESONATE_NAMESPACE?: string;
 }
 
-/** Whether a token is of a list. What is compared are hashes: how far they agree tells nothing of a token. */
-export function isLetIn(token: string | undefined, tokens: string | undefined): boolean {
+/** Whether a list has a token. Comparing hashes tells nothing about the token. */
+export function isAllowed(token: string | undefined, tokens: string | undefined): boolean {
   if (token === undefined || token === "" || !tokens) return false;
   const shown = bytesToHex(sha256(utf8ToBytes(token)));
   const known: unknown = JSON.parse(tokens);
   return Array.isArray(known) && known.some((each) => String(each?.sha256).toLowerCase() === shown);
 }
 
-/** Whether all that a request is about lies in the deployment's namespace; a search would tell of what does not. */
-export function isWithin(request: Request, { RESONATE_NAMESPACE = "" }: PublicEnv): boolean {
+/** Whether all ids of a request are in the deployment's namespace. A search would find others. */
+export function isWithinNamespace(request: EngineRequest, { RESONATE_NAMESPACE = "" }: PublicEnv): boolean {
   if (RESONATE_NAMESPACE === "") return true;
   if (request.kind.endsWith(".search")) return false;
   return idsIn(request.data).every((id) => id.startsWith(RESONATE_NAMESPACE));
 }
 
-/** Where ids stand in the data of a request, and of those within it. */
+/** The fields of a request, and of the requests within it, that hold ids. */
 const IDS = ["id", "awaited", "awaiter", "promiseId"];
-/** In its tags as well: whoever takes a task is given the promises of its branch along. */
+/** The tags that hold ids: a worker that acquires a task receives the promises of its branch. */
 const RELATED = ["resonate:branch", "resonate:origin", "resonate:parent"];
 
 const textsIn = (fields: object, names: readonly string[]): string[] =>

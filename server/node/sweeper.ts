@@ -2,14 +2,14 @@ import { type SweepPosition, sweep } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
 
 /** How long to leave to requests between two batches, in milliseconds. */
-const PAUSE = 20;
+const BATCH_PAUSE = 20;
 
-/** How often all that has ended is looked through, in milliseconds: more often where less is kept. */
+/** How long to wait between two sweeps, in milliseconds: less where jobs are kept for less time. */
 const LONGEST_PAUSE = 3_600_000;
 const SHORTEST_PAUSE = 200;
 
-/** Looks through the stored jobs in pieces, again and again, until it is stopped. */
-export class Retention {
+/** Sweeps the stored jobs in batches, again and again, until it is stopped. */
+export class Sweeper {
   readonly #store: Store;
   readonly #keep: number;
   readonly #commit: (work: () => void) => boolean;
@@ -43,6 +43,6 @@ export class Retention {
       next = sweep(this.#store, Date.now(), this.#keep, this.#at);
     });
     this.#at = done ? next : undefined;
-    this.#schedule(this.#at ? PAUSE : this.#longPause);
+    this.#schedule(this.#at ? BATCH_PAUSE : this.#longPause);
   }
 }

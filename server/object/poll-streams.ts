@@ -2,16 +2,15 @@ import type { Resonate } from "../resonate.ts";
 import type { PollConnection } from "../wire/poll-connections.ts";
 import type { Serving } from "./serving.ts";
 
-/** Written at once, and every few seconds: by it a reader sees that the connection is alive. */
+/** Written at once and then at intervals, to show the reader that the connection is alive. */
 const COMMENT = new TextEncoder().encode(": keep-alive\n\n");
-/** How often, in milliseconds. */
 const KEEP_ALIVE = 5_000;
-/** How often, in milliseconds, listeners are checked for whether their address is still connected. */
+/** How often, in milliseconds, listeners without a connection are dropped. */
 const LISTENER_INTERVAL = 120_000;
 
 const encoder = new TextEncoder();
 
-/** The event streams that are open. Its timers run only while there is one: they keep an object awake. */
+/** The open event streams. Timers keep an object awake, and run only while a stream is open. */
 export class PollStreams {
   readonly #resonate: Resonate;
   readonly #serving: Serving;
@@ -20,8 +19,8 @@ export class PollStreams {
   #timers: ReturnType<typeof setInterval>[] = [];
 
   /**
-   * `durable` resolves when all that was committed before is durable. The platform holds the first byte of an answer back
-   * until then, but not the later ones of a stream: no message may tell of what could still be lost.
+   * `durable` resolves when all earlier commits are durable. The platform holds back the first byte of an answer until then,
+   * but not a stream's later bytes: without waiting, a message could tell of a change that is then lost.
    */
   constructor(resonate: Resonate, serving: Serving, durable: () => Promise<void>) {
     this.#resonate = resonate;
@@ -29,7 +28,7 @@ export class PollStreams {
     this.#durable = durable;
   }
 
-  /** The messages for a connection, until its reader leaves. */
+  /** A stream of the messages for a connection. */
   read(connection: PollConnection): ReadableStream<Uint8Array> {
     let controller: ReadableStreamDefaultController<Uint8Array>;
     return new ReadableStream<Uint8Array>({
@@ -39,10 +38,10 @@ export class PollStreams {
         this.#add(controller, connection);
         controller.enqueue(COMMENT);
       },
-      // Called when what was written is taken: of a slow reader the messages wait with the connection, where it shows.
+      // Called when the reader has taken what was written: a slow reader's messages wait with its connection.
       pull: async () => {
         const messages = await this.#resonate.next(connection);
-        if (!messages) return this.end(controller);
+        if (!messages) return this.#end(controller);
         await this.#durable();
         controller.enqueue(encoder.encode(messages.map((message) => `data: ${message}\n\n`).join("")));
       },
@@ -53,10 +52,10 @@ export class PollStreams {
     });
   }
 
-  /** Ends every stream: whoever reads one connects again. */
+  /** Ends all streams: their readers connect again. */
   endAll(): void {
     for (const [controller, connection] of [...this.#open]) {
-      this.end(controller);
+      this.#end(controller);
       this.#resonate.disconnect(connection);
     }
   }
@@ -66,16 +65,16 @@ export class PollStreams {
       this.endAll();
       return;
     }
-    // One that is not read has enough waiting.
+    // A stream that is not read has enough waiting.
     for (const stream of this.#open.keys()) if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
   }
 
-  end(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  #end(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#remove(controller);
     try {
       controller.close();
     } catch {
-      // Its reader has left.
+      // The reader has left.
     }
   }
 
@@ -84,7 +83,7 @@ export class PollStreams {
     if (this.#timers.length > 0) return;
     this.#timers = [
       setInterval(() => this.#keepAlive(), KEEP_ALIVE),
-      setInterval(() => this.#resonate.dropUnheardListeners(), LISTENER_INTERVAL),
+      setInterval(() => this.#resonate.dropDisconnectedListeners(), LISTENER_INTERVAL),
     ];
   }
 

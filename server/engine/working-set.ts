@@ -1,0 +1,102 @@
+/**
+ * The records that one request touches: each is read from the store when it is first asked for, and those that have
+ * changed are written at the end. The cost of a request does not grow with the number of stored promises.
+ */
+import type { Schedule, State, StoredPromise, Task } from "./records.ts";
+import type { Store } from "./store.ts";
+
+/** The records of one table that have been read or put; undefined stands for one that does not exist. */
+class Records<V> {
+  readonly #load: (id: string) => V | undefined;
+  readonly #stored = new Map<string, V | undefined>();
+  readonly #current = new Map<string, V | undefined>();
+
+  constructor(load: (id: string) => V | undefined) {
+    this.#load = load;
+  }
+
+  get(id: string): V | undefined {
+    if (this.#current.has(id)) return this.#current.get(id);
+    const stored = this.#load(id);
+    this.#stored.set(id, stored);
+    this.#current.set(id, stored);
+    return stored;
+  }
+
+  put(id: string, record: V | undefined): void {
+    this.get(id);
+    this.#current.set(id, record);
+  }
+
+  all(): V[] {
+    return [...this.#current.values()].filter((record) => record !== undefined);
+  }
+
+  /** Those that differ from what the store holds, with that. */
+  changed(): { id: string; record: V | undefined; stored: V | undefined }[] {
+    return [...this.#current]
+      .map(([id, record]) => ({ id, record, stored: this.#stored.get(id) }))
+      .filter(({ record, stored }) => record !== stored);
+  }
+}
+
+export class WorkingSet implements State {
+  readonly #store: Store;
+  readonly #promises: Records<StoredPromise>;
+  readonly #tasks: Records<Task>;
+  readonly #schedules: Records<Schedule>;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#promises = new Records((id) => store.promise(id));
+    this.#tasks = new Records((id) => store.task(id));
+    this.#schedules = new Records((id) => store.schedule(id));
+  }
+
+  promise(id: string): StoredPromise | undefined {
+    return this.#promises.get(id);
+  }
+
+  task(id: string): Task | undefined {
+    return this.#tasks.get(id);
+  }
+
+  schedule(id: string): Schedule | undefined {
+    return this.#schedules.get(id);
+  }
+
+  branch(name: string): StoredPromise[] {
+    // A new promise of the branch is not stored yet, and is no other promise's sibling in the request that makes it.
+    const ids = this.#store.ids("promises", "WHERE branch = ? ORDER BY id", name);
+    return ids.map((id) => this.promise(id)).filter((promise) => promise !== undefined);
+  }
+
+  awaitedBy(task: string): StoredPromise[] {
+    for (const id of this.#store.awaitedBy(task)) this.promise(id);
+    return this.#promises.all().filter(({ callbacks }) => callbacks.has(task));
+  }
+
+  putPromise(promise: StoredPromise): void {
+    this.#promises.put(promise.id, promise);
+  }
+
+  putTask(task: Task): void {
+    this.#tasks.put(task.id, task);
+  }
+
+  putSchedule(schedule: Schedule): void {
+    this.#schedules.put(schedule.id, schedule);
+  }
+
+  deleteSchedule(id: string): void {
+    this.#schedules.put(id, undefined);
+  }
+
+  /** Stores what has changed. */
+  write(): void {
+    for (const { record, stored } of this.#promises.changed()) if (record) this.#store.putPromise(record, stored);
+    for (const { record } of this.#tasks.changed()) if (record) this.#store.putTask(record);
+    for (const { id, record } of this.#schedules.changed())
+      record ? this.#store.putSchedule(record) : this.#store.deleteSchedule(id);
+  }
+}

@@ -1,0 +1,116 @@
+import { type SweepPosition, sweep } from "../engine/retention.ts";
+import type { Store } from "../engine/store.ts";
+import type { Resonate } from "../resonate.ts";
+import { withStacks } from "./log.ts";
+import type { ObjectStorage } from "./platform.ts";
+import type { Notes } from "./tables.ts";
+
+/** How many ticks one alarm handles: its CPU time is limited, and requests are answered in between. */
+const TICKS = 20;
+/** How long to wait, in milliseconds, after a failed write. */
+const FAILURE_PAUSE = 1_000;
+/** How often all ended jobs are swept, in milliseconds: more often where jobs are kept for less time. */
+const LONGEST_SWEEP_INTERVAL = 86_400_000;
+const SHORTEST_SWEEP_INTERVAL = 200;
+
+/** What the alarm handles, and with what. */
+interface AlarmParts {
+  storage: ObjectStorage;
+  store: Store;
+  notes: Notes;
+  resonate: Resonate;
+  /** How long ended jobs are kept, in milliseconds; default for ever. */
+  keep: number | undefined;
+  /** Until when the server is paused, in milliseconds since the epoch. */
+  pausedUntil: () => number;
+  /** Called each time the alarm is set, which writes a row. */
+  onSet: () => void;
+}
+
+/** The object's alarm: it is set to the next time-out, and handles what is due. */
+export class Alarm {
+  readonly #parts: AlarmParts;
+  /** When the alarm is set to; undefined when it is not. */
+  #time: number | undefined;
+  /** The time of the last alarm. The platform ignores an alarm that is set to the same time while that one is handled. */
+  #fired = 0;
+  #isHandling = false;
+  #sweepAt: number;
+  #sweptTo: SweepPosition | undefined;
+
+  constructor(parts: AlarmParts) {
+    this.#parts = parts;
+    const { notes, keep } = parts;
+    const noted = Number(notes.get("sweep") ?? 0);
+    // What was noted while jobs were kept for longer may be too late.
+    this.#sweepAt = keep === undefined ? noted : Math.min(noted, Date.now() + sweepInterval(keep));
+  }
+
+  /** Takes over the alarm that is set. The platform drops one that has failed six times: each start sets it again. */
+  async restore(): Promise<void> {
+    this.#time = (await this.#parts.storage.getAlarm()) ?? undefined;
+    this.set();
+  }
+
+  /** Handles what is due. Never rejects, and sets the next alarm in every case. */
+  async handle(): Promise<void> {
+    this.#fired = Math.max(this.#time ?? 0, Date.now());
+    this.#time = undefined;
+    if (Date.now() < this.#parts.pausedUntil()) return this.set();
+    this.#isHandling = true;
+    let isWritable = true;
+    try {
+      for (let n = 0; n < TICKS; n++) {
+        const found = this.#parts.resonate.tick();
+        isWritable = found !== undefined;
+        if (!found) break;
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+      if (isWritable) this.#sweep(Date.now());
+    } catch (error) {
+      isWritable = false;
+      console.error(JSON.stringify({ level: "error", msg: "alarm failed", ...withStacks({ err: error }) }));
+    } finally {
+      this.#isHandling = false;
+      this.set(isWritable ? 0 : Date.now() + FAILURE_PAUSE);
+    }
+  }
+
+  /** Sets the alarm to the next time-out, but not before `earliest`. */
+  set(earliest = 0): void {
+    if (this.#isHandling) return;
+    const { resonate, storage, pausedUntil, onSet } = this.#parts;
+    const due = Math.min(resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep());
+    const time = Math.max(due, earliest, pausedUntil(), this.#fired + 1);
+    if (time === Number.POSITIVE_INFINITY) return;
+    // An alarm that is too early finds nothing due and sets the next.
+    if (this.#time !== undefined && this.#time <= time) return;
+    this.#time = time;
+    onSet();
+    void storage.setAlarm(time);
+  }
+
+  /** An object without jobs needs no alarm. */
+  #nextSweep(): number {
+    const { keep, store } = this.#parts;
+    if (keep === undefined) return Number.POSITIVE_INFINITY;
+    if (this.#sweepAt > 0) return this.#sweepAt;
+    if (store.ids("promises", "LIMIT 1").length === 0) return Number.POSITIVE_INFINITY;
+    return Date.now() + sweepInterval(keep);
+  }
+
+  #sweep(now: number): void {
+    const { keep, store, notes } = this.#parts;
+    if (keep === undefined || now < this.#sweepAt) return;
+    store.transaction(() => {
+      this.#sweptTo = this.#sweepAt === 0 ? undefined : sweep(store, now, keep, this.#sweptTo);
+      if (this.#sweptTo) return;
+      this.#sweepAt = now + sweepInterval(keep);
+      notes.set("sweep", String(this.#sweepAt));
+    });
+  }
+}
+
+function sweepInterval(keep: number): number {
+  return Math.min(Math.max(keep / 10, SHORTEST_SWEEP_INTERVAL), LONGEST_SWEEP_INTERVAL);
+}

@@ -1,0 +1,9 @@
+/** The fields of a log line, with an error as its stack. */
+export function withStacks(fields: object): object {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      value instanceof Error ? (value.stack ?? String(value)) : value,
+    ]),
+  );
+}

@@ -1,0 +1,180 @@
+// The embedded server's engine beside the real server of `RESONATE_BIN` in its debug mode, in which requests say what time it
+// is: on random histories every answer, and at each tick the whole state and all messages, are the same but for what
+// docs/resonate-differences.md lists. `DIFFERENTIAL_RUNS=320` makes 30,000 steps, in five minutes; another `DIFFERENTIAL_SEED` makes others.
+
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startChild } from "../../cli/process/child.ts";
+import { Engine } from "../../server/engine/engine.ts";
+import { MemoryState } from "../../server/engine/memory-state.ts";
+import { type Change, promiseRecord, taskRecord } from "../../server/engine/records.ts";
+import { carryOut, handleDue } from "../../server/engine/state-machine.ts";
+import { Store } from "../../server/engine/store.ts";
+import { openDatabase } from "../../server/node/database.ts";
+import { NodeSql } from "../../server/node/node-sql.ts";
+import { InvalidRequest, parseRequest } from "../../server/wire/requests.ts";
+import { freePort } from "../../testing/port.ts";
+import { answers, watch } from "../../testing/program.ts";
+import { type TimedStep, timedHistory } from "./histories.ts";
+
+const binary = process.env.RESONATE_BIN;
+const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
+const RUNS = Number(process.env.DIFFERENTIAL_RUNS ?? 8);
+const START = 1_800_000_000_000;
+
+let url: string;
+let stop: () => Promise<void> = async () => {};
+beforeAll(async () => {
+  if (!binary) return;
+  const port = await freePort();
+  const args = ["dev", "--debug", "--level", "warn", "--server-bind", "127.0.0.1", "--server-port", String(port)];
+  const server = watch(startChild(binary, [...args, "--observability-metrics-port", "0"], { env: {}, grace: 1_000 }));
+  stop = async () => server[Symbol.asyncDispose]();
+  url = `http://127.0.0.1:${port}`;
+  await answers(`${url}/ready`, server);
+});
+afterAll(() => stop());
+
+async function askReal(kind: string, data: object, now = START) {
+  const head = { corrId: "1", version: "2026-04-01", "resonate:debug_time": now };
+  const response = await fetch(url, { method: "POST", body: JSON.stringify({ kind, head, data }) });
+  return { status: response.status, data: ((await response.json()) as { data: unknown }).data };
+}
+
+describe.runIf(binary)("on the same history", () => {
+  test("the embedded server and the real one do the same", { timeout: 1_200_000 }, async () => {
+    const seen = new Set<string>();
+    await askReal("debug.start", {});
+    await fc.assert(
+      fc.asyncProperty(timedHistory, (steps) => sideBySide(steps, seen)),
+      { seed: SEED, numRuns: RUNS, endOnFailure: true },
+    );
+    for (const deep of [
+      "task.suspend 200",
+      "task.suspend 300",
+      "task.fulfill 200",
+      "task.fence 200",
+      "task.acquire 409",
+    ])
+      expect([...seen]).toContain(deep);
+  });
+});
+
+async function sideBySide(steps: readonly TimedStep[], seen: Set<string>): Promise<void> {
+  await askReal("debug.reset", {});
+  const embedded = new Embedded();
+  const memory = new MemoryState();
+  const log: string[] = [];
+  let now = START;
+  for (const step of steps) {
+    now += step.pass;
+    if ("tick" in step) {
+      // One tick fires a schedule once, of however many runs it has missed.
+      for (let found = true; found; ) {
+        log.push(`${now} tick`);
+        await askReal("debug.tick", { time: now });
+        found = embedded.tick(now);
+        handleDue(memory, now, memory.due(now));
+        const { promiseTimeouts, ...state } = (await askReal("debug.snap", {})).data as Record<string, unknown[]>;
+        expect(embedded.snapshot(), log.join("\n")).toEqual(
+          Object.fromEntries(Object.entries(state).map(([name, rows]) => [name, sorted(rows)])),
+        );
+      }
+    } else {
+      const { kind, data } = withoutDelay(step.ask(now, memory));
+      log.push(`${now} ${kind} ${JSON.stringify(data)}`);
+      const real = await askReal(kind, data, now);
+      const answer = embedded.ask(kind, data, now, memory);
+      seen.add(`${kind} ${answer.status}`);
+      expect(comparable(answer), log.join("\n")).toEqual(comparable(real));
+    }
+  }
+  embedded.close();
+}
+
+/** The tag `resonate:delay` is a documented difference. */
+const withoutDelay = <T>(request: T): T =>
+  JSON.parse(JSON.stringify(request), (key, value) => (key === "resonate:delay" ? undefined : value));
+
+/** The reason of a refusal, and what a fence returns of its branch, are documented differences. */
+function comparable({ status, data }: { status: number; data: unknown }): unknown {
+  if (status >= 400) return { status };
+  return JSON.parse(JSON.stringify({ status, data }), function (this: object, key, value) {
+    if (key === "preload" && "action" in this) return undefined;
+    return key === "data" && typeof value === "string" && "kind" in this ? "reason" : value;
+  });
+}
+
+class Embedded {
+  readonly #store = new Store(new NodeSql(openDatabase(undefined).db));
+  readonly #engine = new Engine(this.#store);
+  /** As in a snapshot of the real server: the last dispatch of each task, and all news. */
+  readonly #messages = new Map<string, unknown>();
+
+  ask(kind: string, data: object, now: number, memory: MemoryState) {
+    try {
+      const body = JSON.stringify({ kind, head: { corrId: "1", version: "2026-04-01" }, data });
+      const request = parseRequest(new TextEncoder().encode(body));
+      if (!request.kind.endsWith(".search")) carryOut(memory, now, structuredClone(request) as never);
+      const { response, changes } = this.#store.transaction(() => this.#engine.apply(now, request));
+      this.#keep(changes);
+      return { status: response.head.status, data: response.data };
+    } catch (error) {
+      if (error instanceof InvalidRequest) return { status: error.status, data: error.message };
+      throw error;
+    }
+  }
+
+  /** Whether anything was due. */
+  tick(now: number): boolean {
+    const { changes } = this.#store.transaction(() => this.#engine.tick(now));
+    this.#keep(changes);
+    return changes.length > 0;
+  }
+
+  #keep(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind === "execute") {
+        const { address, task } = change;
+        this.#messages.set(task.id, { address, message: { kind: "execute", head: {}, data: { task } } });
+      } else if (change.kind === "unblock") {
+        const { address, message } = change;
+        this.#messages.set(`${message.data.promise.id} ${address}`, { address, message });
+      }
+    }
+  }
+
+  snapshot() {
+    const all = <V>(table: "promises" | "tasks", read: (id: string) => V | undefined) =>
+      this.#store.ids(table, "ORDER BY id").flatMap((id) => read(id) ?? []);
+    const promises = all("promises", (id) => this.#store.promise(id));
+    const tasks = all("tasks", (id) => this.#store.task(id));
+    return {
+      promises: sorted(promises.map(promiseRecord)),
+      callbacks: sorted(
+        promises.flatMap(({ id, callbacks }) => [...callbacks].map((awaiter) => ({ awaiter, awaited: id }))),
+      ),
+      listeners: sorted(promises.flatMap(({ id, listeners }) => [...listeners].map((address) => ({ id, address })))),
+      tasks: sorted(tasks.map(taskRecord)),
+      taskTimeouts: sorted(
+        tasks.flatMap(({ id, state, timer }) =>
+          timer === undefined ? [] : [{ id, type: state === "acquired" ? 1 : 0, timeout: timer }],
+        ),
+      ),
+      messages: sorted([...this.#messages.values()]),
+    };
+  }
+
+  close(): void {
+    this.#store.close();
+  }
+}
+
+/** As JSON, with keys and rows in order. */
+function sorted(rows: readonly unknown[]): unknown[] {
+  const inOrder = (_: string, value: unknown) =>
+    value && typeof value === "object" && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value;
+  return rows.map((row) => JSON.stringify(row, inOrder)).sort();
+}
