@@ -3,8 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { newToken } from "../../cli/commands/token.ts";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { newToken } from "../../cli/static-token.ts";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { run } from "../../testing/program.ts";
 import { type Resonate, resonateAt, startResonate } from "../support/resonate.ts";
@@ -32,7 +32,6 @@ async function operate(env: Record<string, string>, ...options: string[]) {
   expect(await ask("jobs")).toMatch(/^timer: 1 under way, 0 blocked, 0 failing, 0 asking, paused since /);
   expect(await ask("resume", "timer")).toBe("Jobs of the kind timer go on.");
   expect(await ask("retry", "timer_tea")).toBe("timer_tea: it is not blocked");
-  expect(await ask("quiet")).toBe("0 sleeps of earlier versions are offered no more.");
 }
 
 /** What each command is refused with. */
@@ -81,7 +80,7 @@ describe("a server that checks signed tokens", () => {
     await operate({ ...place, RESONATE_TOKEN: await resonate.token({ prefix: "", role: "operator" }) });
     const own = { ...place, RESONATE_TOKEN: await resonate.token({ prefix: NAMESPACE, role: "worker" }) };
     expect((await command(own, "retry", "timer_tea")).said).toBe("timer_tea: it is not blocked");
-    for (const searched of await refusals(own, [["jobs"], ["quiet"]])) {
+    for (const searched of await refusals(own, [["jobs"]])) {
       expect(searched).toMatch(
         / does not let the token in RESONATE_TOKEN search: npm run keys -- --operator makes one/,
       );
@@ -119,7 +118,7 @@ describe("a deployment that keeps its jobs itself", () => {
   test("does what its operator's token asks; a worker's may not search, and touches no other namespace", async () => {
     await operate({ OPERATOR_TOKEN: operator.token, RESONATE_NAMESPACE: NAMESPACE }, "--url", edge.url);
     const own = { RESONATE_URL: resonate.url, RESONATE_TOKEN: worker.token, RESONATE_NAMESPACE: NAMESPACE };
-    for (const searched of await refusals(own, [["jobs"], ["quiet"]])) {
+    for (const searched of await refusals(own, [["jobs"]])) {
       expect(searched).toMatch(/ search: .*or --url takes a deployment's operator's\.$/);
     }
     const [elsewhere] = await refusals({ ...own, RESONATE_NAMESPACE: "test/" }, [["resume", "timer"]]);

@@ -1,4 +1,4 @@
-/** The servers that a backup is of: the one of an account, and the one of this machine, which is not running then. */
+/** The server that is backed up or restored: a deployment's own, which pauses, or this machine's, which is stopped. */
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,32 +6,32 @@ import { type BackupRow, isEmpty, type Place, readRows, writeRows } from "../../
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import type { BackupHead } from "./backup-file.ts";
-import { OperatorClient } from "./operator.ts";
+import { OperatorClient } from "./operator-client.ts";
 
-/** Rows that are written at once. */
+/** How many rows one request or transaction writes. */
 const BATCH = 200;
 
-/** A server that rests for as long as this is open: nobody changes what is read. */
-export interface RestingServer extends AsyncDisposable {
+/** A server that accepts no changes while this is open. */
+export interface PausedServer extends AsyncDisposable {
   readonly head: BackupHead;
   pages(): AsyncIterable<readonly BackupRow[]>;
-  /** Takes up a backup. @throws {Error} when the server has jobs already */
+  /** Writes a backup to the server. @throws {Error} if it has jobs already */
   restore(head: BackupHead, rows: AsyncIterable<BackupRow>): Promise<number>;
-  /** Has it rest for good: its jobs are elsewhere. */
+  /** Keeps it paused after this is closed: its jobs have moved. */
   retire(): Promise<void>;
 }
 
-/** Which server it is: the address of an edge, or a folder of this machine. */
+/** The address of an edge, or a data directory of this machine. */
 export interface ServerOptions {
   url?: string | undefined;
   data: string;
 }
 
-export function openServer({ url, data }: ServerOptions): Promise<RestingServer> {
+export function openServer({ url, data }: ServerOptions): Promise<PausedServer> {
   return url === undefined ? openFolder(data) : openDeployment(new OperatorClient(url));
 }
 
-async function openDeployment(operator: OperatorClient): Promise<RestingServer> {
+async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
   await operator.ask("POST", "rest");
   let isRetired = false;
   const head: BackupHead = await operator.ask("GET", "key");
@@ -65,8 +65,8 @@ async function openDeployment(operator: OperatorClient): Promise<RestingServer> 
   };
 }
 
-async function openFolder(data: string): Promise<RestingServer> {
-  // Nobody else has it: the lock of a running server is told in words.
+async function openFolder(data: string): Promise<PausedServer> {
+  // Fails with an explanation if a running server has the lock.
   const { db } = openDatabase(data);
   const sql = new NodeSql(db);
   const keyFile = join(data, "task-key");
@@ -90,7 +90,7 @@ async function openFolder(data: string): Promise<RestingServer> {
       if (key !== null) await writeFile(keyFile, key, { mode: 0o600 });
       return count;
     },
-    // It is not running, and who starts it again means it.
+    // It is stopped, and is only started again on purpose.
     async retire() {},
     async [Symbol.asyncDispose]() {
       sql.close();

@@ -1,12 +1,12 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { programPath } from "../package.ts";
-import { tether } from "../process/tether.ts";
-import type { BuildAnswer, BuildRequest } from "./bundler.ts";
+import { endWithParent } from "../process/end-with-parent.ts";
+import type { BuildAnswer, BuildRequest } from "./bundler-program.ts";
 import type { Built } from "./dev-bundle.ts";
 
 /**
- * Starts the program that bundles for `dev`, into the folder `name` of `.build`. The function returned asks it for a build,
- * and rejects with what is wrong with the sources; a program that ended is started again.
+ * Returns a function that asks the bundler program for a build into the folder `name` of `.build`. It starts the program
+ * when needed, and rejects with the problem in the sources.
  */
 export function startBundler(name: string): <T>(part: BuildRequest["part"]) => Promise<Built<T>> {
   let child: ChildProcess | undefined;
@@ -15,12 +15,12 @@ export function startBundler(name: string): <T>(part: BuildRequest["part"]) => P
   const waiting = new Map<number, PromiseWithResolvers<Built<unknown>>>();
 
   const start = (): ChildProcess => {
-    const started = fork(programPath("cli/bundle/bundler"), [name], {
-      // Out of reach of a Ctrl-C at the terminal.
+    const started = fork(programPath("cli/bundle/bundler-program"), [name], {
+      // A Ctrl-C at the terminal does not reach it.
       detached: true,
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
-    tether(started);
+    endWithParent(started);
     const isReady = Promise.withResolvers<void>();
     ready = isReady.promise;
     started.on("message", (message: "ready" | BuildAnswer) => {

@@ -1,11 +1,11 @@
-/** What counts, limits and lists jobs in the database of a real Resonate server, and is of no use any more. */
+/** Selects expired quota reservations, limit links and list entries in the database of a standalone Resonate server. */
 import type { DatabaseSync } from "node:sqlite";
 import { ENTRY } from "../../core/store/codec.ts";
 import { AIDS_KEPT, isPlaceOver, linkIn } from "../../server/engine/aids.ts";
 import { quote } from "./database.ts";
 
-/** What the ids tell, in SQL of each server; SQLite has no regular expressions, but functions. */
-const PARTS = {
+/** SQL that takes ids apart: SQLite has no regular expressions, but user-defined functions. */
+const ID_PARTS = {
   sqlite: { chain: "chain_of(id)", link: "link_of(id)", isPlaceOver: (now: number) => `is_place_over(id, ${now})` },
   postgres: {
     chain: "substring(id from '^(.*(?:limit:[^:]*:|list:)[0-9]+[.])[0-9]+$')",
@@ -16,37 +16,40 @@ const PARTS = {
   },
 };
 
-/** Makes the functions that the table of {@link aidsOver} needs. */
-export function prepareAids(db: DatabaseSync): void {
+/** Defines the functions that {@link expiredBookkeeping} uses. */
+export function defineIdFunctions(db: DatabaseSync): void {
   db.function("chain_of", { deterministic: true }, (id) => linkIn(String(id))?.chain ?? null);
   db.function("link_of", { deterministic: true }, (id) => linkIn(String(id))?.n ?? null);
   db.function("is_place_over", (id, now) => Number(isPlaceOver(String(id), Number(now))));
 }
 
 /**
- * A numbered table, `aids_over`, of what goes: by the rules of `server/engine/retention.ts`. A job that is in the table
- * `jobs_over` counts as gone.
+ * Creates the numbered table `expired_bookkeeping`, by the rules of `server/engine/retention.ts`. Jobs in the table
+ * `expired_jobs` count as removed.
  */
-export function aidsOver({ namespace, now }: { namespace: string; now: number }, dialect: keyof typeof PARTS): string {
-  const { chain, link, isPlaceOver } = PARTS[dialect];
+export function expiredBookkeeping(
+  { namespace, now }: { namespace: string; now: number },
+  dialect: keyof typeof ID_PARTS,
+): string {
+  const { chain, link, isPlaceOver } = ID_PARTS[dialect];
   const entry = dialect === "sqlite" ? `json_extract(tags, '$."${ENTRY}"')` : `tags->>'${ENTRY}'`;
   const has = (text: string) => (dialect === "sqlite" ? `instr(id, '${text}') > 0` : `strpos(id, '${text}') > 0`);
-  return `CREATE TEMP TABLE aids_over AS
-    WITH aids AS (
+  return `CREATE TEMP TABLE expired_bookkeeping AS
+    WITH bookkeeping AS (
       SELECT id, settled_at, ${entry} AS entry, ${chain} AS chain, ${link} AS link FROM promises
       WHERE substr(id, 1, ${namespace.length}) = ${quote(namespace)} AND (${has("quota:")} OR ${has("limit:")} OR ${has("list:")})
     ), ends AS (
-      SELECT chain, max(link) AS last FROM aids WHERE chain IS NOT NULL GROUP BY chain
+      SELECT chain, max(link) AS last FROM bookkeeping WHERE chain IS NOT NULL GROUP BY chain
     ), links AS (
-      SELECT aids.*, last, link - (link & -link) AS before FROM aids JOIN ends ON ends.chain = aids.chain
+      SELECT bookkeeping.*, last, link - (link & -link) AS before FROM bookkeeping JOIN ends ON ends.chain = bookkeeping.chain
     ), gone AS (
-      SELECT id FROM aids WHERE chain IS NULL AND settled_at <= ${now - AIDS_KEPT} AND ${isPlaceOver(now)}
+      SELECT id FROM bookkeeping WHERE chain IS NULL AND settled_at <= ${now - AIDS_KEPT} AND ${isPlaceOver(now)}
       UNION ALL
       SELECT id FROM links
       WHERE settled_at <= ${now - AIDS_KEPT} AND link <> last
         AND CASE WHEN before = 0 THEN 0 WHEN before = last - last % (before & -before) THEN 0 ELSE 1 END = 1
         AND (${has("limit:")} OR (entry IS NOT NULL
-          AND NOT EXISTS (SELECT 1 FROM promises job WHERE job.id = entry AND job.id NOT IN (SELECT id FROM jobs_over))))
+          AND NOT EXISTS (SELECT 1 FROM promises job WHERE job.id = entry AND job.id NOT IN (SELECT id FROM expired_jobs))))
     )
     SELECT id, row_number() OVER (ORDER BY id) AS n FROM gone`;
 }

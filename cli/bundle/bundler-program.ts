@@ -1,18 +1,16 @@
 /**
- * The program that bundles for `dev`, apart from the launcher: a Ctrl-C at the terminal reaches every process of the
- * launcher's group, and would end esbuild in the middle of a build. Answers each message with what came of it.
+ * The program that bundles for `dev`. It is a process apart from the launcher, because a Ctrl-C at the terminal reaches the
+ * launcher's whole process group and would end esbuild in the middle of a build. It answers each request with the result.
  */
-
 import { readProject } from "../project.ts";
 import { type Built, CompileError, devBundler } from "./dev-bundle.ts";
 
-/** What is asked of it: a build of the edge or of the worker. */
 export interface BuildRequest {
   id: number;
   part: "edge" | "worker";
 }
 
-/** A build, or what is wrong with the sources. */
+/** A build, or the problem in the sources. */
 export type BuildAnswer = { id: number } & ({ built: Built<unknown> } | { problem: string });
 
 const bundler = await devBundler(readProject(), process.argv[2] ?? "dev");
@@ -21,8 +19,8 @@ async function build({ id, part }: BuildRequest): Promise<BuildAnswer> {
   try {
     return { id, built: await bundler[part]() };
   } catch (error) {
-    const isTheirs = error instanceof CompileError;
-    return { id, problem: isTheirs ? error.message : ((error as Error).stack ?? String(error)) };
+    const isAuthors = error instanceof CompileError;
+    return { id, problem: isAuthors ? error.message : ((error as Error).stack ?? String(error)) };
   }
 }
 

@@ -2,16 +2,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { programPath } from "../package.ts";
 
 let watchdog: ChildProcess | undefined;
-const tethered = new Set<number>();
+const pids = new Set<number>();
 
-/** Makes `child` end with this process, however this process ends: also when it is killed with SIGKILL. */
-export function tether(child: Pick<ChildProcess, "pid" | "once">): void {
+/** Makes `child` end with this process, even if this process is killed with SIGKILL. */
+export function endWithParent(child: Pick<ChildProcess, "pid" | "once">): void {
   const { pid } = child;
-  if (pid === undefined) return; // It did not start; its error event says why.
-  tethered.add(pid);
+  if (pid === undefined) return; // It did not start; its error event has the reason.
+  pids.add(pid);
   tell(`+${pid}`);
   child.once("exit", () => {
-    tethered.delete(pid);
+    pids.delete(pid);
     tell(`-${pid}`);
   });
 }
@@ -22,14 +22,14 @@ function tell(line: string): void {
 }
 
 function startWatchdog(): ChildProcess {
-  // Detached: a Ctrl-C at the terminal, or a kill of the whole process group, must not end it before its work is done.
+  // Detached, so that a Ctrl-C or a kill of the process group does not end it before its work is done.
   const child = spawn(process.execPath, [programPath("cli/process/parent-watchdog")], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
   });
   child.once("exit", () => {
     watchdog = undefined;
-    for (const pid of tethered) tell(`+${pid}`);
+    for (const pid of pids) tell(`+${pid}`);
   });
   child.stdin.on("error", () => {}); // The exit event follows, and with it another watchdog.
   // Neither the watchdog nor the pipe to it keeps this process running.

@@ -1,24 +1,21 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 
-/** An address that stays while the process behind it is replaced. */
-export interface Front {
-  /** Sends requests from now on to a port of this machine; those under way stay where they are. */
-  to(port: number): void;
+/** An address that stays the same while the process behind it is replaced. */
+export interface ReverseProxy {
+  /** Forwards new requests to a port of this machine; requests under way stay where they are. */
+  forwardTo(port: number): void;
   close(): void;
 }
 
 const HOST = "127.0.0.1";
 
-/**
- * Listens on an address and passes each request on, unchanged, to the port that `to` named last; until it has named one,
- * requests wait.
- */
-export async function openFront(host: string, port: number): Promise<Front> {
+/** Listens on an address and forwards each request unchanged; requests wait until `forwardTo` names the first port. */
+export async function openReverseProxy(host: string, port: number): Promise<ReverseProxy> {
   const first = Promise.withResolvers<void>();
   let target = 0;
   const server = createServer(async (req, res) => {
     await first.promise;
-    pass(req, res, target);
+    forward(req, res, target);
   });
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => {
@@ -26,7 +23,7 @@ export async function openFront(host: string, port: number): Promise<Front> {
     server.listen(port, host, resolve);
   });
   return {
-    to(port) {
+    forwardTo(port) {
       target = port;
       first.resolve();
     },
@@ -37,8 +34,8 @@ export async function openFront(host: string, port: number): Promise<Front> {
   };
 }
 
-function pass(req: IncomingMessage, res: ServerResponse, port: number): void {
-  // A connection of its own: one that was kept open would be to a process that is about to end.
+function forward(req: IncomingMessage, res: ServerResponse, port: number): void {
+  // A new connection: a kept one could lead to a process that is about to end.
   const headers = [...endToEnd(req.rawHeaders), "Connection", "close"];
   const onward = request({ host: HOST, port, method: req.method, path: req.url, headers, agent: false });
   onward.on("response", (answer) => {
@@ -51,12 +48,12 @@ function pass(req: IncomingMessage, res: ServerResponse, port: number): void {
     if (res.headersSent) res.destroy();
     else res.writeHead(502).end("The process behind this address is starting again.\n");
   });
-  // Whoever leaves must be seen to leave.
+  // The process must notice that the client disconnected.
   res.on("close", () => onward.destroy());
   req.pipe(onward);
 }
 
-/** The headers that are not about one connection. */
+/** Removes the headers of a single connection. */
 function endToEnd(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !/^(connection|keep-alive)$/i.test(headers[i - (i % 2)] ?? ""));
 }

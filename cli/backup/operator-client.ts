@@ -1,15 +1,15 @@
 import type { BackupRow, Place } from "../../server/backup.ts";
+import { parseJson } from "../parse-json.ts";
 
 /** How long one answer may take, in milliseconds. */
 const TIMEOUT = 60_000;
 
-/** What one page of the rows is answered with. */
 export interface Page {
   rows: BackupRow[];
   next?: Place;
 }
 
-/** The account's Resonate server, as its operator reaches it over the edge. */
+/** The operator's API of the account's own Resonate server, through the edge. */
 export class OperatorClient {
   readonly #base: string;
   readonly #token: string;
@@ -21,12 +21,8 @@ export class OperatorClient {
     this.#token = token;
   }
 
-  /**
-   * Asks the server, and reads its answer as JSON.
-   *
-   * @throws {Error} in words, when it refuses or cannot be reached
-   */
-  // biome-ignore lint/suspicious/noExplicitAny: what the server answers is known where it is asked
+  /** Sends a request and parses the answer. @throws {Error} for users, if it is refused or the server is unreachable */
+  // biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the answer
   async ask(method: string, path: string, query: Record<string, string> = {}, body?: string): Promise<any> {
     const url = `${this.#base}${path}?${new URLSearchParams(query)}`;
     const response = await fetch(url, {
@@ -39,10 +35,10 @@ export class OperatorClient {
     if (response.status === 401) throw new Error("The server does not know the token in OPERATOR_TOKEN.");
     if (response.status === 404 && !text.startsWith("{")) {
       throw new Error(
-        `Nothing answers an operator at ${this.#base}: RESONATE_PUBLIC is not 1, or it is no such deployment.`,
+        `Nothing answers an operator at ${this.#base}: RESONATE_PUBLIC is not 1, or this is no such deployment.`,
       );
     }
-    const said = parsed(text);
+    const said = parseJson(text);
     if (!response.ok || said?.refused !== undefined) {
       throw new Error(said?.refused ?? `${url} answered ${response.status} ${text.slice(0, 200)}`);
     }
@@ -51,13 +47,5 @@ export class OperatorClient {
 
   rows(after: Place | undefined): Promise<Page> {
     return this.ask("GET", "rows", after && { after: JSON.stringify(after) });
-  }
-}
-
-function parsed(text: string) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
