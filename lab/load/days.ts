@@ -19,7 +19,7 @@ import { comesToRest } from "../../testing/rest.ts";
 import { startTime } from "../../testing/stack-time.ts";
 import { startWorker } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { cpuSeconds, memory } from "../bench/usage.ts";
+import { cpuSeconds, memory } from "../bench/setup/usage.ts";
 
 const DAY = 86_400_000;
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { memory } from "../bench/usage.ts";
+import { memory } from "../bench/setup/usage.ts";
 
 /** Memory that a process had in RAM: when watching began, the most, and when it ended. In megabytes. */
 export interface Memory {

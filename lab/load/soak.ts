@@ -15,7 +15,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { startStack } from "../../test/support/stack.ts";
 import { freePort } from "../../testing/port.ts";
-import { memory } from "../bench/usage.ts";
+import { memory } from "../bench/setup/usage.ts";
 import { inspectHeap } from "./heap.ts";
 import { startTraffic } from "./traffic.ts";
 

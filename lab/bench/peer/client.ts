@@ -1,7 +1,7 @@
 /** The Tasks client, a process of its own: starts jobs and polls each until it is complete, as its parent tells it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
-import { type Message, MODERN, mcpRequest, toolCall } from "../mcp.ts";
+import { type Message, MODERN, mcpRequest, toolCall } from "../setup/mcp.ts";
 
 export interface Work {
   /** The MCP endpoint. */

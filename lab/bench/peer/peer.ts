@@ -15,10 +15,10 @@ import { startResonate } from "../../../test/support/resonate.ts";
 import { freePort } from "../../../testing/port.ts";
 import { until, watch } from "../../../testing/program.ts";
 import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
-import type { Bench } from "../bench.ts";
-import { atLeast, type Figure, figure, type Spread, spreadOf } from "../figures.ts";
-import { ask, MODERN, mcpRequest, toolCall } from "../mcp.ts";
-import { cpuSeconds } from "../usage.ts";
+import { atLeast, type Figure, figure, type Spread, spreadOf } from "../report/figures.ts";
+import type { Bench } from "../setup/bench.ts";
+import { ask, MODERN, mcpRequest, toolCall } from "../setup/mcp.ts";
+import { cpuSeconds } from "../setup/usage.ts";
 import type { Done, Work } from "./client.ts";
 
 const FOLDER = import.meta.dirname;

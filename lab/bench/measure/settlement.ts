@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { quantile } from "simple-statistics";
-import { type Bench, inParallel, seconds } from "./bench.ts";
-import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
-import { type Answer, ask, callTool, type Message, MODERN, mcpRequest, messages, toolCall } from "./mcp.ts";
+import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
+import { type Bench, inParallel, seconds } from "../setup/bench.ts";
+import { type Answer, ask, callTool, type Message, MODERN, mcpRequest, messages, toolCall } from "../setup/mcp.ts";
 
 /** How many calls of a kind wait at a time. */
 const BATCH = 20;

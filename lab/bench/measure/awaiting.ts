@@ -1,8 +1,9 @@
 /** What `await_result` costs by the number of jobs, beside its floor: an event stream, and a request a job. */
-import { type Bench, inParallel } from "./bench.ts";
-import { type Figure, figure, spreadOf } from "./figures.ts";
-import { callTool, MODERN, mcpRequest, messages, toolCall } from "./mcp.ts";
-import { floorRequestOf } from "./operations.ts";
+
+import { type Figure, figure, spreadOf } from "../report/figures.ts";
+import { type Bench, inParallel } from "../setup/bench.ts";
+import { callTool, MODERN, mcpRequest, messages, toolCall } from "../setup/mcp.ts";
+import { floorRequestOf } from "../setup/operations.ts";
 
 const SIZES = [1, 10, 100] as const;
 

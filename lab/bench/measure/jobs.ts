@@ -1,16 +1,16 @@
 /** The worker: jobs from the first call to the last result, beside the same work done by the bare function. */
 
 import { sum } from "simple-statistics";
-import type { Step } from "../../core/index.ts";
-import { MAX_NAMES } from "../../core/tools/arguments.ts";
-import { freePort } from "../../testing/port.ts";
-import { answers, run } from "../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
-import { ArchiveEnv, archiveOf } from "../../tools/weather/open-meteo.ts";
-import { type Bench, inParallel, pidOf } from "./bench.ts";
-import { type Figure, figure, spreadOf } from "./figures.ts";
-import { callTool } from "./mcp.ts";
-import { cpuSeconds } from "./usage.ts";
+import type { Step } from "../../../core/index.ts";
+import { MAX_NAMES } from "../../../core/tools/arguments.ts";
+import { freePort } from "../../../testing/port.ts";
+import { answers, run } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { ArchiveEnv, archiveOf } from "../../../tools/weather/open-meteo.ts";
+import { type Figure, figure, spreadOf } from "../report/figures.ts";
+import { type Bench, inParallel, pidOf } from "../setup/bench.ts";
+import { callTool } from "../setup/mcp.ts";
+import { cpuSeconds } from "../setup/usage.ts";
 
 /** How many jobs are started and awaited at once, and how many requests the worker makes of the archive at once. */
 const JOBS = 200;

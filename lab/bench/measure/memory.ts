@@ -1,13 +1,13 @@
-import { startGate } from "../../test/support/gate.ts";
-import { freePort } from "../../testing/port.ts";
-import { until } from "../../testing/program.ts";
-import { inspectHeap } from "../load/heap.ts";
-import { type Bench, inParallel, pidOf, seconds } from "./bench.ts";
-import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
-import { ask, callTool, MODERN, mcpRequest } from "./mcp.ts";
-import { floorRequestOf } from "./operations.ts";
+import { startGate } from "../../../test/support/gate.ts";
+import { freePort } from "../../../testing/port.ts";
+import { until } from "../../../testing/program.ts";
+import { inspectHeap } from "../../load/heap.ts";
+import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
+import { type Bench, inParallel, pidOf, seconds } from "../setup/bench.ts";
+import { ask, callTool, MODERN, mcpRequest } from "../setup/mcp.ts";
+import { floorRequestOf } from "../setup/operations.ts";
+import { memory } from "../setup/usage.ts";
 import type { Requests } from "./requests.ts";
-import { memory } from "./usage.ts";
 
 /** As many as a Resonate server connects by default. */
 const WAITING = 1_000;

@@ -4,11 +4,11 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { buildPages, pagesFolder } from "../../cli/build/pages.ts";
-import { startBrowser } from "../../test/pages/browser.ts";
-import { PAGES, weightOf } from "../../test/pages/weight.ts";
-import type { Bench } from "./bench.ts";
-import { atMost, exactly, type Figure, figure, spreadOf } from "./figures.ts";
+import { buildPages, pagesFolder } from "../../../cli/build/pages.ts";
+import { startBrowser } from "../../../test/pages/browser.ts";
+import { PAGES, weightOf } from "../../../test/pages/weight.ts";
+import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
+import type { Bench } from "../setup/bench.ts";
 
 /** How many times slower than this machine the slow one is. */
 const SLOWER = 4;

@@ -7,10 +7,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Pool } from "undici";
-import { freePort } from "../../testing/port.ts";
-import { run, until } from "../../testing/program.ts";
-import { exactly, type Figure, figure, spreadOf } from "./figures.ts";
-import { cpuSeconds } from "./usage.ts";
+import { freePort } from "../../../testing/port.ts";
+import { run, until } from "../../../testing/program.ts";
+import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
+import { cpuSeconds } from "../setup/usage.ts";
 
 const CONNECTIONS = 16;
 /** How long each thing is asked at a time, in seconds, and how often. */

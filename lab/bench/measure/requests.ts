@@ -1,11 +1,11 @@
 /** Throughput, latency and CPU time of each request beside its floor, in rounds: what is compared runs side by side. */
-import type { EdgeProcess } from "../../cli/launcher/local-edge.ts";
-import { type Bench, pidOf } from "./bench.ts";
-import { type Spread, spreadOf } from "./figures.ts";
-import type { Load } from "./load.ts";
-import { numbered, type Revision } from "./mcp.ts";
-import { describeOperations, floorRequestOf, type Operation, requestOf } from "./operations.ts";
-import { cpuSeconds } from "./usage.ts";
+import type { EdgeProcess } from "../../../cli/launcher/local-edge.ts";
+import { type Spread, spreadOf } from "../report/figures.ts";
+import { type Bench, pidOf } from "../setup/bench.ts";
+import type { Load } from "../setup/load.ts";
+import { numbered, type Revision } from "../setup/mcp.ts";
+import { describeOperations, floorRequestOf, type Operation, requestOf } from "../setup/operations.ts";
+import { cpuSeconds } from "../setup/usage.ts";
 
 const CONNECTIONS = 16;
 

@@ -1,10 +1,10 @@
-/** Holds the measured ratios against those of an earlier run, kept in `recorded.json`. */
+/** Compares the measured ratios with those of an earlier run in `recorded.json`. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { binomialDistribution, median, sum } from "simple-statistics";
-import type { Figure, Spread } from "./figures.ts";
+import { type Pair, RATIOS, type Requests } from "../measure/requests.ts";
+import type { Spread } from "./figures.ts";
 import type { Report } from "./report.ts";
-import { type Pair, RATIOS, type Requests } from "./requests.ts";
 
 const FILE = join(import.meta.dirname, "recorded.json");
 
@@ -15,7 +15,7 @@ const HELD = 0.9;
 const AGAIN = 4;
 const ROUNDS = 5;
 
-/** What is less likely than this is not put down to chance. Five rounds never are enough for it. */
+/** A result less likely than this is no chance. Five rounds are never enough for it. */
 const CHANCE = 0.01;
 
 type Kind = keyof typeof RATIOS;
@@ -23,16 +23,14 @@ const KINDS = Object.keys(RATIOS) as Kind[];
 
 export interface Recorded extends Pick<Report, "made_at" | "commit" | "machine" | "versions" | "resonate"> {
   /**
-   * The lower quartile of each ratio to the floor: what three of four rounds reached. From one run to the next the
-   * medians differ by more than a tenth, and a ratio that was recorded on a lucky day could not be held.
+   * The lower quartile of each ratio to the floor. Medians differ by more than a tenth between runs, so that a median
+   * from a lucky run could not be reached again.
    */
   ratios: ({ operation: string; revision: string } & Record<Kind, number>)[];
-  /** How many requests to Resonate each makes, by the name of the figure. */
-  subrequests: Record<string, number>;
 }
 
 export async function record(report: Report): Promise<void> {
-  const { made_at, commit, machine, versions, resonate, requests, figures } = report;
+  const { made_at, commit, machine, versions, resonate, requests } = report;
   const rounded = ({ q1 }: Spread) => Number(q1.toFixed(3));
   const ratios = requests.map(({ operation, revision, ratio, cpu_ratio }) => ({
     operation,
@@ -40,14 +38,11 @@ export async function record(report: Report): Promise<void> {
     throughput: rounded(ratio),
     "CPU time": rounded(cpu_ratio),
   }));
-  const subrequests = Object.fromEntries(countsIn(figures).map(({ name, median }) => [name, median]));
-  const recorded: Recorded = { made_at, commit, machine, versions, resonate, ratios, subrequests };
+  const recorded: Recorded = { made_at, commit, machine, versions, resonate, ratios };
   await writeFile(FILE, `${JSON.stringify(recorded, undefined, 2)}\n`);
 }
 
-const countsIn = (figures: readonly Figure[]) => figures.filter(({ name }) => name.startsWith("subrequests: "));
-
-/** What was recorded last. @throws {Error} when nothing was */
+/** @throws {Error} if nothing was recorded */
 export async function readRecorded(): Promise<Recorded> {
   const text = await readFile(FILE, "utf8").catch((cause) => {
     throw new Error("Nothing is recorded to compare with: run `npm run bench -- --record` first.", { cause });
@@ -55,16 +50,9 @@ export async function readRecorded(): Promise<Recorded> {
   return JSON.parse(text);
 }
 
-/** The requests to Resonate that have become more than was recorded, worded for people. */
-export function addedSubrequests({ subrequests }: Pick<Recorded, "subrequests">, figures: readonly Figure[]): string[] {
-  const added = countsIn(figures).filter(({ name, median }) => median > (subrequests[name] ?? median));
-  return added.map(({ name, median }) => `${name}: ${median}, recorded ${subrequests[name]}`);
-}
-
 /**
- * What fell below nine tenths of what was recorded, worded for people. A ratio whose median is below is measured again
- * until it is not, or until chance does not explain it: too few rounds are above for a ratio that as often is as not.
- * One that can never be told from noise has not fallen.
+ * Describes the ratios that fell below nine tenths of the recorded ones. A ratio whose median is below is measured again
+ * until the median is above, or until a sign test excludes chance. A ratio that stays within noise has not fallen.
  */
 export async function fallenRatios(
   { ratios }: Pick<Recorded, "ratios">,
@@ -84,7 +72,7 @@ export async function fallenRatios(
   return below.filter((each) => each.isCertain()).map((each) => each.words());
 }
 
-/** A ratio, as it stands with the measurements made so far, against what was recorded of it. */
+/** A ratio of the measurements so far, compared with the recorded one. */
 function hold(ratios: Recorded["ratios"], pair: Pair, kind: Kind) {
   const { operation, revision } = pair;
   const recorded = ratios.find((each) => each.operation === operation.name && each.revision === revision)?.[kind] ?? 0;

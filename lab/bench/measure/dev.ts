@@ -2,10 +2,10 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { launch } from "../../test/launcher/launcher.ts";
-import { copyProject } from "../../test/launcher/project.ts";
-import { until } from "../../testing/program.ts";
-import { atMost, type Figure, figure, spreadOf } from "./figures.ts";
+import { launch } from "../../../test/launcher/launcher.ts";
+import { copyProject } from "../../../test/launcher/project.ts";
+import { until } from "../../../testing/program.ts";
+import { atMost, type Figure, figure, spreadOf } from "../report/figures.ts";
 
 const DEFINITION = "tools/timer/timer.ts";
 const FUNCTION = "tools/timer/timer.run.ts";

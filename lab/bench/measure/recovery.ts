@@ -1,8 +1,8 @@
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker } from "../../testing/worker-process.ts";
-import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import type { Bench } from "./bench.ts";
-import { type Figure, figure, spreadOf } from "./figures.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { type Figure, figure, spreadOf } from "../report/figures.ts";
+import type { Bench } from "../setup/bench.ts";
 
 const WORKERS = 3;
 const JOBS = 6;

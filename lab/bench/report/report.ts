@@ -4,10 +4,10 @@ import { cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { markdownTable } from "markdown-table";
+import type { Summary } from "../measure/requests.ts";
 import { type Figure, isMet, type Spread, type Target } from "./figures.ts";
-import type { Summary } from "./requests.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
+const ROOT = join(import.meta.dirname, "../../..");
 
 /** The packages whose versions matter for what is measured. */
 const PACKAGES = [

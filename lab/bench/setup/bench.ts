@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Codec, type Request } from "@resonatehq/sdk";
-import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
-import { type EdgeProcess, spawnEdge } from "../../cli/launcher/local-edge.ts";
-import { type Resonate, startResonate } from "../../test/support/resonate.ts";
-import { ownGroup } from "../../testing/worker-process.ts";
-import { answerRequest as weather } from "../../tools/weather/sample-archive/archive.ts";
+import { type Bundle, bundleEdge } from "../../../cli/bundle/bundle.ts";
+import { type EdgeProcess, spawnEdge } from "../../../cli/launcher/local-edge.ts";
+import { type Resonate, startResonate } from "../../../test/support/resonate.ts";
+import { ownGroup } from "../../../testing/worker-process.ts";
+import { answerRequest as weather } from "../../../tools/weather/sample-archive/archive.ts";
 import { type Generator, startGenerator } from "./generator.ts";
 
 /** The Workers that are compared, as they deploy. */

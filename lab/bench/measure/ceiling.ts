@@ -1,5 +1,5 @@
-import { type Bench, inParallel } from "./bench.ts";
-import { type Figure, figure, spreadOf } from "./figures.ts";
+import { type Figure, figure, spreadOf } from "../report/figures.ts";
+import { type Bench, inParallel } from "../setup/bench.ts";
 
 /** What the load generator can ask of workerd at most, so that it can be told that it is not what limits the rest. */
 export async function measureCeiling(bench: Bench, rounds: number): Promise<Figure[]> {
