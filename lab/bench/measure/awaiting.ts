@@ -1,4 +1,4 @@
-/** What `await_result` costs by the number of jobs, beside its floor: an event stream, and a request a job. */
+/** The cost of `await_result` by the number of jobs, and of its floor: an event stream, and a request per job. */
 
 import { type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel } from "../setup/bench.ts";

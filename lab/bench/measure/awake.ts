@@ -1,6 +1,6 @@
 /**
- * For how long the objects of an account are awake for a job that the runner takes, and how often they are asked: what the
- * platform charges for beside rows. By workerd, an archive that answers after half a second, and one job after the other.
+ * How long the objects of an account are awake for a job in the runner, and how many requests they get: the platform
+ * charges for both. Uses workerd, an archive that answers after half a second, and one job at a time.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { exactly, type Figure, figure } from "../report/figures.ts";
 const JOBS = 10;
 /** How long the archive takes, in milliseconds. */
 const ARCHIVE = 500;
-/** After which the connections of whoever waited are closed, in milliseconds. */
+/** When the connections of waiting callers are closed, in milliseconds. */
 const REST = 3_000;
 
 interface Event {
@@ -41,7 +41,7 @@ export async function measureAwake(): Promise<Figure[]> {
     const before = events().length;
     for (let n = 0; n < JOBS; n++) {
       await work(n);
-      // So long that nothing is kept open from one to the next: the most that a job by itself takes.
+      // A pause long enough to close all connections, so that each job has its full cost.
       await delay(REST);
     }
     const own = events().slice(before);
@@ -59,7 +59,7 @@ export async function measureAwake(): Promise<Figure[]> {
   return figures;
 }
 
-/** How long objects were awake, in seconds: each from when it has something to do until it has nothing, a millisecond at least. */
+/** How long objects were awake, in seconds: from the start of work to its end, at least a millisecond each. */
 function secondsAwake(events: readonly Event[]): number {
   const open = new Map<string, { count: number; since: number }>();
   let awake = 0;
@@ -70,7 +70,7 @@ function secondsAwake(events: readonly Event[]): number {
   };
   for (const { awake: object, by, at } of events) {
     move(object, by, at);
-    // It waits for what its runner does.
+    // The object waits for its runner.
     if (object.startsWith("runner")) move("resonate", by, at);
   }
   return awake / 1_000;

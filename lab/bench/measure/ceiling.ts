@@ -1,7 +1,7 @@
 import { type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel } from "../setup/bench.ts";
 
-/** What the load generator can ask of workerd at most, so that it can be told that it is not what limits the rest. */
+/** The highest request rate of the load generator, to show that it does not limit the other measurements. */
 export async function measureCeiling(bench: Bench, rounds: number): Promise<Figure[]> {
   await using empty = await bench.serve("empty");
   const load = { url: empty.url, headers: { "content-type": "application/json" }, body: "{}", expect: "ok" };

@@ -1,4 +1,4 @@
-/** How long an edit takes to be served by `npm run dev`: from the file's being written to an answer of the new version. */
+/** How long `npm run dev` takes to serve an edit: from the write of the file to an answer of the new version. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -17,7 +17,7 @@ export async function measureEdits(rounds: number): Promise<Figure[]> {
   const client = new Client({ name: "author", version: "1" });
   await client.connect(new StreamableHTTPClientTransport(new URL(launcher.url)));
 
-  /** Edits a file and resolves to how long it was until `isServed`, in milliseconds. */
+  /** Edits a file; resolves to the time until `isServed`, in milliseconds. */
   async function edited(file: string, from: string, to: string, isServed: () => Promise<boolean>): Promise<number> {
     const path = join(project.path, file);
     const source = await readFile(path, "utf8");

@@ -1,4 +1,4 @@
-/** Whether requests get slower as jobs accumulate: embedded servers with more and more of them, side by side. */
+/** Whether requests become slower with the number of jobs: embedded servers of different sizes, side by side. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

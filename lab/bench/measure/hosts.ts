@@ -1,6 +1,6 @@
 /**
- * What one Resonate server stands: the embedded one in a Node process and in a Durable Object, both with their state on disk,
- * and the real one where `RESONATE_BIN` names its program. Requests come from this process, over 16 connections.
+ * The capacity of one Resonate server: the embedded one in a Node process and in a Durable Object, both with state on disk,
+ * and the standalone one if `RESONATE_BIN` names its program. Requests come from this process, over 16 connections.
  */
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -13,7 +13,7 @@ import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { cpuSeconds } from "../setup/usage.ts";
 
 const CONNECTIONS = 16;
-/** How long each thing is asked at a time, in seconds, and how often. */
+/** The length of each measurement, in seconds, and the number of rounds. */
 const SECONDS = 1;
 const ROUNDS = 3;
 
@@ -51,7 +51,7 @@ async function embedded(name: string, script: string): Promise<Host> {
   };
 }
 
-/** With a file of SQLite, as it comes. */
+/** With an SQLite file, in the default configuration. */
 async function real(binary: string): Promise<Host> {
   const { execa } = await import("execa");
   const cwd = await mkdtemp(join(tmpdir(), "bench-host-"));
@@ -126,7 +126,7 @@ async function measure({ name, url, pid }: Host): Promise<Figure[]> {
   return figures;
 }
 
-/** How often something can be done in the time there is. */
+/** The rate of an operation in one measurement. */
 async function forAWhile(work: () => Promise<unknown>): Promise<number> {
   const end = performance.now() + SECONDS * 1_000;
   let done = 0;

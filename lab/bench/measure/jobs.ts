@@ -1,4 +1,4 @@
-/** The worker: jobs from the first call to the last result, beside the same work done by the bare function. */
+/** The worker: jobs from the first call to the last result, compared with the same work by the bare function. */
 
 import { sum } from "simple-statistics";
 import type { Step } from "../../../core/index.ts";
@@ -12,7 +12,7 @@ import { type Bench, inParallel, pidOf } from "../setup/bench.ts";
 import { callTool } from "../setup/mcp.ts";
 import { cpuSeconds } from "../setup/usage.ts";
 
-/** How many jobs are started and awaited at once, and how many requests the worker makes of the archive at once. */
+/** How many jobs are started and awaited at once, and the worker's concurrent requests to the archive. */
 const JOBS = 200;
 const STARTS = 16;
 const UPSTREAM = 8;
@@ -30,7 +30,7 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
   await using worker = await startWorker({ ...bench.resonate.env, ...env, ...settings });
 
   let used = 0;
-  /** Months nobody has asked for before. */
+  /** Months of new jobs. */
   const months = (count: number) => Array.from({ length: count }, () => place(used++));
   const gather = async (count: number) => {
     const names = await inParallel(months(count), STARTS, async (month) => {
@@ -41,7 +41,7 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
     );
     const complete = await inParallel(lists, lists.length, async (job_names) => {
       const answer = await callTool(url, "await_result", { job_names, timeout_seconds: 60 });
-      // What does not fit into the answer comes as a summary.
+      // Results that do not fit into the answer are summarized.
       return Object.keys({ ...answer.results, ...answer.summaries }).length;
     });
     if (sum(complete) !== count) throw new Error(`of ${count} jobs, not all are complete`);
@@ -86,7 +86,7 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
   ];
 }
 
-/** The sample archive as a process of its own, so that its work is not taken for anybody else's. */
+/** The sample archive in a separate process, so that its CPU time is not counted for another part. */
 async function startArchive() {
   const port = await freePort();
   const program = run("tools/weather/sample-archive/main.ts", { args: ["--port", String(port)] });
@@ -94,19 +94,19 @@ async function startArchive() {
   return { url: `http://127.0.0.1:${port}/v1/archive`, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }
 
-/** A month at one of the places the sample archive covers. */
+/** A month at coordinates that the sample archive covers. */
 function place(n: number) {
   return { latitude: 47.2 + n / 10_000, longitude: -122.3, year: 2013, month: 5 };
 }
 
-/** How many requests a worker has made to Resonate, as it counts them. */
+/** The number of a worker's requests to Resonate, from its metrics. */
 async function requestsOf({ healthUrl }: WorkerProcess): Promise<number> {
   const text = await (await fetch(new URL("/metrics", healthUrl))).text();
   const counts = text.split("\n").filter((line) => line.startsWith("durable_worker_resonate_requests_total{"));
   return counts.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }
 
-/** What the bare function works with. */
+/** The step context of the bare function. */
 const BARE: Step = {
   attempt: 1,
   idempotencyKey: "",

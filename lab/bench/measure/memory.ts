@@ -9,16 +9,16 @@ import { floorRequestOf } from "../setup/operations.ts";
 import { memory } from "../setup/usage.ts";
 import type { Requests } from "./requests.ts";
 
-/** As many as a Resonate server connects by default. */
+/** The default limit of connections of a Resonate server. */
 const WAITING = 1_000;
 const REQUESTS = 100_000;
 
 /**
- * The memory of an edge at rest, and with a thousand calls that wait, each for a job of its own: of the process, most of
- * which is connections, and of the isolate's JavaScript heap, which is what Cloudflare limits.
+ * The memory of an edge at rest, and with a thousand calls that wait for different jobs: of the process, mostly for
+ * connections, and of the isolate's JavaScript heap, which Cloudflare limits.
  */
 export async function measureWaiting(bench: Bench): Promise<Figure[]> {
-  // Through a gate, which tells when a call waits.
+  // The gate shows when a call waits.
   await using gate = await startGate(bench.resonate.url);
   const inspectorPort = await freePort();
   await using edge = await bench.serve("product", { RESONATE_URL: gate.url }, inspectorPort);
@@ -31,7 +31,7 @@ export async function measureWaiting(bench: Bench): Promise<Figure[]> {
     const used = heap.used().finally(() => {
       isKnown = true;
     });
-    // The isolate answers its inspector with the next request: each of its questions may need another.
+    // The isolate answers its inspector during the next request, so each command may need one.
     while (!isKnown) await request();
     return used;
   };
@@ -46,7 +46,7 @@ export async function measureWaiting(bench: Bench): Promise<Figure[]> {
     const id = bench.namespace + name;
     await bench.resonate.start({ id, func: "weather_data", args, timeoutAt: inAnHour() });
     const call = callTool(url, "await_result", { job_names: [name], timeout_seconds: 300 });
-    // A call that fails while others are still being made is reported by the wait for all of them below.
+    // The wait for all calls below reports a failure.
     call.catch(() => {});
     calls.push(call);
     await until("the call to wait", () => gate.calls.some((read) => READS.has(read.kind) && read.id === id));
@@ -71,7 +71,7 @@ export async function measureWaiting(bench: Bench): Promise<Figure[]> {
   ];
 }
 
-/** The least that can take: as many requests, each with a listener, a stream to read from and one to answer with. */
+/** The floor: as many requests, each with a listener, an incoming and an outgoing stream. */
 export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
   await using floor = await bench.serve("floor");
   const ended = new AbortController();
@@ -90,7 +90,7 @@ export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
 const READS = new Set(["promise.register_listener", "promise.get"]);
 const inAnHour = () => Date.now() + 3_600_000;
 
-/** The memory of the edge that has served the measured requests, made up to a hundred thousand. */
+/** The memory of the edge after the measured requests, filled up to a hundred thousand. */
 export async function measureServed(bench: Bench, { edge, url, answered }: Requests): Promise<Figure[]> {
   const list = { ...mcpRequest(MODERN, { method: "tools/list" }), url, connections: 16, expect: "start_gathering" };
   let requests = answered;

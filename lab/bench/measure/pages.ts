@@ -1,4 +1,4 @@
-/** What the pages weigh, and how long it takes until something is seen of one on a slow machine. */
+/** The size of the pages, and the time until they show something on a slow machine. */
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -10,10 +10,10 @@ import { PAGES, weightOf } from "../../../test/pages/weight.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import type { Bench } from "../setup/bench.ts";
 
-/** How many times slower than this machine the slow one is. */
+/** The slow machine is this many times slower. */
 const SLOWER = 4;
 
-/** Until something is painted, and until the chart is there; in milliseconds since the visit began. */
+/** The times of the first paint and of the chart, in milliseconds since the start of the visit. */
 const SEEN = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
 
 export async function measurePages(bench: Bench, rounds: number): Promise<Figure[]> {

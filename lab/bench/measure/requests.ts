@@ -1,4 +1,4 @@
-/** Throughput, latency and CPU time of each request beside its floor, in rounds: what is compared runs side by side. */
+/** Throughput, latency and CPU time of each request and of its floor, side by side in rounds. */
 import type { EdgeProcess } from "../../../cli/launcher/local-edge.ts";
 import { type Spread, spreadOf } from "../report/figures.ts";
 import { type Bench, pidOf } from "../setup/bench.ts";
@@ -14,16 +14,16 @@ const WARM_UP = 0.3;
 
 /** One run of one request. */
 interface Run {
-  /** Requests a second. */
+  /** Requests per second. */
   rate: number;
   /** Milliseconds. */
   p50: number;
   p99: number;
-  /** Microseconds of CPU time a request, by process; the server's is unknown when it is not ours. */
+  /** Microseconds of CPU time per request, by process; unknown for a server at RESONATE_URL. */
   cpu: { edge: number; generator: number; server: number };
 }
 
-/** What is measured of one request in one revision. A ratio is of two runs of one round. */
+/** The measurements of one request in one revision. A ratio compares two runs of one round. */
 export interface Pair {
   operation: Operation;
   revision: Revision;
@@ -45,11 +45,11 @@ export interface Requests {
 export interface RequestOptions {
   /** How long each run takes, in seconds. */
   seconds: number;
-  /** Only those that stand for all. */
+  /** Only the operations of the short form. */
   short: boolean;
 }
 
-/** Starts an edge and a floor, which end with `use`, and warms up whatever is measured. */
+/** Starts an edge and a floor, which end with `use`, and warms up all operations. */
 export async function prepareRequests(
   bench: Bench,
   { seconds, short }: RequestOptions,
@@ -94,7 +94,7 @@ export async function prepareRequests(
     return run(floor, { url: `${floor.url}/`, ...request, connections, seconds: time, expect });
   };
 
-  /** A round: the floor runs between the revisions it is compared to, and every second time in the opposite order. */
+  /** One round: the floor runs between the two revisions; every second round has the opposite order. */
   const round = async (pairs: readonly Pair[], reverse: boolean, record: boolean) => {
     for (const [operation, [first, ...others]] of Map.groupBy(pairs, ({ operation }) => operation)) {
       const time = (record ? seconds : WARM_UP) * (operation.length ?? 1);
@@ -135,14 +135,13 @@ async function sizeOfAnswer(url: string, operation: Operation): Promise<number> 
   return (await response.arrayBuffer()).byteLength;
 }
 
-/** What the product achieves as a share of what the floor does, round by round. */
+/** The ratios of the product to the floor, per round. */
 export const RATIOS = {
   throughput: ({ product, floor }: Pair) => product.map(({ rate }, i) => rate / (floor[i]?.rate ?? Number.NaN)),
-  /** By the CPU time a request takes: the ratio of the throughputs if workerd alone were the limit. */
+  /** By CPU time per request: the ratio of the throughputs if workerd were the only limit. */
   "CPU time": ({ product, floor }: Pair) => product.map(({ cpu }, i) => (floor[i]?.cpu.edge ?? Number.NaN) / cpu.edge),
 };
 
-/** A pair's figures. */
 export function summarize(pair: Pair) {
   const { operation, revision, product, floor } = pair;
   const side = (runs: Run[]) => {

@@ -1,4 +1,4 @@
-/** How long after a job has settled its caller knows: pushed by the edge, pushed by Resonate itself, and polled for. */
+/** The delay from the settlement of a job to its caller: pushed by the edge, pushed by Resonate, and by polling. */
 import { randomUUID } from "node:crypto";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { quantile } from "simple-statistics";
@@ -9,7 +9,7 @@ import { type Answer, ask, callTool, type Message, MODERN, mcpRequest, messages,
 /** How many calls of a kind wait at a time. */
 const BATCH = 20;
 
-/** Far more than the edge takes to register its listeners, in seconds. */
+/** Long enough for the edge to register its listeners, in seconds. */
 const REGISTERED = 0.7;
 
 /** A caller that waits for a job. */
@@ -81,13 +81,13 @@ async function watchTask(url: string, n: number): Promise<Waiter> {
   return { kind: "notifications/tasks", name, told };
 }
 
-/** When the first message that `is` the one waited for arrived. */
+/** The arrival time of the first message for which `is` returns true. */
 async function firstOf(url: string, message: Message, is: (answer: Answer) => boolean): Promise<number> {
   for await (const answer of messages(url, mcpRequest(MODERN, message))) if (is(answer)) return performance.now();
   throw new Error(`${message.method} ended without what was waited for`);
 }
 
-/** The floor: a client of the Resonate server, with one event stream for all it listens to. */
+/** The floor: a client of the Resonate server with one event stream for all its listeners. */
 async function listener({ resonate, namespace }: Bench) {
   const id = randomUUID();
   const closed = new AbortController();
@@ -105,7 +105,7 @@ async function listener({ resonate, namespace }: Bench) {
   read().catch(() => {}); // closed
   return {
     close: () => closed.abort(),
-    /** Listens to a job: `told` resolves when its settlement is pushed, to that moment. */
+    /** Listens to a job: `told` resolves to the time at which its settlement is pushed. */
     async listen(name: string): Promise<{ told: Promise<number> }> {
       const awaited = namespace + name;
       const { promise: told, resolve } = Promise.withResolvers<number>();
@@ -116,7 +116,7 @@ async function listener({ resonate, namespace }: Bench) {
   };
 }
 
-/** The same by polling `tasks/get` as often as it suggests, for jobs of half a second to three. */
+/** The same by polling `tasks/get` at the suggested interval, for jobs of 0.5 to 3 seconds. */
 export async function measurePolling(bench: Bench, samples: number): Promise<Figure[]> {
   await using edge = await bench.serve("product");
   const url = `${edge.url}/mcp`;

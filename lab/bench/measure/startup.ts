@@ -1,4 +1,4 @@
-/** What is paid before the first request: the size of the bundle, and the time from the start of workerd to an answer. */
+/** The costs before the first request: the size of the bundle, and the time from the start of workerd to an answer. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -22,7 +22,7 @@ export async function measureBundle({ bundles }: Bench): Promise<Figure[]> {
 
 const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
 
-/** Starts the edge and an empty Worker in turn: the difference is what the edge's isolate takes. */
+/** Starts the edge and an empty Worker in turn: the difference is the cost of the edge's isolate. */
 export async function measureStartup(bench: Bench, rounds: number): Promise<Figure[]> {
   const request = mcpRequest(MODERN, { method: "tools/list" });
   const product: Start[] = [];
@@ -42,7 +42,7 @@ export async function measureStartup(bench: Bench, rounds: number): Promise<Figu
   ];
 }
 
-/** How long it took to the first answer, and how much of the CPU: milliseconds. */
+/** The time to the first answer and its CPU time, in milliseconds. */
 interface Start {
   ms: number;
   cpu: number;

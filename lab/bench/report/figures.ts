@@ -1,6 +1,6 @@
 import { median, quantile } from "simple-statistics";
 
-/** Several measurements of one thing: the middle one, the quarters around it, and how many there were. */
+/** The median, quartiles and number of several measurements. */
 export interface Spread {
   median: number;
   q1: number;
@@ -8,16 +8,16 @@ export interface Spread {
   n: number;
 }
 
-/** @throws {Error} when there are no values */
+/** @throws {Error} without values */
 export function spreadOf(values: number[]): Spread {
   return { median: median(values), q1: quantile(values, 0.25), q3: quantile(values, 0.75), n: values.length };
 }
 
-/** A value that was read off or counted once. */
+/** A value that was measured once. */
 export const exactly = (value: number): Spread => spreadOf([value]);
 
 export interface Target {
-  /** Which side of `value` is the right one; the value itself is. */
+  /** Whether `value` is the lowest or the highest accepted value. */
   at: "least" | "most";
   value: number;
 }
@@ -29,7 +29,6 @@ export function isMet({ at, value }: Target, measured: number): boolean {
   return at === "least" ? measured >= value : measured <= value;
 }
 
-/** One measured figure. */
 export interface Figure extends Spread {
   name: string;
   unit: string;

@@ -1,4 +1,4 @@
-/** What a run found: as tables for people, and as JSON. */
+/** The report of a run: tables for people, and JSON. */
 import { readFile } from "node:fs/promises";
 import { cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { type Figure, isMet, type Spread, type Target } from "./figures.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-/** The packages whose versions matter for what is measured. */
+/** The packages whose versions affect the measurements. */
 const PACKAGES = [
   "@modelcontextprotocol/server",
   "@resonatehq/sdk",
@@ -32,7 +32,7 @@ export interface Report {
   figures: Figure[];
 }
 
-/** Where and of what a run is made. */
+/** The machine and the versions of a run. */
 export async function describeRun(): Promise<Pick<Report, "made_at" | "commit" | "machine" | "versions">> {
   const [cpu] = cpus();
   const versions: Record<string, string> = { node: process.version };
@@ -54,7 +54,7 @@ export async function describeRun(): Promise<Pick<Report, "made_at" | "commit" |
   };
 }
 
-/** The commit that is checked out, marked when files differ from it; `unknown` outside a repository. */
+/** The current commit, marked if files differ from it; `unknown` outside a repository. */
 async function commit(): Promise<string> {
   const { stdout, failed } = await execa("git", ["describe", "--always", "--dirty", "--abbrev=12"], {
     cwd: ROOT,
@@ -63,7 +63,7 @@ async function commit(): Promise<string> {
   return failed ? "unknown" : stdout;
 }
 
-/** The report as Markdown: a line about the run, and a table each for the requests and the other figures. */
+/** Renders Markdown: a line about the run, a table of requests, and a table of other figures. */
 export function render({ made_at, commit, machine, versions, resonate, seconds, requests, figures }: Report): string {
   const parts = [
     `${made_at}, commit ${commit}, ${machine.cores} × ${machine.cpu}, load before ${machine.load_before.toFixed(1)}, ` +
@@ -112,7 +112,7 @@ function withQuartiles({ median, q1, q3, n }: Spread): string {
   return n > 1 && q1 !== q3 ? `${number(median)} (${number(q1)}–${number(q3)})` : number(median);
 }
 
-/** Three significant digits, or all before the point; shares of one have three decimals. */
+/** Three significant digits, but never fewer than the integer part; ratios below 2 have three decimals. */
 function number(value: number): string {
   if (Number.isInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);

@@ -8,7 +8,7 @@ import { ownGroup } from "../../../testing/worker-process.ts";
 import { answerRequest as weather } from "../../../tools/weather/sample-archive/archive.ts";
 import { type Generator, startGenerator } from "./generator.ts";
 
-/** The Workers that are compared, as they deploy. */
+/** The Workers that are compared, bundled as for a deployment. */
 const ENTRIES = {
   product: "functions/index.ts",
   floor: "lab/bench/workers/floor.ts",
@@ -16,28 +16,27 @@ const ENTRIES = {
 };
 type Entry = keyof typeof ENTRIES;
 
-/** What every measurement shares: one Resonate server, and a load generator. */
+/** Shared by all measurements: a Resonate server and a load generator. */
 export interface Bench extends AsyncDisposable {
-  /** The server at `RESONATE_URL`, or an embedded one that keeps nothing. */
+  /** The server at `RESONATE_URL`, or an embedded one in memory. */
   readonly resonate: Resonate;
   readonly generator: Generator;
   readonly namespace: string;
   readonly group: string;
   readonly bundles: Readonly<Record<Entry, Bundle>>;
-  /** Serves a bundle by workerd, with `bindings` over those for the shared server, and an inspector if it has a port. */
+  /** Serves a bundle in workerd. `bindings` override those for the shared server; `inspectorPort` opens an inspector. */
   serve(entry: Entry, bindings?: Record<string, string>, inspectorPort?: number): Promise<EdgeProcess>;
-  /** A call to Resonate as the edge sends it. */
+  /** The body of a call to Resonate in the edge's form. */
   envelope<K extends Request["kind"]>(kind: K, data: Extract<Request, { kind: K }>["data"]): string;
-  /** A call that creates a job's promise. */
+  /** The body of a call that creates a job's promise. */
   creation(name: string, func: string, args: object): string;
-  /** Completes a job. */
   complete(name: string): Promise<void>;
 }
 
 const codec = new Codec();
 const DAY = 86_400_000;
 
-/** What completed jobs hold: a month of weather. */
+/** The result of completed jobs: a month of weather. */
 export const RESULT = weather(
   new URLSearchParams({
     latitude: "47.6",
@@ -51,7 +50,7 @@ export const RESULT = weather(
 
 export async function startBench(): Promise<Bench> {
   await using started = new AsyncDisposableStack();
-  // Once, so that the whole run measures the same sources.
+  // Bundled once, so that the whole run measures the same sources.
   const bundles = {
     product: await bundleEdge(ENTRIES.product),
     floor: await bundleEdge(ENTRIES.floor),
@@ -120,13 +119,12 @@ export async function startBench(): Promise<Bench> {
   };
 }
 
-/** The process id of a part that has one. */
 export function pidOf({ process }: EdgeProcess): number {
   if (process.pid === undefined) throw new Error("workerd has no process");
   return process.pid;
 }
 
-/** Does `work` for each item, `width` at a time, and returns the results in order. */
+/** Applies `work` to each item, `width` at a time; returns the results in order. */
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,
@@ -134,10 +132,10 @@ export async function inParallel<T, R>(
 ): Promise<R[]> {
   const results: R[] = new Array(items.length);
   const rest = items.entries();
-  const lane = async () => {
+  const worker = async () => {
     for (const [index, item] of rest) results[index] = await work(item);
   };
-  await Promise.all(Array.from({ length: width }, lane));
+  await Promise.all(Array.from({ length: width }, worker));
   return results;
 }
 

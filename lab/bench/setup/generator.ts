@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { Load, Loaded } from "./load.ts";
 
-/** The load generator's process, seen from here. */
+/** The load generator's process. */
 export interface Generator extends AsyncDisposable {
-  /** @throws {Error} when a request was not answered as expected */
+  /** @throws {Error} if an answer was not as expected */
   run(load: Omit<Load, "first">): Promise<Loaded>;
 }
 
-/** More than one run can use up, so that no two runs send the same number. All have nine digits. */
+/** More numbers than one run uses, so that no two runs send the same. All have nine digits. */
 const RUN = 500_000;
 
 export function startGenerator(): Generator {

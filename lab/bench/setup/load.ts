@@ -1,4 +1,4 @@
-/** The load generator, a process of its own: sends requests as its parent tells it and reports how they were answered. */
+/** The load generator, a separate process: sends requests for its parent and reports the answers. */
 import autocannon from "autocannon";
 import { quantileSorted } from "simple-statistics";
 import { type HttpRequest, isNumbered, numbered } from "./mcp.ts";
@@ -7,9 +7,9 @@ export interface Load extends HttpRequest {
   url: string;
   connections: number;
   seconds: number;
-  /** The number of the first request, for {@link numbered}, and one more in each that follows. */
+  /** The number of the first request, for {@link numbered}; it grows by one per request. */
   first: number;
-  /** What each answer must hold to count. */
+  /** The text that each answer must contain. */
   expect: string;
 }
 
@@ -22,14 +22,14 @@ export interface Loaded {
   p99: number;
   /** Seconds of CPU time this process used. */
   cpu: number;
-  /** What went wrong, when anything did. */
+  /** Errors, if there were any. */
   failure: string | undefined;
 }
 
-/** How long before the end of a run is noticed, in milliseconds. */
+/** The interval, in milliseconds, at which the end of a run is checked. */
 const SAMPLE = 20;
 
-/** A run goes on, however slow, until every connection has been answered this often; at most so long, in seconds. */
+/** The fewest answers per connection in a run, and the longest run, in seconds. */
 const ANSWERS = 2;
 const LONGEST = 60;
 

@@ -1,4 +1,4 @@
-/** MCP requests as clients of both revisions send them. */
+/** MCP requests in the form of clients of both revisions. */
 import { EventSourceParserStream } from "eventsource-parser/stream";
 
 export const MODERN = "2026-07-28";
@@ -52,8 +52,8 @@ export function mcpRequest(revision: Revision, { method, params = {}, tasks = fa
 }
 
 /**
- * A body for the `n`th of many requests: `{n}` is that number, `{a}` and `{b}` are two numbers with four decimals that
- * no other `n` has. All `n` have nine digits.
+ * The body of the `n`th request, where `n` has nine digits: replaces `{n}` by that number, and `{a}` and `{b}` by two
+ * numbers with four decimals that are unique to it.
  */
 export function numbered(body: string, n: number): string {
   const digits = String(n);
@@ -61,10 +61,10 @@ export function numbered(body: string, n: number): string {
   return body.replaceAll("{n}", digits).replaceAll("{a}", a).replaceAll("{b}", b);
 }
 
-/** Whether there is something in a body for {@link numbered}. */
+/** Whether a body has placeholders for {@link numbered}. */
 export const isNumbered = (body: string): boolean => /\{[nab]\}/.test(body);
 
-/** The messages a request is answered with, as they arrive: one for JSON, any number for an event stream. */
+/** Yields the messages of an answer as they arrive: one for JSON, any number for an event stream. */
 export async function* messages(
   url: string,
   { headers, body }: HttpRequest,
@@ -79,7 +79,7 @@ export async function* messages(
   for await (const { data } of events) yield JSON.parse(data);
 }
 
-/** The result of a request, sent with `headers` besides its own. @throws {Error} when it is an error */
+/** Sends a request with additional headers. @throws {Error} for an error result */
 export async function ask(
   url: string,
   message: Message,
@@ -102,7 +102,7 @@ export const toolCall = (name: string, args: object, options: { tasks?: boolean 
   ...options,
 });
 
-/** What a tool answers with. @throws {Error} when that is an error */
+/** Calls a tool; returns its structured content. @throws {Error} for an error result */
 export async function callTool(url: string, name: string, args: object) {
   return (await ask(url, toolCall(name, args))).structuredContent;
 }

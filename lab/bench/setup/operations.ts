@@ -1,4 +1,4 @@
-/** The requests that are measured, each with the calls to Resonate that it comes down to. */
+/** The measured requests, each with the calls to Resonate that it causes. */
 import type { Bench } from "./bench.ts";
 import { ask, callTool, LEGACY, type Message, MODERN, mcpRequest, type Revision, toolCall } from "./mcp.ts";
 
@@ -6,24 +6,24 @@ export interface Operation {
   name: string;
   /** Its strings may hold `{n}`, `{a}` and `{b}`: see `numbered` in `mcp.ts`. */
   message: Message;
-  /** What every answer holds. */
+  /** A text that every answer contains. */
   expect: string;
-  /** The calls to Resonate it makes, which may hold those too. */
+  /** Its calls to Resonate, with the same placeholders. */
   calls: string[];
   revisions: readonly Revision[];
-  /** How many times as long as others it runs, and on fewer connections, so that most of it ends within a run. */
+  /** Runs this many times longer than others, on fewer connections, so that most requests end within a run. */
   length?: number;
   connections?: number;
-  /** Whether it is one of those that stand for all in the short form. */
+  /** Whether it belongs to the short form. */
   short?: boolean;
-  /** The least share of the floor's throughput, by revision. */
+  /** The target share of the floor's throughput, by revision. */
   targets?: Partial<Record<Revision, number>>;
 }
 
 const BOTH = [MODERN, LEGACY] as const;
 const YEAR = 365 * 24 * 60 * 60;
 
-/** A place for each number; written as strings, which {@link requestOf} makes numbers. */
+/** Coordinates with placeholders; {@link requestOf} turns these strings into numbers. */
 const PLACE = { latitude: "{b}", longitude: "-{a}" };
 
 const month = (place: { latitude: number | string; longitude: number | string }) => ({
@@ -34,7 +34,7 @@ const month = (place: { latitude: number | string; longitude: number | string })
 const monthName = ({ latitude, longitude }: { latitude: number | string; longitude: number | string }) =>
   `weather_data_${latitude}_${longitude}_2013_5`;
 
-/** Starts the jobs that operations find, by the edge at `url`, and describes the operations on them. */
+/** Starts the jobs that the operations need through the edge at `url`, and describes the operations. */
 export async function describeOperations(bench: Bench, url: string): Promise<Operation[]> {
   const existing = Array.from({ length: 50 }, (_, i) => ({
     latitude: Number(`47.${1_001 + 2 * i}`),
@@ -127,15 +127,15 @@ export function requestOf({ message }: Operation, revision: Revision) {
 }
 
 export interface FloorOptions {
-  /** How many bytes the answer has. */
+  /** The size of the answer in bytes. */
   bytes?: number;
   /** Whether an event stream is opened first. */
   poll?: boolean;
-  /** Whether that is the answer, and so is held open. */
+  /** Whether the stream stays open as the answer. */
   hold?: boolean;
 }
 
-/** A request to the floor that makes it do what an operation does. */
+/** A request to the floor that causes the same calls as an operation. */
 export function floorRequestOf(calls: string[], { bytes = 0, poll = false, hold = false }: FloorOptions) {
   const headers = {
     "content-type": "application/json",

@@ -1,16 +1,16 @@
-/** What a process uses, as Linux counts it. */
+/** CPU time and memory of a process, from Linux. */
 import { readdirSync, readFileSync } from "node:fs";
 import { sum } from "simple-statistics";
 
-/** CPU time a process has used so far, user and system, by the threads it has: seconds. */
+/** The CPU time of the current threads of a process, user and system, in seconds. */
 export function cpuSeconds(pid: number): number {
-  // The process's own entry counts in hundredths of a second, too coarse for short runs; this is in nanoseconds.
+  // In nanoseconds; the entry of the process itself counts hundredths of a second, too coarse for short runs.
   const threads = readdirSync(`/proc/${pid}/task`);
   const used = threads.map((thread) => Number(readThread(`/proc/${pid}/task/${thread}/schedstat`).split(" ")[0]));
   return sum(used) / 1e9;
 }
 
-/** A thread that has ended since has nothing to say. */
+/** A thread may have ended meanwhile. */
 function readThread(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -19,7 +19,7 @@ function readThread(path: string): string {
   }
 }
 
-/** Memory a process has in RAM, in megabytes (10^6 bytes). */
+/** The resident memory of a process, in megabytes (10^6 bytes). */
 export function memory(pid: number): number {
   const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return (Number(kibibytes) * 1_024) / 1e6;

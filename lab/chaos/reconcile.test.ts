@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Stored } from "../../test/support/stored.ts";
-import { Journal } from "./journal.ts";
+import { ClientLog } from "./client-log.ts";
 import { makePlan, type PlannedJob } from "./plan.ts";
 import { reconcile, repeats, undisturbed } from "./reconcile.ts";
 
@@ -15,17 +15,17 @@ describe("the reckoning", () => {
   const away = (from: number, to: number, process: "worker" | "edge" = "worker") => ({ what: "", process, from, to });
 
   /** Of a timer that was set at 0 and fired as it was due, after a second; `change` makes something else of it. */
-  function reckon(change: (job: Stored, journal: Journal, jobs: Map<string, Stored>) => void): string[] {
-    const journal = new Journal();
+  function reckon(change: (job: Stored, log: ClientLog, jobs: Map<string, Stored>) => void): string[] {
+    const log = new ClientLog();
     const fires_at = new Date(1_000).toISOString();
     const planned: PlannedJob = { kind: "timer", at: 0, starters: 1, args: { timer_name: "tea", seconds: 1 } };
-    Object.assign(journal.attempt("timer_tea", planned), { firstSent: 0, lastSent: 0 });
-    journal.acknowledged("timer_tea", "timer_tea", fires_at);
+    Object.assign(log.attempt("timer_tea", planned), { firstSent: 0, lastSent: 0 });
+    log.acknowledged("timer_tea", "timer_tea", fires_at);
     const settled = { state: "resolved" as const, value: "complete", createdAt: 0, settledAt: 1_000 };
     const job: Stored = { name: "timer_tea", func: "timer", args: { timer_name: "tea", fires_at }, ...settled };
     const jobs = new Map([[job.name, job]]);
-    change(job, journal, jobs);
-    const violations = reconcile({ journal, jobs, requests: [], disruptions: [away(5_000, 6_000)], allowedDelay: 100 });
+    change(job, log, jobs);
+    const violations = reconcile({ log, jobs, requests: [], disruptions: [away(5_000, 6_000)], allowedDelay: 100 });
     return violations.map(({ rule }) => rule);
   }
 
@@ -36,10 +36,10 @@ describe("the reckoning", () => {
     ["invented", (job, _journal, jobs) => jobs.set("timer_tea~2", { ...job, name: "timer_tea~2", func: "other" })],
     ["wrong value", (job) => Object.assign(job, { state: "rejected_canceled" })],
     ["wrong value", (job) => Object.assign(job, { state: "rejected_timedout" })],
-    ["changed", (_job, journal) => journal.ended("timer_tea", { status: "complete", result: "another" })],
+    ["changed", (_job, log) => log.ended("timer_tea", { status: "complete", result: "another" })],
     ["early", (job) => Object.assign(job, { settledAt: 999 })],
     ["late", (job) => Object.assign(job, { settledAt: 1_101 })],
-    ["not told", (_job, journal) => journal.stillRunning.push({ name: "timer_tea", at: 1_101 })],
+    ["not told", (_job, log) => log.stillRunning.push({ name: "timer_tea", at: 1_101 })],
   ])("finds what is %s", (rule, change) => {
     expect(reckon(change)).toContain(rule);
   });
@@ -47,9 +47,7 @@ describe("the reckoning", () => {
   test("finds nothing where nothing is wrong, nor where a disruption explains it", () => {
     expect(reckon(() => {})).toEqual([]);
     expect(reckon((job) => Object.assign(job, { args: { ...job.args }, settledAt: 1_100 }))).toEqual([]);
-    expect(reckon((_job, journal) => journal.ended("timer_tea", { status: "complete", result: "complete" }))).toEqual(
-      [],
-    );
+    expect(reckon((_job, log) => log.ended("timer_tea", { status: "complete", result: "complete" }))).toEqual([]);
   });
 
   test("excuses a second request for each time a worker was away between the two, and no other", () => {

@@ -1,9 +1,9 @@
-/** What the clients of a run did and were told, as it happened. */
+/** A record of what the clients of a run did, and of the answers that they got. */
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../core/definitions/job.ts";
 import type { PlannedJob } from "./plan.ts";
 
-/** Something that must not be. */
+/** A violated guarantee. */
 export interface Violation {
   rule:
     | "lost"
@@ -20,14 +20,14 @@ export interface Violation {
   detail: string;
 }
 
-/** How a job ended, as a client was told. */
+/** How a job ended, according to an answer. */
 export interface Ending {
   status: string;
   result?: unknown;
   error?: string;
 }
 
-/** A job that clients tried to start: all there is to know about what may and must become of it. */
+/** A job that clients tried to start, with everything that determines its possible outcomes. */
 export interface Wanted {
   planned: PlannedJob;
   /** How many requests to start it were sent. */
@@ -35,17 +35,17 @@ export interface Wanted {
   /** When the first and the last of them were sent, in milliseconds since the epoch. */
   firstSent: number;
   lastSent: number;
-  /** The name in the answer that said that it exists; undefined while no answer came. */
+  /** The name in the first answer; undefined until there is one. */
   acknowledged?: string;
-  /** For timers: when it fires, as the first answer said. */
+  /** For timers: when it fires, according to the first answer. */
   firesAt?: string;
-  /** What was cancelled, and what the answer said. */
+  /** The cancelled name, and the answer. */
   cancel?: { name: string; outcome: "sent" | "cancelled" | "already_finished" };
   /** Answers to its question that were sent. */
   replies: Set<string>;
 }
 
-export class Journal {
+export class ClientLog {
   readonly violations: Violation[] = [];
   /** By job name, without a generation. */
   readonly wanted = new Map<string, Wanted>();
@@ -53,7 +53,7 @@ export class Journal {
   readonly #finishedAt = new Map<string, string>();
   /** Jobs that `await_result` returned as still running, and when, in milliseconds since the epoch. */
   readonly stillRunning: { name: string; at: number }[] = [];
-  /** What went wrong with calls while parts were away, and how often. */
+  /** The failures of calls during disruptions, with their number. */
   readonly failures = new Map<string, number>();
   calls = 0;
 
@@ -65,7 +65,7 @@ export class Journal {
     this.failures.set(reason, (this.failures.get(reason) ?? 0) + 1);
   }
 
-  /** Notes that a request to start `name` is about to be sent. */
+  /** Records that a request to start `name` is about to be sent. */
   attempt(name: string, planned: PlannedJob): Wanted {
     const now = Date.now();
     const wanted = this.wanted.get(name) ?? { planned, attempts: 0, firstSent: now, lastSent: now, replies: new Set() };
@@ -75,7 +75,7 @@ export class Journal {
     return wanted;
   }
 
-  /** Notes that an answer said that a job exists. Every answer must say the same of a timer. */
+  /** Records an answer that says that a job exists. All answers about a timer must agree. */
   acknowledged(name: string, as: string, firesAt?: string): void {
     const wanted = this.wanted.get(name) as Wanted;
     if (splitGeneration(as).base !== name) this.violation("unexpected answer", `acknowledged as ${as}`, name);
@@ -85,7 +85,7 @@ export class Journal {
     if (wanted.firesAt !== firesAt) this.violation("changed", `fires at ${wanted.firesAt}, then at ${firesAt}`, name);
   }
 
-  /** Notes how a job ended according to an answer, and when if it says so. Every answer must say the same. */
+  /** Records how and when a job ended according to an answer. All answers must agree. */
   ended(name: string, told: Ending, finishedAt?: string): void {
     const ending = ownOf(told);
     const known = this.endings.get(name) ?? ending;
@@ -105,7 +105,7 @@ export function preview(value: unknown): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
-/** How a job ended by itself, but for the last full stop: an answer also says when there is a newer attempt by then, and how that is. */
+/** A job's own outcome, without the last full stop: an answer may add the state of a newer attempt. */
 export function ownOf(ending: Ending): Ending {
   if (ending.error === undefined) return ending;
   return { ...ending, error: ending.error.replace(/\.? A newer attempt, \S+, is \w+\.$/, "").replace(/\.$/, "") };
