@@ -1,7 +1,6 @@
 /** The product, whose objects log the start and end of everything that keeps them awake: requests, answer bodies, alarms. */
 import { Listener as OwnListener } from "../../../functions/edge.ts";
-import { ResonateObject as OwnResonate } from "../../../functions/objects/resonate-object.ts";
-import { RunnerObject as OwnRunner } from "../../../functions/objects/runner-object.ts";
+import { ResonateObject as OwnResonate, RunnerObject as OwnRunner } from "../../../functions/objects.ts";
 
 export { default } from "../../../functions/index.ts";
 
