@@ -1,8 +1,20 @@
 import { configDefaults, defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { COMPILE_CACHE } from "./cli/package.ts";
 
 // Shared by the processes that run test files, and by those that they start.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+
+/** Files that take a minute or more, which would otherwise run alone at the end. */
+const SLOWEST =
+  /package\/package|cli\/deploy|tasks\/who-answers|wrap\/(resumed|once|programs)|worker\/(newer-server|changing)/;
+
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isSlow = ({ moduleId }: TestSpecification) => Number(SLOWEST.test(moduleId));
+    return (await super.sort(files)).toSorted((a, b) => isSlow(b) - isSlow(a));
+  }
+}
 
 export default defineConfig({
   test: {
@@ -48,6 +60,7 @@ export default defineConfig({
     ],
     // Tests of what `new` makes, where they run.
     exclude: [...configDefaults.exclude, "cli/template/**"],
+    sequence: { sequencer: SlowestFirst },
     globalSetup: ["test/support/setup.ts"],
     // Files wait for the processes that they start more than they compute.
     maxWorkers: 6,
