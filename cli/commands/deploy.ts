@@ -125,7 +125,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   else showClients(url, project);
 }
 
-/** What the deployment is called: wrangler's option, or what the configuration says. */
+/** The name of the deployment: wrangler's option, or that of the configuration. */
 function nameOf(args: readonly string[], configured: string): string {
   const at = args.findIndex((arg) => /^--name(=|$)/.test(arg));
   return at < 0 ? configured : (args[at]?.split("=")[1] ?? args[at + 1] ?? configured);
@@ -165,7 +165,7 @@ async function deployContainer(
   return exitCode === 0;
 }
 
-/** Waits for the deployment and examines it. */
+/** Waits for the deployment and runs the doctor. */
 async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
   console.log(`\nWaiting for ${origin} ...`);
   if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
@@ -174,7 +174,6 @@ async function examined(origin: string, { caller, operator }: Tokens): Promise<v
   await examine(["--url", origin]);
 }
 
-/** Shows the tokens that were made. */
 function showTokens(origin: string, project: Project, { caller, worker, operator }: Tokens): void {
   const shown = (whose: string, token: string) =>
     console.log(`\nThe token of ${whose}, which is stored nowhere and not shown again:\n\n  ${token}`);
@@ -190,7 +189,7 @@ function showTokens(origin: string, project: Project, { caller, worker, operator
   }
 }
 
-/** Says what to give to clients. */
+/** Prints the configuration of each client. */
 function showClients(origin: string, { name }: Project): void {
   for (const { client, where, paste } of clientConfiguration(name, `${origin}/mcp`))
     console.log(`\n${client}: ${where}\n${paste}`);
@@ -220,9 +219,9 @@ async function remove(args: readonly string[], project: Project, config: Configu
       return;
     }
   }
-  // Whoever typed the name is not asked again by wrangler, nor about what uses it.
+  // The typed name replaces wrangler's own questions.
   const way = isDry ? [] : ["--force"];
-  // First: it uses the edge's objects, which would be left without their Worker's code.
+  // First, because the container's Worker uses the edge's objects.
   if (await account?.bindings(workerName(name))) await removeContainer(project, way);
   const { exitCode } = await runWrangler(["delete", ...others, ...way]);
   process.exitCode = exitCode;
