@@ -1,19 +1,36 @@
 import { configDefaults, defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { COMPILE_CACHE } from "./cli/package.ts";
 
-// Each file is run by a process of its own, and starts others: none compiles what another has compiled.
+// Shared by the processes that run test files, and by those that they start.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+
+/** Files that take a minute or more, which would otherwise run alone at the end. */
+const SLOWEST =
+  /package\/package|cli\/deploy|tasks\/who-answers|wrap\/(resumed|once|programs)|worker\/(newer-server|changing)/;
+
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isSlow = ({ moduleId }: TestSpecification) => Number(SLOWEST.test(moduleId));
+    return (await super.sort(files)).toSorted((a, b) => isSlow(b) - isSlow(a));
+  }
+}
 
 export default defineConfig({
   test: {
     projects: [
+      // Tests beside the code. They leave nothing behind, so that one process runs many files: starting it and loading the
+      // same modules again is a third of their time.
       {
         extends: true,
         test: {
-          name: "all",
-          include: ["{core,tools,functions,pages,worker,wrap,server,cli,testing,infra,docs,test,lab}/**/*.test.ts"],
+          name: "unit",
+          include: ["{core,tools,functions,pages,worker,wrap,server,cli,testing,docs}/**/*.test.ts"],
+          isolate: false,
         },
       },
+      // Tests of the whole: processes, each file with its own.
+      { extends: true, test: { name: "system", include: ["{test,lab}/**/*.test.ts"] } },
       // The embedded server's other host. RESONATE_HOST=object runs any other suite on it as well.
       {
         extends: true,
@@ -43,9 +60,10 @@ export default defineConfig({
     ],
     // Tests of what `new` makes, where they run.
     exclude: [...configDefaults.exclude, "cli/template/**"],
+    sequence: { sequencer: SlowestFirst },
     globalSetup: ["test/support/setup.ts"],
-    // Most files start processes of their own and wait for them more than they compute.
-    maxWorkers: 4,
+    // Files wait for the processes that they start more than they compute.
+    maxWorkers: 6,
     // It imports JSON as bundlers take it and Node does not.
     deps: { optimizer: { ssr: { enabled: true, include: ["@actions/workflow-parser"] } } },
     // It only ends what hangs: tests start whole stacks, on machines that do other things as well.

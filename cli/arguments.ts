@@ -1,6 +1,6 @@
 /**
- * Reads a command's arguments; undefined when they ask for help, which is printed then. What is wrong with them is said,
- * with the usage, and the process ends with exit code 2.
+ * Reads a command's arguments with `read`. If `read` returns undefined, for `--help`, prints the usage. If it throws,
+ * prints the error and the usage, and exits with code 2.
  */
 export function readArguments<T>(read: () => T | undefined, usage: string): T | undefined {
   try {

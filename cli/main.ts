@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-/** The command line, `durable-mcp-edge COMMAND …`: it serves the project whose folder it is run in. */
+/** The command line, `durable-mcp-edge COMMAND …`, for the project in the working directory. */
 import { enableCompileCache } from "node:module";
 import { COMPILE_CACHE, packageVersion } from "./package.ts";
 
 interface Command {
   summary: string;
-  /** Loaded only when it is wanted. */
+  /** Loads the command on demand. */
   run(args: string[]): Promise<void>;
 }
 
@@ -23,11 +23,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (args) => (await import("./launcher/start.ts")).start("dev", args),
   },
   wrap: {
-    summary: "put durability in front of a server that exists",
+    summary: "put durability in front of an existing server",
     run: async (args) => (await import("./commands/wrap.ts")).run(args),
   },
   sync: {
-    summary: "write down the tools of the servers that the project wraps",
+    summary: "update the tool lists of the wrapped servers",
     run: async (args) => (await import("./commands/sync.ts")).run(args),
   },
   worker: {
@@ -59,24 +59,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (args) => (await import("./operate/jobs.ts")).run(args),
   },
   retry: {
-    summary: "look at a blocked job again now",
+    summary: "retry a blocked job now",
     run: async (args) => (await import("./operate/retry.ts")).run(args),
   },
   pause: {
-    summary: "have workers run no jobs of a kind",
+    summary: "stop running jobs of a kind",
     run: async (args) => (await import("./operate/pause.ts")).run("pause", args),
   },
   resume: {
-    summary: "let jobs of a paused kind go on",
+    summary: "continue the jobs of a paused kind",
     run: async (args) => (await import("./operate/pause.ts")).run("resume", args),
-  },
-  quiet: {
-    summary: "halt sleeps of earlier versions, which are offered to nobody",
-    run: async (args) => (await import("./operate/quiet.ts")).run(args),
-  },
-  observe: {
-    summary: "let Resonate's own pages look at the server",
-    run: async (args) => (await import("./operate/observe.ts")).run(args),
   },
   retention: {
     summary: "remove old jobs from a real Resonate server's database",
@@ -91,7 +83,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (args) => (await import("./operate/backup.ts")).run(args),
   },
   restore: {
-    summary: "take up a backup, or an earlier state",
+    summary: "restore a backup, or an earlier state",
     run: async (args) => (await import("./operate/restore.ts")).run(args),
   },
   move: {
@@ -118,8 +110,8 @@ its wrangler.toml names the edge, and worker/main.ts or worker.ts runs the worke
 `;
 
 const [name = "", ...args] = process.argv.slice(2);
-// Code that was compiled at an earlier start is not compiled again, here and in the processes that this one starts: they
-// take half as long to start. What `dev` runs is another file after each edit, and would be kept for good.
+// The compile cache halves the start of this process and of its children. `dev` does without: each edit makes a new file,
+// which would stay in the cache forever.
 if (name !== "dev") {
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   enableCompileCache(process.env.NODE_COMPILE_CACHE);

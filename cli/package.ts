@@ -1,6 +1,6 @@
 /**
- * Where this package's own programs are, and the programs of the packages that it brings: looked for from this file, and
- * never in the folder that a command is run in, which is the project's.
+ * Finds the programs of this package and of its dependencies. It searches from this file, never from the working
+ * directory, which is the project's.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,32 +8,28 @@ import { dirname, extname, join } from "node:path";
 
 const HERE = import.meta.dirname;
 
-/** A program of this package by its path from the root, without extension: `.ts` in a checkout, `.js` as it ships. */
+/** The file of a program of this package, by its path from the root without extension: `.ts` in a checkout, else `.js`. */
 export function programPath(path: string): string {
   return join(HERE, "..", path + extname(import.meta.filename));
 }
 
-/**
- * A module that a package exports: this package's copy of it, or else the one of the project at `root`.
- *
- * @throws {Error} saying what to install
- */
+/** Resolves a module from this package, or else from the project at `root`. @throws {Error} that says what to install */
 export function resolveModule(specifier: string, root: string): string {
   for (const from of [import.meta.url, join(root, "package.json")]) {
     try {
       return createRequire(from).resolve(specifier);
     } catch {
-      // Not there: further on.
+      // Try the next one.
     }
   }
   const name = specifier.split("/")[0];
   throw new Error(`${name} is not installed. Type: npm install --save-dev ${name}`);
 }
 
-/** What this package says of itself. */
+/** The part of this package's `package.json` that the command line reads. */
 export interface Manifest {
   version: string;
-  /** The version of Node that it is tested with. */
+  /** The version of Node for tests and containers. */
   config: { node: string };
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
@@ -46,17 +42,16 @@ export function thisPackage(): { root: string; manifest: Manifest } {
       const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
       if (typeof manifest.version === "string") return { root, manifest };
     } catch {
-      // Not here: further up.
+      // Try the parent folder.
     }
   }
   throw new Error("this package has no package.json");
 }
 
-/** The version of this package. */
 export const packageVersion = (): string => thisPackage().manifest.version;
 
-/** Whether this is a checkout, with sources, and not the package as it is installed. */
+/** Whether this is a checkout with sources, not the installed package. */
 export const isCheckout = extname(import.meta.filename) === ".ts";
 
-/** Where Node keeps the code of programs that it has compiled, here and in the processes started from here. */
+/** The folder of Node's compile cache for this process and its children. */
 export const COMPILE_CACHE = join(thisPackage().root, ".build/compile-cache");

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The project that the commands serve: the folder they are run in. */
+/** The project in the working directory, which the commands serve. */
 export interface Project {
   /** The folder, absolute. */
   readonly root: string;
-  /** As its `package.json` names it, without a scope. */
+  /** The name in its `package.json`, without a scope. */
   readonly name: string;
   /** The npm scripts of its `package.json`. */
   readonly scripts: Readonly<Record<string, string>>;
-  /** What its `package.json` says under `durable-mcp-edge`: paths from the folder. */
+  /** The paths under `durable-mcp-edge` in its `package.json`, relative to the folder. */
   readonly settings: { readonly worker?: string; readonly local?: string; readonly wrapped?: string };
 }
 
@@ -17,7 +17,7 @@ const CONFIGURATIONS = ["wrangler.toml", "wrangler.jsonc", "wrangler.json"];
 const WORKERS = ["worker/main.ts", "worker.ts"];
 const LOCAL = "tools/local.ts";
 
-/** Reads the project in a folder; one without a `package.json` has no name of its own and no scripts. */
+/** Reads the project in a folder; without a `package.json` it has a default name and no scripts. */
 export function readProject(root = process.cwd()): Project {
   const file = join(root, "package.json");
   const json = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
@@ -25,31 +25,23 @@ export function readProject(root = process.cwd()): Project {
   return { root, name, scripts: json.scripts ?? {}, settings: json["durable-mcp-edge"] ?? {} };
 }
 
-/**
- * Its wrangler configuration, whose `main` is the edge's entry.
- *
- * @throws {Error} saying that there is none
- */
+/** The project's wrangler configuration, whose `main` is the edge's entry. @throws {Error} if there is none */
 export function configurationOf({ root }: Project): string {
   const found = CONFIGURATIONS.find((name) => existsSync(join(root, name)));
   if (found !== undefined) return join(root, found);
   throw new Error(`${root} has no wrangler.toml. Run this in the folder of your server.`);
 }
 
-/**
- * The program that runs its worker.
- *
- * @throws {Error} saying where it was looked for
- */
+/** The project's worker program. @throws {Error} that lists the paths searched, if there is none */
 export function workerOf({ root, settings }: Project): string {
-  const places = settings.worker === undefined ? WORKERS : [settings.worker];
-  const found = places.find((name) => existsSync(join(root, name)));
+  const paths = settings.worker === undefined ? WORKERS : [settings.worker];
+  const found = paths.find((name) => existsSync(join(root, name)));
   if (found !== undefined) return join(root, found);
-  const key = '"durable-mcp-edge": { "worker": "…" } in package.json names another place';
-  throw new Error(`${root} has no ${places.join(" and no ")}, which runs the worker (${key}).`);
+  const key = '"durable-mcp-edge": { "worker": "…" } in package.json names another path';
+  throw new Error(`${root} has no ${paths.join(" and no ")}, which runs the worker (${key}).`);
 }
 
-/** The module that lists its services for local runs, or undefined when it has none. */
+/** The module that lists the project's services for local runs; undefined if it has none. */
 export function localModuleOf({ root, settings }: Project): string | undefined {
   const path = join(root, settings.local ?? LOCAL);
   if (existsSync(path)) return path;
@@ -58,7 +50,7 @@ export function localModuleOf({ root, settings }: Project): string | undefined {
 }
 
 /**
- * A command as a user of the project types it: by the npm script that runs it, or else by `npx`.
+ * A command as a user of the project types it: through the npm script that runs it, or else through `npx`.
  *
  * `typed(project, "doctor", "--url URL")` is `npm run doctor -- --url URL` where there is such a script.
  */

@@ -1,18 +1,19 @@
-/** A backup as a file: JSON lines, first what it is and the key that seals task ids, then a row each. */
+/** The file format of a backup: JSON lines. The first has the format and the key that seals task ids, the last the count. */
 import { createReadStream } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { BackupRow } from "../../server/backup.ts";
+import { parseJson } from "../parse-json.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";
 
-/** What is in a backup beside the rows. */
+/** The content of a backup beside the rows. */
 export interface BackupHead {
-  /** Seals the ids of tasks that clients hold; null where the server had none of its own. */
+  /** Seals the task ids that clients hold; null if the server had no key of its own. */
   key: string | null;
 }
 
-/** Writes a backup, whole or not at all, which its owner alone may read. Returns how many rows there are. */
+/** Writes a backup atomically, readable only by its owner. Returns the number of rows. */
 export async function writeBackup(
   file: string,
   head: BackupHead,
@@ -27,7 +28,7 @@ export async function writeBackup(
       count += rows.length;
       await to.write(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
     }
-    // Its last line: without it, a file is not whole.
+    // A file without this last line is incomplete.
     await to.write(`${JSON.stringify({ rows: count })}\n`);
     await to.sync();
     await to.close();
@@ -40,21 +41,21 @@ export async function writeBackup(
   return count;
 }
 
-/** Reads what stands before the rows. @throws {Error} for what is no backup */
+/** Reads the first line. @throws {Error} if the file is no backup */
 export async function readHead(file: string): Promise<BackupHead> {
   for await (const line of createInterface({ input: createReadStream(file) })) {
-    const head = parsed(line);
+    const head = parseJson(line);
     if (head?.format === FORMAT) return { key: head.key ?? null };
     break;
   }
   throw new Error(`${file} is no backup of this product.`);
 }
 
-/** The rows of a backup. @throws {Error} at its end, when it is not whole */
+/** Reads the rows of a backup. @throws {Error} at its end, if it is incomplete */
 export async function* readBackup(file: string): AsyncGenerator<BackupRow> {
   let count = 0;
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
-    const read = parsed(line);
+    const read = parseJson(line);
     if (read?.table !== undefined) {
       count += 1;
       yield read;
@@ -64,12 +65,4 @@ export async function* readBackup(file: string): AsyncGenerator<BackupRow> {
     } else if (read?.format !== FORMAT) break;
   }
   throw new Error(`${file} is not whole.`);
-}
-
-function parsed(line: string) {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

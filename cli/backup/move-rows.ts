@@ -1,4 +1,4 @@
-/** Moves what a backup holds to another Resonate server, by nothing but the protocol. */
+/** Moves the rows of a backup to another Resonate server through the protocol alone. */
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { ResonateClient } from "../../core/store/client.ts";
@@ -6,46 +6,44 @@ import type { OperationKind, PromiseRecord, PromiseState, RequestData, Value } f
 import type { BackupRow } from "../../server/backup.ts";
 import type { Row } from "../../server/engine/sql.ts";
 
-/** How many requests at once. */
 const CONCURRENCY = 16;
-/** How many times one is made that fails in passing, and the pause before the second, in milliseconds; it doubles. */
+/** How often a request is tried that fails with a temporary error; the pause between tries, in milliseconds, doubles. */
 const ATTEMPTS = 6;
 const PAUSE = 100;
 
-/** How long, in milliseconds, a promise is pending at most that is about to be settled as it was. */
+/** The minimal timeout, in milliseconds, of a promise that is settled right after it is created. */
 const MOMENT = 3_600_000;
 const LEASE = 60_000;
 
-/** What has become of what. */
+/** How many rows were moved. */
 export interface Moved {
-  /** Promises that had ended: jobs and their steps. */
+  /** Settled promises: jobs and their steps. */
   ended: number;
-  /** Steps, timers and questions that are pending. */
+  /** Pending steps, timers and questions. */
   pending: number;
-  /** Jobs that were running, which workers of the new server start again where they were. */
+  /** Running jobs, which the workers of the new server resume. */
   running: number;
-  /** What the protocol's schedules were: this product makes none, and moves none. */
+  /** Schedules of the protocol, which are not moved: this product makes none. */
   schedules: number;
 }
 
 /**
- * Moves rows in the order in which nothing is missing that is needed: first what has ended, then what is waited for, then the
- * jobs that are running, which workers take at once. What is there already stays: it can be done again. `read` is asked for
- * the rows several times.
+ * Moves rows in the order of their dependencies: settled promises, then pending ones, then running jobs, which workers take
+ * at once. Existing promises stay as they are, so that the move can be repeated. Calls `read` several times.
  *
- * @throws {Error} when the server refuses, or cannot be reached
+ * @throws {Error} if the server refuses, or cannot be reached
  */
 export async function moveRows(read: () => AsyncIterable<BackupRow>, client: ResonateClient): Promise<Moved> {
   const moved: Moved = { ended: 0, pending: 0, running: 0, schedules: 0 };
-  for (const what of ["ended", "pending", "running"] as const) {
+  for (const group of ["ended", "pending", "running"] as const) {
     const queue = new PQueue({ concurrency: CONCURRENCY });
     const failures: unknown[] = [];
     for await (const { table, row } of read()) {
-      if (table !== "promises" || sortOf(row) !== what) continue;
+      if (table !== "promises" || groupOf(row) !== group) continue;
       await queue.onSizeLessThan(CONCURRENCY);
       if (failures.length > 0) break;
       queue.add(() => movePromise(client, promiseOf(row))).catch((error) => failures.push(error));
-      moved[what] += 1;
+      moved[group] += 1;
     }
     await queue.onIdle();
     if (failures.length > 0) throw failures[0];
@@ -54,7 +52,7 @@ export async function moveRows(read: () => AsyncIterable<BackupRow>, client: Res
   return moved;
 }
 
-function sortOf(row: Row): "ended" | "pending" | "running" {
+function groupOf(row: Row): "ended" | "pending" | "running" {
   if (row.state !== "pending") return "ended";
   return isTargeted(promiseOf(row)) ? "running" : "pending";
 }
@@ -75,7 +73,7 @@ function promiseOf({ id, state, param, value, tags, timeoutAt, createdAt }: Row)
 
 async function movePromise(client: ResonateClient, promise: PromiseRecord): Promise<void> {
   const { id, state, param, value, tags, timeoutAt } = promise;
-  // What has no time left ends as it is made: what timed out becomes what it was, and so does a timer that fired.
+  // A promise whose time is up settles as it is created: one that timed out, and a timer that fired.
   const endsByItself = state === "rejected_timedout" || (state === "resolved" && tags["resonate:timer"] === "true");
   if (state === "pending" || (endsByItself && timeoutAt <= Date.now())) {
     await ask(client, "promise.create", { id, param, tags, timeoutAt });
@@ -89,19 +87,15 @@ async function movePromise(client: ResonateClient, promise: PromiseRecord): Prom
     await ask(client, "promise.settle", settled);
     return;
   }
-  // Made with its task in hand, so that no worker is given a job that has ended.
+  // Created with its task acquired, so that no worker is offered a job that has ended.
   const action = { kind: "promise.create", data: created } as const;
   const { task } = await ask(client, "task.create", { pid: "move", ttl: LEASE, action });
-  if (task === undefined) return; // It was there.
+  if (task === undefined) return; // It exists already.
   const end = { kind: "promise.settle", data: settled } as const;
   await ask(client, "task.fulfill", { id: task.id, version: task.version, action: end });
 }
 
-/**
- * Makes a request with what promises hold as it is: encrypted, where it is.
- *
- * @throws {Error} when it is refused, or keeps failing
- */
+/** Sends a request; encrypted values stay encrypted. @throws {Error} if it is refused, or keeps failing */
 async function ask<K extends OperationKind>(client: ResonateClient, kind: K, data: RequestData<K>) {
   const { id: own = "", action } = data as { id?: string; action?: { data: { id: string } } };
   const id = action?.data.id ?? own;

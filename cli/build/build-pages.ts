@@ -1,4 +1,4 @@
-/** Builds the pages into the folder that is named: `node cli/build/build-pages.ts dist/pages`. */
+/** A program that builds the pages into a folder: `node cli/build/build-pages.ts dist/pages`. */
 import { resolve } from "node:path";
 import { thisPackage } from "../package.ts";
 import { writePages } from "./pages.ts";

@@ -1,5 +1,4 @@
-/** What wrangler runs before it bundles: builds what it takes as it is, pages and modules. */
-
+/** The build command of wrangler.toml: builds the pages and modules that wrangler does not bundle itself. */
 import { buildModules } from "./modules.ts";
 import { buildPages } from "./pages.ts";
 

@@ -1,11 +1,11 @@
-/** The card of a job for chats: one file that holds all it needs, as hosts load nothing else. */
+/** Builds a job's card for chats: one file without references, because hosts load nothing else. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildOptions } from "esbuild";
 
 const FOLDER = "pages/card";
 
-/** The card as HTML. @throws {Error} with what esbuild says, when it does not compile */
+/** @throws {Error} with esbuild's message, if the card does not compile */
 export async function cardOf(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
   const built = await esbuild.build({
     ...options,

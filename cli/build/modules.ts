@@ -1,24 +1,20 @@
-/**
- * Builds the modules that a Worker loads when it needs them, beside the one that it evaluates at its start: wrangler
- * attaches them as they are.
- */
-import { createHash } from "node:crypto";
+/** Builds the modules that a Worker loads on demand; wrangler uploads them unchanged beside the main module. */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
-import { builtinModules, createRequire } from "node:module";
+import { builtinModules } from "node:module";
 import { extname, join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { isCheckout, resolveModule, thisPackage } from "../package.ts";
+import { isCheckout, thisPackage } from "../package.ts";
+import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
-/** Where they lie in a checkout, and in a project; wrangler.toml and the edge name them. */
+/** Their folders in a checkout and in a project, which wrangler.toml and the edge refer to. */
 const OWN = "functions/modules";
 const PROJECT = "edge/modules";
 
-/** The command by which wrangler has them built: of a checkout, and of a project. */
+/** Whether a wrangler configuration's build command runs `build.ts`. */
 export const isBuild = (command: string | undefined): boolean =>
   /^node \S*cli\/build\/build\.[jt]s$/.test(command ?? "");
 
-/** What each is made of in a checkout. In a project it is what lies beside it, in TypeScript. */
+/** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
 const ENTRIES: Readonly<Record<string, string>> = {
   "resonate.js": 'export { ObjectServer } from "./server/object/object-server.ts";',
   "sdk.js": 'export * from "./functions/sdk.ts";',
@@ -27,16 +23,16 @@ import { RunnerServer } from "./worker/runner/runner-server.ts";
 export const createRunner = (env) => new RunnerServer(env, runs);`,
 };
 
-/** What the SDK takes from its platform: `functions/mcp/shims.ts`. */
+/** Replaces the SDK's platform shims. */
 const SHIMS = join(import.meta.dirname, "../../functions/mcp", `shims${extname(import.meta.filename)}`);
 
-/** In `.build`: what the modules were last built from, and the sum of it. Every process that starts an edge asks for them. */
+/** The file in `.build` with the sources of the last build and their hash, because every start of an edge asks for modules. */
 const STAMP = "modules.json";
 
 interface Modules {
   /** The folder, from the root. */
   readonly folder: string;
-  /** What each is made of, by its file's name. */
+  /** The entry code by file name. */
   readonly entries: Readonly<Record<string, string>>;
 }
 
@@ -51,10 +47,9 @@ async function modulesOf(root: string): Promise<Modules> {
 }
 
 /**
- * Builds the modules of the project at `root`, unless they are built from what is there; many a project has none. Returns
- * their sources, absolute.
+ * Builds the modules of the project at `root`, if it has any and their sources have changed. Returns the sources, absolute.
  *
- * @throws {Error} with what esbuild says, when they do not compile
+ * @throws {Error} with esbuild's message, if they do not compile
  */
 export async function buildModules(root: string): Promise<string[]> {
   const modules = await modulesOf(root);
@@ -66,26 +61,18 @@ export async function buildModules(root: string): Promise<string[]> {
   const started = Date.now();
   const sources = await build(root, modules);
   const sum = await sumOf(root, sources);
-  // What was written meanwhile may not be in what was built.
+  // The build may lack changes that were made while it ran.
   const times = await Promise.all(sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
   if (Math.max(...times) < started) await put(join(root, ".build"), STAMP, JSON.stringify({ sources, sum }));
   return sources;
 }
 
-/** Of the files, and of what decides the dependencies. */
-async function sumOf(root: string, sources: readonly string[]): Promise<string> {
-  const sum = createHash("sha256");
-  for (const path of [...sources, join(root, "package-lock.json"), import.meta.filename]) {
-    const content = await readFile(path).catch(() => "");
-    sum.update(`${path}\0${content.length}\0`).update(content);
-  }
-  return sum.digest("hex");
-}
+/** A hash of the files, of the lock file and of this builder. */
+const sumOf = (root: string, sources: readonly string[]) =>
+  hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
 
 async function build(root: string, { folder, entries }: Modules): Promise<string[]> {
-  // Of wrangler's, as for the edge.
-  const path = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
-  const esbuild: typeof import("esbuild") = (await import(pathToFileURL(path).href)).default;
+  const esbuild = await loadEsbuild(root);
   const sources = new Set<string>();
   for (const [name, contents] of Object.entries(entries)) {
     const { outputFiles, metafile } = await esbuild.build({
@@ -99,13 +86,13 @@ async function build(root: string, { folder, entries }: Modules): Promise<string
       target: "es2024",
       conditions: ["workerd", "worker", "browser"],
       alias: { "@modelcontextprotocol/server/_shims": SHIMS },
-      // What imports them is built, so that all else can be served, and says what it lacks when it is loaded.
+      // Node modules that workerd lacks fail when they are loaded, so that the rest of the module works.
       external: ["cloudflare:*", "node:*", ...builtinModules],
       legalComments: "none",
       logLevel: "silent",
     });
     await put(join(root, folder), name, outputFiles[0]?.text ?? "");
-    // Neither the entry, which is no file, nor what stands for modules of Node.
+    // Not the entry, which is no file, and not the placeholders of Node modules.
     const isSource = (path: string) => path !== name && !/node_modules\/|^\(disabled\)/.test(path);
     const inputs = Object.keys(metafile.inputs).filter(isSource);
     for (const path of inputs) sources.add(join(root, path));
@@ -113,7 +100,7 @@ async function build(root: string, { folder, entries }: Modules): Promise<string
   return [...sources].sort();
 }
 
-/** Copies the modules to where a bundle in `dir` finds them. Returns their paths from there. */
+/** Copies the modules into the bundle folder `dir`. Returns their paths from there. */
 export async function copyModules(root: string, dir: string): Promise<string[]> {
   const { folder, entries } = await modulesOf(root);
   const names = Object.keys(entries);
@@ -121,7 +108,7 @@ export async function copyModules(root: string, dir: string): Promise<string[]> 
   return names.map((name) => `modules/${name}`);
 }
 
-/** Writes a file whole or not at all, and leaves one that is the same as it is: others may be watching it. */
+/** Writes a file atomically, and only if it differs: other processes may watch it. */
 export async function put(dir: string, name: string, text: string): Promise<void> {
   const file = join(dir, name);
   if ((await readFile(file, "utf8").catch(() => "")) === text) return;

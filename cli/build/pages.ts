@@ -1,32 +1,30 @@
-/** Builds what browsers load, pages and cards, from `pages/` of a checkout. The package brings it built, in `dist/pages`. */
-import { createHash } from "node:crypto";
+/** Builds the pages and cards for browsers from `pages/` of a checkout. The package contains them built, in `dist/pages`. */
 import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { extname, join } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { BuildOptions } from "esbuild";
-import { isCheckout, resolveModule, thisPackage } from "../package.ts";
+import { isCheckout, thisPackage } from "../package.ts";
 import { readProject } from "../project.ts";
 import { cardOf } from "./card.ts";
+import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
-/** Where they lie in a checkout; wrangler.toml names it. */
+/** The output folder in a checkout, which wrangler.toml refers to. */
 const OUT = ".build/pages";
 
-/** What is copied as it is. */
+/** Copied unchanged. */
 const COPIED = [".svg", ".png"];
 
-/** The pages, each a script of its own in the frame that is `page.html`, and what they are called until that runs. */
+/** The pages, each a script within `page.html`, and their titles until the script runs. */
 const PAGES = { index: "Durable MCP tools", jobs: "Jobs", job: "Jobs" };
 
-/** Where the pages of this package lie, absolute; of a checkout once {@link buildPages} has built them. */
+/** The absolute folder of this package's pages; a checkout needs {@link buildPages} first. */
 export const pagesFolder = (): string => join(thisPackage().root, isCheckout ? OUT : "dist/pages");
 
 /**
- * Builds the pages of this checkout, and of a copy of it at `root`, unless they are built from these sources; the package
- * brings them built. Returns the sources, absolute.
+ * Builds the pages of this checkout, and of a copy of it at `root`, if their sources have changed. Returns the sources,
+ * absolute.
  *
- * @throws {Error} with what esbuild says, when they do not compile
+ * @throws {Error} with esbuild's message, if they do not compile
  */
 export async function buildPages(root: string): Promise<string[]> {
   if (!isCheckout) return [];
@@ -39,12 +37,13 @@ export async function buildPages(root: string): Promise<string[]> {
 async function buildOf(root: string): Promise<string[]> {
   const sources = await sourcesOf(root);
   const stamp = `${join(root, OUT)}.stamp`;
-  const made = await hashOf([...sources, join(root, "package-lock.json")]);
+  const builders = [import.meta.filename, join(import.meta.dirname, "card.ts")];
+  const made = await hashFiles([...sources, join(root, "package-lock.json"), ...builders]);
   if (existsSync(join(root, OUT)) && (await readFile(stamp, "utf8").catch(() => "")) === made) return sources;
   await mkdir(join(root, ".build"), { recursive: true });
   const building = `${join(root, OUT)}-${process.pid}`;
   await writePages(root, building);
-  // Whole or not at all; when another process was first, what it built is as good.
+  // Renamed, so that the folder is complete or absent. If another process was first, its result is equal.
   const old = `${building}-old`;
   await rename(join(root, OUT), old).catch(() => {});
   await rename(building, join(root, OUT)).catch(() => rm(building, { recursive: true }));
@@ -55,9 +54,7 @@ async function buildOf(root: string): Promise<string[]> {
 
 /** Builds the pages of the checkout at `root` into the folder `out`. */
 export async function writePages(root: string, out: string): Promise<void> {
-  // Of wrangler's, as for the edge.
-  const path = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
-  const esbuild: typeof import("esbuild") = (await import(pathToFileURL(path).href)).default;
+  const esbuild = await loadEsbuild(root);
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
   const names = await readdir(join(root, "pages"));
@@ -73,7 +70,7 @@ export async function writePages(root: string, out: string): Promise<void> {
   await writeFile(join(out, "card.html"), await cardOf(esbuild, options(root)));
 }
 
-/** How everything that a browser runs is built. */
+/** The esbuild options of all code for browsers. */
 export const options = (root: string): BuildOptions => ({
   absWorkingDir: root,
   bundle: true,
@@ -91,13 +88,4 @@ async function sourcesOf(root: string): Promise<string[]> {
   const entries = await readdir(join(root, "pages"), { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.endsWith(".test.ts"));
   return files.map((entry) => join(entry.parentPath, entry.name)).sort();
-}
-
-async function hashOf(paths: readonly string[]): Promise<string> {
-  const sum = createHash("sha256");
-  for (const path of [...paths, import.meta.filename, join(import.meta.dirname, "card.ts")]) {
-    const content = await readFile(path).catch(() => "");
-    sum.update(`${path}\0${content.length}\0`).update(content);
-  }
-  return sum.digest("hex");
 }

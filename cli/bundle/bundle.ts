@@ -4,44 +4,47 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execa } from "execa";
+import { hashFiles } from "../build/esbuild.ts";
 import { buildModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
 import { resolveModule } from "../package.ts";
 import { configurationOf, readProject } from "../project.ts";
 
-/** Where bundles are kept, in the project's folder. */
+/** The module's name inside workerd, and so in the stack of an error. */
+export const EDGE_MODULE = "index.js";
+
+/** The folder of bundles in the project. */
 const CACHE = ".build";
 const DAY = 24 * 60 * 60 * 1000;
-/** What stands for the dependencies, and for wrangler among them. */
+/** Files that change with the dependencies, which include wrangler. */
 const LOCK_FILES = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "node_modules/.package-lock.json"];
 
-/** The edge as it is served. */
+/** The bundled edge. */
 export interface Bundle {
-  /** Folder that holds the bundled module, and its source map as `<main>.map`. */
+  /** The folder of the bundled module and its source map, `<main>.map`. */
   readonly dir: string;
   /** The module's file name. */
   readonly main: string;
-  /** The modules that it loads when it needs them: their files, as paths from the folder, by which it also names them. */
+  /** The modules that it loads on demand, as paths from the folder; it imports them by these paths. */
   readonly modules: readonly string[];
   readonly compatibilityDate: string;
   readonly compatibilityFlags: readonly string[];
   /** The text variables of the wrangler configuration. */
   readonly vars: Readonly<Record<string, string>>;
-  /** The Durable Objects that the module exports, by the names under which they are bound. */
+  /** The classes of the exported Durable Objects, by the name of their binding. */
   readonly objects: Readonly<Record<string, string>>;
-  /** The folder of the pages, absolute, and the name under which it is bound; undefined for an edge without. */
+  /** The pages' absolute folder and the name of its binding; undefined for an edge without pages. */
   readonly assets?: { readonly binding: string; readonly directory: string };
 }
 
-/** What the wrangler configuration says of a bundle. */
+/** The part of a bundle that comes from the wrangler configuration. */
 export type Settings = Omit<Bundle, "dir" | "main" | "modules">;
 
 /**
- * Bundles the edge as `wrangler deploy` uploads it, or finds the bundle of the same sources from an earlier call. Needs no
- * network. `entry`, a path from the project's folder `root`, is for an edge that offers something else than the
- * configuration's `main`.
+ * Bundles the edge as `wrangler deploy` uploads it, without network, or returns the cached bundle of the same sources.
+ * `entry`, a path from the project's folder `root`, replaces the configuration's `main`.
  *
- * @throws {Error} with what wrangler printed, when the edge does not bundle
+ * @throws {Error} with wrangler's output, when the edge does not bundle
  */
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
@@ -58,13 +61,13 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
     const started = Date.now();
     const building = join(cache, `building-${hash(entry ?? "")}-${process.pid}`);
     const [made, settings] = await Promise.all([runWrangler(entry, building, root), readSettings(config)]);
-    if (await changedSince(started, made.inputs, root)) continue; // It may hold some files as they were, some as they are.
+    if (await changedSince(started, made.inputs, root)) continue; // It may mix old and new files.
     await writeFile(
       join(building, "bundle.json"),
       JSON.stringify({ ...settings, main: made.main, modules: made.modules }),
     );
     const dir = join(cache, await bundleName([...made.inputs, ...own], config, root));
-    // A rename, so that a bundle is there whole or not at all; when another process was first, its bundle is as good.
+    // Renamed, so that a bundle is complete or absent. If another process was first, its bundle is equal.
     await rename(building, dir).catch(() => rm(building, { recursive: true }));
     await writeFile(`${known}.${process.pid}`, JSON.stringify(made.inputs));
     await rename(`${known}.${process.pid}`, known);
@@ -72,7 +75,7 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   }
 }
 
-/** The wrangler configuration, as far as it is the bundle's. */
+/** Reads the part of the wrangler configuration that bundles need. */
 export async function readSettings(config: string): Promise<Settings> {
   const { compatibility_date, compatibility_flags, vars, durable_objects, assets } = await readConfiguration(config);
   if (!compatibility_date) throw new Error(`${basename(config)} has no compatibility_date`);
@@ -89,14 +92,14 @@ export async function readSettings(config: string): Promise<Settings> {
   };
 }
 
-/** The static assets of a configuration in the folder `root`, where they are there. */
+/** The static assets of a configuration in the folder `root`, if their directory exists. */
 function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "assets"> {
   const { binding, directory = "" } = assets ?? {};
   const path = resolve(root, directory);
   return binding !== undefined && existsSync(path) ? { assets: { binding, directory: path } } : {};
 }
 
-/** What matters here of a wrangler configuration. */
+/** The part of a wrangler configuration that the command line reads. */
 export interface Configuration {
   name?: string;
   account_id?: string;
@@ -114,7 +117,7 @@ export interface Configuration {
 
 /** Reads the wrangler configuration. */
 export async function readConfiguration(config: string): Promise<Configuration> {
-  // Loaded only when there is something to bundle: wrangler takes most of a second to load.
+  // Loaded on demand: wrangler takes most of a second to load.
   const url = pathToFileURL(resolveModule("wrangler", dirname(config))).href;
   const { unstable_readConfig }: Wrangler = await import(url);
   return unstable_readConfig({ config });
@@ -124,14 +127,10 @@ interface Wrangler {
   unstable_readConfig(args: { config: string }): Configuration;
 }
 
-/** The name of a bundle's folder: a hash over everything that it is made from. */
+/** The name of a bundle's folder: a hash of its inputs. */
 async function bundleName(inputs: readonly string[], config: string, root: string): Promise<string> {
-  const sum = createHash("sha256");
-  for (const path of [...inputs, ...LOCK_FILES].map((path) => join(root, path)).concat(config)) {
-    const content = await readFile(path).catch(() => "");
-    sum.update(`${path}\0${content.length}\0`).update(content);
-  }
-  return `edge-${sum.digest("hex").slice(0, 16)}`;
+  const files = [...inputs, ...LOCK_FILES].map((path) => join(root, path));
+  return `edge-${(await hashFiles([...files, config])).slice(0, 16)}`;
 }
 
 async function readBundle(dir: string): Promise<Bundle | undefined> {
@@ -149,7 +148,7 @@ async function changedSince(time: number, inputs: readonly string[], root: strin
   return stats.some((info) => (info?.mtimeMs ?? 0) > time);
 }
 
-/** Bundles by wrangler. `inputs` are the project's own files in it, as paths from its folder. */
+/** Runs wrangler. `inputs` are the project's own files in the bundle, as paths from its folder. */
 async function runWrangler(entry: string | undefined, outdir: string, root: string) {
   const wrangler = join(dirname(resolveModule("wrangler/package.json", root)), "bin/wrangler.js");
   const env = { WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", WRANGLER_WRITE_LOGS: "false" };
@@ -173,10 +172,10 @@ interface Metafile {
   outputs: Record<string, { entryPoint?: string }>;
 }
 
-/** Whether a file is the project's, and no dependency's and none that a bundler made up. */
+/** Whether a file is the project's own, neither a dependency nor virtual. */
 const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test(path);
 
-/** Bundles of earlier sources; young ones may still be about to be served by another process. */
+/** Removes bundles of earlier sources, except recent ones, which another process may be about to serve. */
 async function removeOldBundles(cache: string): Promise<void> {
   await mkdir(cache, { recursive: true });
   for (const name of await readdir(cache)) {

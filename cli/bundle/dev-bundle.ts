@@ -1,14 +1,12 @@
-/** Bundling for `dev`: by esbuild alone, which takes a fraction of a second where wrangler takes several. */
+/** Bundling for `dev`, by esbuild alone: it takes a fraction of a second, wrangler several seconds. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
+import { loadEsbuild } from "../build/esbuild.ts";
 import { buildModules, copyModules, isBuild } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
-import { resolveModule } from "../package.ts";
 import { configurationOf, type Project, workerOf } from "../project.ts";
 import {
   type Bundle,
@@ -19,31 +17,29 @@ import {
   type Settings,
 } from "./bundle.ts";
 
-/** The sources do not compile; the message has the file, the line and the text. */
+/** The sources do not compile; the message names the file and the line. */
 export class CompileError extends Error {}
 
-/** A program as its sources are now. */
+/** A program built from the current sources. */
 export interface Built<T> {
-  /** The same for the same program. */
+  /** Equal for equal programs. */
   readonly version: string;
   readonly program: T;
-  /** The project's files in it, absolute. */
+  /** The project's files in the program, absolute. */
   readonly inputs: readonly string[];
 }
 
 export interface DevBundler {
   /** @throws {CompileError} */
   edge(): Promise<Built<Bundle>>;
-  /** The worker runs its sources as they are: this says whether they compile, and which they are. @throws {CompileError} */
+  /** Checks that the worker compiles, and lists its sources, which the worker runs directly. @throws {CompileError} */
   worker(): Promise<Built<string>>;
 }
 
 /** Bundles into the folder `name` of the project's `.build`. */
 export async function devBundler(project: Project, name: string): Promise<DevBundler> {
   const { root } = project;
-  // Of wrangler's, so that both bundle alike; or the project's own.
-  const esbuildPath = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
-  const esbuild: typeof import("esbuild") = (await import(pathToFileURL(esbuildPath).href)).default;
+  const esbuild = await loadEsbuild(root);
   const config = configurationOf(project);
   const dir = join(root, ".build", name);
   const contexts = new Map<string, BuildContext>();
@@ -61,7 +57,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
   };
 
   const build = async (options: BuildOptions) => {
-    // Kept for as long as its options are the same: it parses only what has changed.
+    // A context parses only changed files; it is kept while its options stay the same.
     const key = JSON.stringify(options);
     let context = contexts.get(key);
     if (!context) {
@@ -117,7 +113,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
         format: "esm",
         platform: "node",
         packages: "external",
-        sourcemap: "external", // An edit that moves lines is one: where an error arose is told by them.
+        sourcemap: "external", // An edit that only moves lines is a change: stacks of errors name lines.
         sourcesContent: false,
         metafile: true,
         logLevel: "silent",
@@ -127,14 +123,14 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
   };
 }
 
-/** Whether the configuration asks for what only wrangler does to a bundle. */
+/** Whether the configuration needs a bundling step that only wrangler has. */
 function isForWrangler({ compatibility_flags, build, rules }: Configuration): boolean {
   const isNode = compatibility_flags.some((flag) => flag.startsWith("nodejs_"));
   const isOwn = isBuild(build?.command) && rules?.every(({ type }) => type === "ESModule");
   return isNode || (!isOwn && (build?.command !== undefined || (rules ?? []).length > 0));
 }
 
-/** As wrangler bundles, but not minified. */
+/** Wrangler's options, without minification. */
 function edgeOptions(
   { main, alias = {}, define = {}, build }: Configuration,
   root: string,
@@ -170,7 +166,7 @@ function edgeOptions(
   };
 }
 
-/** What was built, the source map first when there is one. */
+/** The output files, the source map first if there is one. */
 function texts({ outputFiles = [] }: BuildResult): string[] {
   return outputFiles
     .toSorted((a, b) => Number(b.path.endsWith(".map")) - Number(a.path.endsWith(".map")))

@@ -1,4 +1,4 @@
-/** `deploy`: the project to Cloudflare, whole: edge, Resonate and what runs the jobs. */
+/** `deploy`: deploys the whole project to Cloudflare: the edge, Resonate and the worker. */
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Configuration, readConfiguration } from "../bundle/bundle.ts";
@@ -7,7 +7,7 @@ import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
 import { type DeployOptions, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
-import { addToken, type Made, placeOf } from "../deploy/variables.ts";
+import { addToken, locationOf, type NewToken } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
 import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
@@ -15,39 +15,39 @@ import { clientConfiguration } from "../terminal/clients.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
 
-Deploys the project in this folder to Cloudflare: makes what is missing, waits until it answers, examines it, and says what
-to give to each client. The first time, at a terminal, it makes a caller and shows his token once.
+Deploys the project in this folder to Cloudflare: creates what is missing, waits until the edge answers, runs the doctor, and
+prints the configuration of each client. The first time, at a terminal, it makes a caller and shows the token once.
 
-  --dry-run                 say what it would do: bundle it and show what it would be given, and upload nothing
-  --caller NAME             make this caller where there is none yet, and show his token, wherever the output goes
+  --dry-run                 bundle, print the variables, and upload nothing
+  --caller NAME             make this caller if there is none yet, and show the token even if the output is no terminal
   --container               run the jobs in a container of the account, or end with the reason why not
-  --no-container            run them in the account's own Workers
-                            (neither: as before; the first time a container where the account has them and Docker runs)
-  --image IMAGE             the container's image, from a registry that Cloudflare takes, instead of building it
-  --container-secrets FILE  set the secrets in it, for the container
-  --workers-elsewhere NAME  let workers on machines of your own take jobs: makes a token for one, and shows the line to run
-  --operator NAME           make a token for commands that look at the Resonate server itself (usage, backup, moving)
-  --location HINT           where the Resonate server is, the first time: wnam, enam, weur, eeur, apac and more
-  --jurisdiction NAME       where its data must stay, the first time: eu, us, fedramp
-  --paid                    bound what a request may take, as the paid plan can; without it, where the account has Containers
-  --no-wait                 neither wait until it answers nor examine it
-  --remove                  remove the deployment with everything that it keeps; asks first
+  --no-container            run the jobs in the account's own Workers
+                            (neither: as before; the first time in a container if the account has them and Docker runs)
+  --image IMAGE             the container's image in a registry that Cloudflare accepts, instead of a build
+  --container-secrets FILE  set the secrets in this file for the container
+  --workers-elsewhere NAME  let workers on your own machines take jobs: makes a token for one, and shows the line to run
+  --operator NAME           make a token for commands that use the Resonate server directly (usage, backup, move)
+  --location HINT           the first time: where the Resonate server runs (wnam, enam, weur, eeur, apac and more)
+  --jurisdiction NAME       the first time: where its data must stay (eu, us, fedramp)
+  --paid                    set limits for requests, which needs the paid plan (default: if the account has Containers)
+  --no-wait                 do not wait until the edge answers, and do not run the doctor
+  --remove                  remove the deployment with all its data; asks first
   --yes                     with --remove, do not ask
   --help                    show this text
 
-Other options go to wrangler; the one that matters most:
+Other options go to wrangler, in particular:
 
-  --secrets-file FILE       set the secrets in it
+  --secrets-file FILE       set the secrets in this file
 `;
 
-/** How long a new deployment may take to answer everywhere, in milliseconds. */
+/** How long a new deployment may take until it answers, in milliseconds. */
 const PATIENCE = 120_000;
 
-/** The tokens that a deployment has made. */
+/** The tokens that this deployment made. */
 interface Tokens {
   caller: FirstCaller | undefined;
-  worker: Made | undefined;
-  operator: Made | undefined;
+  worker: NewToken | undefined;
+  operator: NewToken | undefined;
 }
 
 export async function run(args: string[]): Promise<void> {
@@ -61,13 +61,13 @@ export async function run(args: string[]): Promise<void> {
 
 async function deploy(options: DeployOptions, project: Project, config: Configuration): Promise<void> {
   const { others, values, isDry } = options;
-  // A dry run needs nobody who is logged in.
+  // A dry run works without a login.
   const account = await Account.open(config.account_id).catch((error) => (isDry ? undefined : Promise.reject(error)));
   const [edge, worker] = await Promise.all([
     account?.bindings(project.name),
     account?.bindings(workerName(project.name)),
   ]);
-  const place = placeOf(edge, options);
+  const location = locationOf(edge, options);
   const choice = hasRunner(config)
     ? await chooseContainer({
         ...{ root: project.root, account, edge, worker, wanted: options.container },
@@ -77,7 +77,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
 
   const hasCallers = "AUTH_MODE" in config.vars || others.some((arg) => /^--(secrets-file|var)\b/.test(arg));
   const needsCaller = !hasCallers && !isDry && !edge?.some(({ name }) => name === "AUTH_MODE");
-  // A token is shown to whoever sits there, and to no log of a build unless it is asked for.
+  // A token is shown at a terminal, and in the log of a build only on request.
   const mayShow = values.caller !== undefined || Boolean(process.stdout.isTTY);
   await using caller = needsCaller && mayShow ? await firstCaller(values.caller) : undefined;
   const elsewhere = values["workers-elsewhere"] ?? (caller && choice ? await askForWorkers() : undefined);
@@ -87,11 +87,11 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   if (choice) console.log(choice.says);
   const variables = {
     ...(choice && { RUNS_IN: choice.runsIn }),
-    ...{ ...place, ...forWorker.variables, ...forOperator.variables },
+    ...{ ...location, ...forWorker.variables, ...forOperator.variables },
   };
   const given = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
   const secrets = caller ? ["--secrets-file", caller.secretsFile] : [];
-  // The free plan has neither Containers nor limits that a deployment sets, and refuses one that does.
+  // The free plan has no Containers, and refuses a deployment that sets limits.
   const hasOwn = others.some((arg) => /^(--config|-c)\b/.test(arg));
   const isPaid = !hasOwn && (options.isPaid || (await account?.hasContainers()) === true);
   const deployEdge = async (isBound: boolean) => {
@@ -99,14 +99,14 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
     await using added = await withAdditions(configurationOf(project), { isPaid, containers });
     return await runWrangler(["deploy", ...added.args, ...others, "--keep-vars", ...given, ...secrets]);
   };
-  const deployWorker = () => deployContainer(choice, project, options, place);
-  // A worker that is there gets its new functions before anybody can start them; a first one needs the edge's objects.
+  const deployWorker = () => deployContainer(choice, project, options, location);
+  // An existing worker gets new functions before the edge lists them; a first one needs the edge's Durable Objects.
   if (worker && !(await deployWorker())) return;
   const { exitCode, targets } = await deployEdge(worker !== undefined || isDry);
   process.exitCode = exitCode;
   if (exitCode !== 0) return;
   if (!worker && !(await deployWorker())) return;
-  // Each is bound to what the other has: the first time the edge is told of the containers when they are there.
+  // The two bind to each other: the first time, the edge is deployed again once the containers exist.
   if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
   if (worker && choice?.runsIn === "workers") await removeContainer(project, isDry ? ["--dry-run"] : []);
   if (isDry) {
@@ -125,7 +125,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   else showClients(url, project);
 }
 
-/** What the deployment is called: wrangler's option, or what the configuration says. */
+/** The name of the deployment: wrangler's option, or that of the configuration. */
 function nameOf(args: readonly string[], configured: string): string {
   const at = args.findIndex((arg) => /^--name(=|$)/.test(arg));
   return at < 0 ? configured : (args[at]?.split("=")[1] ?? args[at + 1] ?? configured);
@@ -165,7 +165,7 @@ async function deployContainer(
   return exitCode === 0;
 }
 
-/** Waits for the deployment and examines it. */
+/** Waits for the deployment and runs the doctor. */
 async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
   console.log(`\nWaiting for ${origin} ...`);
   if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
@@ -174,7 +174,6 @@ async function examined(origin: string, { caller, operator }: Tokens): Promise<v
   await examine(["--url", origin]);
 }
 
-/** Shows the tokens that were made. */
 function showTokens(origin: string, project: Project, { caller, worker, operator }: Tokens): void {
   const shown = (whose: string, token: string) =>
     console.log(`\nThe token of ${whose}, which is stored nowhere and not shown again:\n\n  ${token}`);
@@ -190,7 +189,7 @@ function showTokens(origin: string, project: Project, { caller, worker, operator
   }
 }
 
-/** Says what to give to clients. */
+/** Prints the configuration of each client. */
 function showClients(origin: string, { name }: Project): void {
   for (const { client, where, paste } of clientConfiguration(name, `${origin}/mcp`))
     console.log(`\n${client}: ${where}\n${paste}`);
@@ -220,9 +219,9 @@ async function remove(args: readonly string[], project: Project, config: Configu
       return;
     }
   }
-  // Whoever typed the name is not asked again by wrangler, nor about what uses it.
+  // The typed name replaces wrangler's own questions.
   const way = isDry ? [] : ["--force"];
-  // First: it uses the edge's objects, which would be left without their Worker's code.
+  // First, because the container's Worker uses the edge's objects.
   if (await account?.bindings(workerName(name))) await removeContainer(project, way);
   const { exitCode } = await runWrangler(["delete", ...others, ...way]);
   process.exitCode = exitCode;

@@ -1,4 +1,4 @@
-/** `keys`: the key pair of a Resonate server, and a token each for the edge and the worker of one deployment. */
+/** `keys`: makes the key pair of a Resonate server, and tokens for the edge and the worker of one deployment. */
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,28 +9,27 @@ import { readProject, typed } from "../project.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "keys", "--namespace NAME/ --out DIR [options]")}
 
-Writes what lets the parts of one deployment talk to one another:
+Writes the keys and tokens by which the parts of one deployment authenticate to one another:
 
-  private.pem  signs tokens; keep it where you keep secrets, no server needs it
-  public.pem   what the Resonate server checks tokens with
+  private.pem  signs tokens; store it as a secret, no server needs it
+  public.pem   verifies tokens; the Resonate server needs it
   edge.env     secrets of the edge: its Resonate token, its task and view keys, the namespace, the worker group
   worker.env   environment of the worker: its Resonate token, the namespace, the worker group
 
-  --namespace NAME/  put before the name of every job, and all that the tokens give access to; NAME is also the name
-                     of the worker group
-  --out DIR          where to write; files that are there are never overwritten
+  --namespace NAME/  the prefix of all job names, to which the tokens are limited; NAME is also the name of the worker
+                     group
+  --out DIR          the folder to write to; existing files are never overwritten
   --days N           how long the tokens are valid (default 90)
   --key FILE         sign with this private key instead of a new one: to renew tokens before they expire, or to add
-                     a deployment to the same Resonate server; writes no keys, and a task key only for a namespace
-                     that is new (--task-key)
-  --encrypt          write ENCRYPTION_KEYS for both too: what jobs hold is encrypted before the Resonate server gets it
-  --operator         write operator.env too: a token that may search, which no token of a namespace may, and so one for
-                     all namespaces of the server; for the commands of whoever runs it
-  --task-key         with --key: make a task and a view key too
+                     a deployment to the same Resonate server; writes no keys, and a task key only with --task-key
+  --encrypt          also write ENCRYPTION_KEYS for both: edge and worker encrypt the content of jobs
+  --operator         also write operator.env: a token for the operator's commands, which may search and therefore opens
+                     all namespaces of the server
+  --task-key         with --key: also make a task and a view key, for a new namespace
   --help             show this text
 `;
 
-/** EdDSA by Ed25519: the smallest of the kinds of key that the Resonate server takes. */
+/** EdDSA with Ed25519: the smallest keys that the Resonate server accepts. */
 const ALGORITHM = "EdDSA";
 
 interface Options {
@@ -43,7 +42,7 @@ interface Options {
   encrypt: boolean;
 }
 
-/** @throws {Error} saying what is wrong with the arguments */
+/** @throws {Error} that names the wrong argument */
 function parseOptions(args: string[]): Options | undefined {
   const { values } = parseArgs({
     args,
@@ -61,7 +60,7 @@ function parseOptions(args: string[]): Options | undefined {
   if (values.help) return undefined;
   const { namespace, out, key } = values;
   if (!namespace || !out) throw new Error("--namespace and --out are needed.");
-  // A token opens every id that begins with its namespace: with a "/" at the end and nowhere else, none opens another's.
+  // A token opens every id that begins with its namespace. With one "/", at the end, no namespace is a prefix of another.
   if (!/^[\w.-]+\/$/.test(namespace)) {
     throw new Error(`--namespace must be letters, digits, ".", "_" or "-", and then one "/", not "${namespace}".`);
   }
@@ -72,12 +71,12 @@ function parseOptions(args: string[]): Options | undefined {
   return { namespace, out, days, key, operator, encrypt, taskKey: key === undefined || values["task-key"] };
 }
 
-/** Tells apart, in the Resonate server's log and for whoever finds one, whose token it is; it gives no rights. */
+/** The owner of a token, for the Resonate server's log; it grants no rights. */
 type Part = "edge" | "worker" | "operator";
 
 /**
- * A token as the Resonate server takes it: signed, expiring, and limited to ids that begin with `prefix`. With an empty one it is
- * for all; the server refuses everything to a token without any.
+ * Signs a token for the Resonate server, limited to ids that begin with `prefix`. An empty prefix opens all ids; the server
+ * refuses a token without a prefix.
  */
 function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promise<string> {
   return new SignJWT({ prefix, role: part })
@@ -91,7 +90,7 @@ function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promis
 interface OutputFile {
   name: string;
   content: string;
-  /** Who may read it besides its owner. */
+  /** The file mode; by default readable only by the owner. */
   mode?: number;
 }
 
@@ -110,7 +109,7 @@ async function make({ namespace, key, taskKey, operator, encrypt }: Options, exp
       throw new Error(`${key} is not an Ed25519 private key in PEM (PKCS #8), such as this program writes.`);
     });
   }
-  // A group of its own: what a server dispatches to a group, only tokens of one namespace can take.
+  // Each namespace has its own worker group, so that workers are offered only jobs that their token opens.
   const encryption = encrypt ? { ENCRYPTION_KEYS: randomBytes(32).toString("base64") } : {};
   const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1), ...encryption };
   const [edge, worker] = await Promise.all([

@@ -1,4 +1,4 @@
-/** `new`: a project with one durable tool, or a further tool for the project in this folder. */
+/** `new`: makes a project with one durable tool, or adds a tool to the project in this folder. */
 import { basename, isAbsolute, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readArguments } from "../arguments.ts";
@@ -14,8 +14,8 @@ const usage = () => `Usage: ${typed(readProject(), "new", "FOLDER [options]")}
 Makes a project in a new folder: a server with one durable tool and its test. Without a folder, adds a tool to the project
 in this one.
 
-  --tool NAME     what the tool is called, such as send_invoice
-  --package SPEC  what the project uses of this package: a tarball of it, or a version; default: this one
+  --tool NAME     the name of the tool, such as send_invoice
+  --package SPEC  the version of this package to depend on, or a tarball of it (default: this one)
   --help          show this text
 `;
 
@@ -25,7 +25,7 @@ interface Options {
   source: string | undefined;
 }
 
-/** @throws {Error} saying what is wrong with the arguments */
+/** @throws {Error} that names the wrong argument */
 function parseOptions(args: string[]): Options | undefined {
   const { values, positionals } = parseArgs({
     args,

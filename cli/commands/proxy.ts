@@ -1,41 +1,40 @@
 /**
- * `proxy [url] [options]`: serves a hosted MCP endpoint over stdio, for clients that speak nothing else. It is mcp-remote
- * with this project's defaults; its options (`--header`, `--protocol auto`, ...) go behind the URL. A token is taken from
- * the environment, as `MCP_TOKEN`: what is an argument, every user of the machine can read.
+ * `proxy [url] [options]`: serves a hosted MCP endpoint over stdio, for clients that speak nothing else. It runs mcp-remote
+ * with this project's defaults; mcp-remote's options (`--header`, `--protocol auto`, ...) follow the URL. The token comes
+ * from `MCP_TOKEN` in the environment, because every user of the machine can read arguments.
  */
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import { recordOf } from "../launcher/data-directory.ts";
-import { DATA } from "../launcher/start-options.ts";
+import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { resolveModule } from "../package.ts";
 import { readProject, typed } from "../project.ts";
 
 /** How long the first answer may take, in milliseconds. */
 const TIMEOUT = 10_000;
 
-const usage = () => `Usage: ${quiet(typed(readProject(), "proxy", "[URL] [options]"))}
+const usage = () => `Usage: ${withoutNpmOutput(typed(readProject(), "proxy", "[URL] [options]"))}
 
 Serves the MCP endpoint at URL (by default that of the stack on this machine) over stdio, for a client that speaks nothing
 else. Options go to mcp-remote: --header "Name: value", --protocol auto and more.
 
-MCP_TOKEN in the environment is the token to show (as Authorization: Bearer); an argument could be read by every user of
+MCP_TOKEN in the environment is the token to send (as Authorization: Bearer). An argument could be read by every user of
 the machine.
 `;
 
-/** Standard output is the client's: npm must not write its own lines there. */
-const quiet = (command: string) => command.replace(/^npm run /, "npm run --silent ");
+/** npm must not write to standard output, which belongs to the MCP client. */
+const withoutNpmOutput = (command: string) => command.replace(/^npm run /, "npm run --silent ");
 
 export async function run(args: string[]): Promise<void> {
   if (args.includes("--help")) return console.log(usage());
   const [first, ...rest] = args;
   const given = first !== undefined && !first.startsWith("-");
-  const url = given ? first : (recordOf(DATA)?.url ?? "http://127.0.0.1:8787/mcp");
+  const url = given ? first : (stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp");
   const options = given ? rest : args;
 
-  const reason = await whySilent(url);
+  const reason = await unreachableReason(url);
   if (reason !== undefined) {
     const project = readProject();
-    const other = quiet(typed(project, "proxy", "URL"));
+    const other = withoutNpmOutput(typed(project, "proxy", "URL"));
     console.error(
       `No server answers at ${url} (${reason}). Start it: ${typed(project, "start")}; or give its URL: ${other}`,
     );
@@ -47,7 +46,7 @@ export async function run(args: string[]): Promise<void> {
     console.error("Every user of this machine can read the token in these arguments. Set it as MCP_TOKEN instead.");
   }
   const { MCP_TOKEN: token } = process.env;
-  // These arguments are seen in this process only.
+  // Set in this process only, these arguments are not visible to others.
   const authorization = token ? ["--header", `Authorization:Bearer ${token}`] : [];
   const more = [...patience, ...authorization, ...options];
   process.argv.splice(2, Infinity, url, "--transport", "http-only", "--allow-http", ...more);
@@ -57,8 +56,8 @@ export async function run(args: string[]): Promise<void> {
 }
 
 /**
- * Has requests about a task say in their `Mcp-Name` header which: mcp-remote says it of tools, prompts and resources alone.
- * It takes `fetch` from undici when it is imported, so this comes before.
+ * Adds the `Mcp-Name` header to requests about tasks; mcp-remote sends it only for tools, prompts and resources. Must run
+ * before the import of mcp-remote, which takes `fetch` from undici at that time.
  */
 function nameTasks(program: string): void {
   const undici = createRequire(program)("undici") as { fetch: (url: unknown, init?: Init) => unknown };
@@ -77,7 +76,7 @@ interface Init {
   headers?: HeadersInit;
 }
 
-/** The id of the task that a message is about, where a header can hold it. */
+/** The task id in a message about a task, if a header can hold it. */
 function taskIn(body: unknown): string | undefined {
   if (typeof body !== "string" || !body.includes('"tasks/')) return undefined;
   const { method, params } = JSON.parse(body) as { method?: unknown; params?: { taskId?: unknown } };
@@ -86,8 +85,8 @@ function taskIn(body: unknown): string | undefined {
   return isNamed && typeof id === "string" && /^[\x21-\x7e]+$/.test(id) ? id : undefined;
 }
 
-/** Why nothing answers at a URL; undefined when something does, whatever it says. */
-async function whySilent(url: string): Promise<string | undefined> {
+/** Why a URL cannot be reached; undefined for any HTTP answer. */
+async function unreachableReason(url: string): Promise<string | undefined> {
   try {
     const answer = await fetch(url, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) });
     await answer.body?.cancel();

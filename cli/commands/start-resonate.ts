@@ -1,4 +1,4 @@
-/** `resonate`: the embedded Resonate server. */
+/** `resonate`: runs the embedded Resonate server. */
 import { pathToFileURL } from "node:url";
 import { programPath } from "../package.ts";
 

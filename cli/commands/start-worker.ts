@@ -1,5 +1,4 @@
-/** `worker`: the worker of the project in this folder. */
-
+/** `worker`: runs the worker of the project in this folder. */
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { readArguments } from "../arguments.ts";

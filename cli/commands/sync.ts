@@ -1,4 +1,4 @@
-/** `sync`: asks the servers that a project wraps for their tools, and writes down what the edge lists. */
+/** `sync`: updates the snapshots of the tools of wrapped servers, which the edge lists. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,8 +7,8 @@ import { readSnapshot, writeSnapshot } from "../../wrap/worker/snapshot-file.ts"
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
-import { quietLog } from "../wrap/log.ts";
 import { wrappedBy } from "../wrap/registry.ts";
+import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 
@@ -16,7 +16,7 @@ const usage = () => `Usage: ${typed(readProject(), "sync")}
        ${typed(readProject(), "sync", "URL [options]")}
        ${typed(readProject(), "sync", "[options] -- COMMAND ...")}
 
-Asks every server that the project in this folder wraps for its tools, and writes their snapshots. Given a URL or a command
+Fetches the tools of every server that the project in this folder wraps, and writes their snapshots. With a URL or a command
 it adds that server to the project.
 
 ${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
@@ -30,9 +30,9 @@ export async function run(args: string[]): Promise<void> {
   if (all.length === 0) throw new Error(`This project wraps no server. Type: ${typed(readProject(), "sync", "URL")}`);
   for (const { options, snapshot: file } of all) {
     const server = new WrappedServer(options, process.env);
-    const now = await server.look(quietLog);
+    const now = await server.look(silentLog);
     await server.close();
-    if (file === undefined) throw new Error(`${options.name}: runWrapped is not told where its snapshot is.`);
+    if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
     const before = await readSnapshot(file);
     await writeSnapshot(file, now);
     const said = changes(before, now);
@@ -51,7 +51,7 @@ async function add(args: string[]): Promise<void> {
   const folder = join("tools", name);
   if (existsSync(folder)) throw new Error(`${folder} is there already. Type: ${typed(readProject(), "sync")}`);
   const server = new WrappedServer(options, { ...process.env, ...secrets });
-  const snapshot = await server.look(quietLog);
+  const snapshot = await server.look(silentLog);
   await server.close();
   for (const line of leftOut(snapshot, options)) console.log(line);
   checkChosen(snapshot, options);
@@ -77,5 +77,5 @@ ${folder} holds it. Name it in the two lists:
                    … ...${code}Runs
 `);
   for (const [variable] of Object.entries(secrets))
-    console.log(`The worker's environment needs ${variable}: it stands for a value that you gave, and is in no file.`);
+    console.log(`The worker's environment needs ${variable}: the value that you gave, which is in no file.`);
 }

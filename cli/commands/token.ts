@@ -1,20 +1,11 @@
-/** `token NAME`: a new static token, shown once, and what the edge is told of it. */
-import { createHash, randomBytes } from "node:crypto";
+/** `token NAME`: prints a new static token once, and the entry that the edge needs for it. */
 import { readProject, typed } from "../project.ts";
-
-/** Whose a token is. */
-export const TOKEN_NAME = /^[\w.@][\w.@-]{0,63}$/;
-
-/** A token that nobody can guess, and what the edge is told of it. */
-export function newToken(): { token: string; sha256: string } {
-  const token = `dme_${randomBytes(32).toString("base64url")}`;
-  return { token, sha256: createHash("sha256").update(token).digest("hex") };
-}
+import { newToken, TOKEN_NAME } from "../static-token.ts";
 
 export async function run([name, ...rest]: string[]): Promise<void> {
   const usage = `Usage: ${typed(readProject(), "token", "NAME")}
 
-NAME is whose token it is: 1 to 64 letters, digits, ".", "_", "@" or "-", not "-" first.`;
+NAME is the caller's name: 1 to 64 letters, digits, ".", "_", "@" or "-", not starting with "-".`;
   if (name === "--help") return console.log(usage);
   if (name === undefined || rest.length > 0 || !TOKEN_NAME.test(name)) {
     console.error(usage);

@@ -1,12 +1,12 @@
-/** `wrap`: a whole server on this machine, in front of one that exists. */
+/** `wrap`: runs the whole stack on this machine, in front of an existing MCP server. */
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
+import { DATA } from "../launcher/data-directory.ts";
 import { start } from "../launcher/start.ts";
-import { DATA } from "../launcher/start-options.ts";
 import { type Project, readProject, typed } from "../project.ts";
-import { quietLog } from "../wrap/log.ts";
+import { silentLog } from "../wrap/silent-log.ts";
 import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 import { writeProject } from "../wrap/wrap-project.ts";
@@ -14,13 +14,13 @@ import { writeProject } from "../wrap/wrap-project.ts";
 const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
        ${typed(readProject(), "wrap", "[options] -- COMMAND ...")}
 
-Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL, or the one that COMMAND
-is: its tools are durable jobs there.
+Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL or started by COMMAND.
+Its tools become durable jobs.
 
 ${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
   --help                  show this text
 
-And the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
+Also the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
 `;
 
 export async function run(args: string[]): Promise<void> {
@@ -30,7 +30,7 @@ export async function run(args: string[]): Promise<void> {
   Object.assign(process.env, secrets, { WRAP_FOLLOW: "1" });
   const server = new WrappedServer(options, process.env);
   console.log(`Asking ${options.name} for its tools ...`);
-  const snapshot = await server.look(quietLog);
+  const snapshot = await server.look(silentLog);
   await server.close();
   const { name, version } = snapshot.server;
   console.log(`${name} ${version}, revision ${snapshot.revision}, ${snapshot.tools.length} tools\n`);
@@ -41,19 +41,19 @@ export async function run(args: string[]): Promise<void> {
   const root = resolve(".build", `wrap-${options.name}`);
   mkdirSync(root, { recursive: true });
   await writeProject(root, options, snapshot);
-  await start("dev", placed(rest, resolve(".")), atHome(root));
+  await start("dev", withDataIn(resolve("."), rest), projectAt(root));
 }
 
-/** State is kept where the command was typed. */
-function placed(args: readonly string[], home: string): string[] {
+/** Makes the data directory relative to the folder in which the command was typed. */
+function withDataIn(home: string, args: readonly string[]): string[] {
   const at = args.findIndex((arg) => arg === "--data" || arg.startsWith("--data="));
   if (at < 0) return args.includes("--memory") ? [...args] : [...args, "--data", join(home, DATA)];
   const all = args.flatMap((arg) => (arg.startsWith("--data=") ? ["--data", arg.slice("--data=".length)] : [arg]));
   return all.map((arg, i) => (all[i - 1] === "--data" ? resolve(home, arg) : arg));
 }
 
-/** The project at `root`, with the commands as they are typed where this one was. */
-function atHome(root: string): Project {
+/** Enters the project at `root`; messages still name commands as the user types them in the original folder. */
+function projectAt(root: string): Project {
   const { scripts } = readProject();
   process.chdir(root);
   return { ...readProject(root), scripts };

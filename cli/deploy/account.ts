@@ -1,13 +1,13 @@
-/** The Cloudflare account, asked directly for what wrangler has no command for. Nothing is changed by it. */
+/** Read-only requests to the Cloudflare API for which wrangler has no command. */
+import { parseJson } from "../parse-json.ts";
 import { wranglerOutput } from "./wrangler.ts";
 
-/** As wrangler has it. */
 const API = "https://api.cloudflare.com/client/v4";
 
-/** What a Worker of the account has bound: variables with their texts, secrets without. */
+/** The bindings of a Worker: variables with their text, secrets without. */
 export type Bindings = readonly { readonly name: string; readonly type: string; readonly text?: string }[];
 
-/** Who uses a Worker, each by either name. */
+/** The users of a Worker; each has one of the two names. */
 interface References {
   readonly services?: { readonly incoming: readonly User[]; readonly pages_function?: boolean };
   readonly durable_objects?: readonly User[];
@@ -29,29 +29,30 @@ export class Account {
   }
 
   /**
-   * The account that wrangler deploys to.
+   * Opens the account that wrangler deploys to.
    *
-   * @throws {Error} when nobody is logged in, or it could be one of several
+   * @throws {Error} without a login, or if there are several accounts and none is configured
    */
   static async open(configured: string | undefined): Promise<Account> {
     const token = process.env.CLOUDFLARE_API_TOKEN;
-    const headers = headersOf(token ? { token } : json(await wranglerOutput("auth", "token", "--json")));
+    const headers = headersOf(token ? { token } : parseJson(await wranglerOutput("auth", "token", "--json")));
     if (!headers) throw new Error("Nobody is logged in to Cloudflare: npx wrangler login");
     const id = process.env.CLOUDFLARE_ACCOUNT_ID || configured;
     if (id) return new Account(id, headers);
-    const accounts: { id: string; name: string }[] = json(await wranglerOutput("whoami", "--json"))?.accounts ?? [];
+    const accounts: { id: string; name: string }[] =
+      parseJson(await wranglerOutput("whoami", "--json"))?.accounts ?? [];
     const [only] = accounts;
     if (only && accounts.length === 1) return new Account(only.id, headers);
     const those = accounts.map(({ id, name }) => `\n  ${id}  ${name}`).join("");
     throw new Error(`Set CLOUDFLARE_ACCOUNT_ID to the account that it is deployed to.${those}`);
   }
 
-  /** Whether it may run containers: wrangler asks the same before it builds an image. */
+  /** Whether the account may run containers, by the request that wrangler makes before it builds an image. */
   async hasContainers(): Promise<boolean> {
     return (await this.#get("/containers/me")).ok;
   }
 
-  /** What a Worker has bound; undefined when there is no such Worker. */
+  /** The bindings of a Worker; undefined if there is no such Worker. */
   async bindings(worker: string): Promise<Bindings | undefined> {
     const { ok, status, body } = await this.#get(`/workers/scripts/${worker}/settings`);
     if (status === 404) return undefined;
@@ -59,7 +60,7 @@ export class Account {
     return body.result?.bindings ?? [];
   }
 
-  /** The other Workers that use a Worker, as far as the platform tells: they break when it goes. */
+  /** The known users of a Worker, which break when it is removed. */
   async users(worker: string): Promise<string[]> {
     const { body } = await this.#get(`/workers/scripts/${worker}/references`);
     const { services, durable_objects = [], dispatch_outbounds = [] }: References = body.result ?? {};
@@ -79,13 +80,4 @@ function headersOf(given: { type?: string; token?: string; key?: string; email?:
   if (given?.token !== undefined) return { authorization: `Bearer ${given.token}` };
   if (given?.key === undefined || given.email === undefined) return undefined;
   return { "x-auth-key": given.key, "x-auth-email": given.email };
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: what wrangler prints
-function json(text: string | undefined): any {
-  try {
-    return text === undefined ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

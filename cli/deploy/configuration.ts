@@ -1,32 +1,28 @@
-/** The project's configuration as it is deployed: with what depends on the account. */
+/** The wrangler configuration for a deployment: the project's, with additions that depend on the account. */
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { resolveModule } from "../package.ts";
 
 /**
- * What one request may take before Cloudflare ends it: several times what the largest request that is accepted needs. A job
- * that runs in the account's own Workers has as much until its next suspension.
+ * The limits of one request: several times the needs of the largest accepted one. They also hold for a job in the account's
+ * own Workers, up to its next suspension.
  */
 const LIMITS = { cpu_ms: 5_000, subrequests: 10_000 };
 
-/** What the account has to it. */
 export interface Additions {
-  /** The paid plan: a deployment may set limits, which the free one refuses. */
+  /** The paid plan, which allows limits. */
   readonly isPaid: boolean;
-  /** The Worker that has the worker's containers, when it is there: the Resonate object wakes them. */
+  /** The Worker of the containers, if it exists: the Resonate object wakes them. */
   readonly containers: string | undefined;
 }
 
 export interface DeployedConfiguration extends AsyncDisposable {
-  /** What wrangler is told. */
+  /** Arguments for wrangler. */
   readonly args: readonly string[];
 }
 
-/**
- * The project's configuration with what the account adds, for as long as it is deployed. It lies beside the project's own,
- * whose paths are then its, too.
- */
+/** Writes the configuration until it is disposed of, beside the project's own, so that relative paths stay valid. */
 export async function withAdditions(config: string, { isPaid, containers }: Additions): Promise<DeployedConfiguration> {
   const none = { args: [], async [Symbol.asyncDispose]() {} };
   if (!isPaid && containers === undefined) return none;

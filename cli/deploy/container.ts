@@ -1,4 +1,4 @@
-/** The worker as a container of the account: whether it can be one, and its Worker as it is deployed. */
+/** The worker in a container of the account: whether that is possible, and the configuration of its Worker. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -7,35 +7,35 @@ import { execa } from "execa";
 import { resolveModule } from "../package.ts";
 import type { Account, Bindings } from "./account.ts";
 
-/** The container's configuration, in the project's folder: of a project of its own, and of this repository. */
+/** The container's configuration in a project, and in this repository. */
 const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;
 
-/** What the worker needs as the edge has it, where that has it. */
+/** Variables that the worker needs if the edge has them, with equal values. */
 const SHARED = ["RESONATE_URL", "RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS"];
 
-/** Where the jobs run, why, and whether the container is to be deployed now. */
+/** Where the jobs run. */
 export interface Choice {
   readonly runsIn: "container" | "workers";
-  /** In words, with the reason. */
+  /** Explains the choice to the user. */
   readonly says: string;
+  /** Whether the container is deployed now. */
   readonly isDeployed: boolean;
 }
 
-/** What the choice depends on. */
 export interface Situation {
   readonly root: string;
-  /** Undefined in a dry run that nobody is logged in for. */
+  /** Undefined in a dry run without a login. */
   readonly account: Account | undefined;
-  /** What the edge and the container's Worker have bound; undefined where they are not there. */
+  /** The bindings of the edge and of the container's Worker; undefined if they do not exist. */
   readonly edge: Bindings | undefined;
   readonly worker: Bindings | undefined;
-  /** What the options say. */
+  /** The choice by option. */
   readonly wanted: boolean | undefined;
   readonly image: string | undefined;
   readonly secretsFile: string | undefined;
 }
 
-/** Decides where the jobs run: in a container where the account has Containers and an image can be had. */
+/** Decides where the jobs run: in a container if the account has Containers and an image is available. */
 export async function chooseContainer(situation: Situation): Promise<Choice> {
   const { root, account, edge, worker, wanted, image, secretsFile } = situation;
   const inWorkers = (why: string): Choice => {
@@ -69,7 +69,7 @@ export async function chooseContainer(situation: Situation): Promise<Choice> {
   return inWorkers("no Docker runs here that could build its image (--image takes one from a registry)");
 }
 
-/** Whether Docker runs here, as wrangler finds it out. */
+/** Whether Docker runs here, by the same check as wrangler. */
 async function canBuild(): Promise<boolean> {
   const docker = process.env.WRANGLER_DOCKER_BIN || "docker";
   return !(await execa(docker, ["info"], { reject: false, stdio: "ignore", timeout: 20_000 })).failed;
@@ -79,10 +79,10 @@ function configIn(root: string): string | undefined {
   return CONFIGS.map((config) => join(root, config)).find((path) => existsSync(path));
 }
 
-/** What the container's Worker is called beside an edge. */
+/** The name of the container's Worker. */
 export const workerName = (edge: string): string => `${edge}-worker`;
 
-/** The configuration of a container for this edge, as a file; undefined where the project has none. */
+/** Writes the configuration of the container's Worker and returns its file; undefined if the project has none. */
 export async function containerConfig(
   root: string,
   edge: string,

@@ -1,14 +1,13 @@
-import { TOKEN_NAME } from "../commands/token.ts";
+import { TOKEN_NAME } from "../static-token.ts";
 
-/** What the deploy command is told. */
 export interface DeployOptions {
-  /** What is wrangler's. */
+  /** Arguments for wrangler. */
   readonly others: readonly string[];
   readonly isDry: boolean;
   readonly noWait: boolean;
-  /** Whether the account is said to be on the paid plan. */
+  /** Whether an option says that the account is on the paid plan. */
   readonly isPaid: boolean;
-  /** Whether the worker runs in a container; undefined where the command is to decide. */
+  /** Whether the worker runs in a container; undefined to let the command decide. */
   readonly container: boolean | undefined;
   readonly values: Readonly<Partial<Record<ValueOption, string>>>;
 }
@@ -25,7 +24,7 @@ const oneOf = (list: string[]) => ({
 const A_NAME = { says: "a name", fits: (value: string) => TOKEN_NAME.test(value) };
 const A_FILE = { says: "a file", fits: (value: string) => value !== "" };
 
-/** The options with a value, and what that has to be. */
+/** The options with a value, and the check of that value. */
 const VALUES = {
   caller: A_NAME,
   "workers-elsewhere": A_NAME,
@@ -39,7 +38,7 @@ const VALUES = {
   "container-secrets": A_FILE,
 };
 
-/** @throws {Error} for an option without a value, or with one that it cannot have */
+/** @throws {Error} for a missing or wrong value */
 export function readOptions(args: readonly string[]): DeployOptions {
   const others: string[] = [];
   const values: Partial<Record<ValueOption, string>> = {};

@@ -1,16 +1,16 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
-import { newToken, TOKEN_NAME } from "../commands/token.ts";
+import { newToken, TOKEN_NAME } from "../static-token.ts";
 
-/** The secrets that a deployment begins with, in a file that only this user reads; disposing of it removes the file. */
+/** The first secrets of a deployment, in a file that only this user can read; disposing of it removes the file. */
 export interface FirstCaller extends AsyncDisposable {
   readonly name: string;
   readonly token: string;
   readonly secretsFile: string;
 }
 
-/** Makes a caller for a deployment that has none: the user of this machine, unless another name is given. */
+/** Makes a caller for a deployment without callers, named after the user of this machine unless `name` is given. */
 export async function firstCaller(name = ownName()): Promise<FirstCaller> {
   const { token, sha256 } = newToken();
   const dir = await mkdtemp(join(tmpdir(), "deploy-"));
@@ -20,7 +20,7 @@ export async function firstCaller(name = ownName()): Promise<FirstCaller> {
   return { name, token, secretsFile, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) };
 }
 
-/** The name of this user, as a caller's may be. */
+/** The name of this user, changed to a valid caller name. */
 function ownName(): string {
   const name = userInfo()
     .username.replace(/[^\w.@-]/g, "_")

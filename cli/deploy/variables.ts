@@ -1,28 +1,29 @@
-/** What a deployment remembers of itself: text variables of its Worker, which stay from one deployment to the next. */
-import { newToken } from "../commands/token.ts";
+/** The text variables of the edge's Worker that a deployment keeps for the next one. */
+import { newToken } from "../static-token.ts";
 import type { Bindings } from "./account.ts";
 import type { DeployOptions } from "./deploy-options.ts";
 
-/** A token that was made for a deployment, whose hash that has got. */
-export interface Made {
+/** A new token, whose hash is deployed. */
+export interface NewToken {
   readonly name: string;
   readonly token: string;
 }
 
-/** The options that say where the account's Resonate server is, and the variables that keep it. */
-const PLACE = [
+/** The options for the location of the account's Resonate server, and their variables. */
+const LOCATION = [
   ["location", "RESONATE_LOCATION"],
   ["jurisdiction", "RESONATE_JURISDICTION"],
 ] as const;
 
 /**
- * Where the account's Resonate server is: as it was, or, for a first deployment, as it is wanted.
+ * The variables for the location of the account's Resonate server: the recorded one, or for a first deployment the
+ * requested one.
  *
- * @throws {Error} when it is there already and wanted elsewhere
+ * @throws {Error} if an existing server is requested elsewhere
  */
-export function placeOf(edge: Bindings | undefined, { values }: DeployOptions): Record<string, string> {
-  const place: Record<string, string> = {};
-  for (const [option, variable] of PLACE) {
+export function locationOf(edge: Bindings | undefined, { values }: DeployOptions): Record<string, string> {
+  const location: Record<string, string> = {};
+  for (const [option, variable] of LOCATION) {
     const recorded = edge?.find(({ name }) => name === variable)?.text;
     const wanted = values[option];
     if (edge && wanted !== undefined && wanted !== recorded) {
@@ -33,21 +34,21 @@ export function placeOf(edge: Bindings | undefined, { values }: DeployOptions): 
       );
     }
     const value = edge ? recorded : wanted;
-    if (value !== undefined) place[variable] = value;
+    if (value !== undefined) location[variable] = value;
   }
-  return place;
+  return location;
 }
 
 /**
- * A further token in one of the deployment's lists, and the list with it as a variable.
+ * Makes a token, and the variables with its hash in one of the deployment's lists.
  *
- * @throws {Error} saying what to do, when the list is a secret, which nobody can read
+ * @throws {Error} with the remedy, if the list is a secret, which cannot be read
  */
 export function addToken(
   edge: Bindings | undefined,
   list: string,
   name: string | undefined,
-): { made?: Made; variables: Record<string, string> } {
+): { made?: NewToken; variables: Record<string, string> } {
   if (name === undefined) return { variables: {} };
   const { token, sha256 } = newToken();
   const known = edge?.find((each) => each.name === list);

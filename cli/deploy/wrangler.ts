@@ -1,4 +1,4 @@
-/** The project's own wrangler, as the deploy command calls it. */
+/** Runs the project's own wrangler. */
 import { randomUUID } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { resolveModule } from "../package.ts";
 
 const program = () => join(dirname(resolveModule("wrangler/package.json", process.cwd())), "bin/wrangler.js");
 
-/** Runs wrangler in front of the user; resolves with its exit code, and where it has deployed to. */
+/** Runs wrangler on this terminal; resolves to its exit code and the addresses of the deployment. */
 export async function runWrangler(args: readonly string[]): Promise<{ exitCode: number; targets: string[] }> {
   const report = join(tmpdir(), `wrangler-${randomUUID()}.json`);
   const env = { WRANGLER_OUTPUT_FILE_PATH: report };
@@ -22,7 +22,7 @@ export async function runWrangler(args: readonly string[]): Promise<{ exitCode: 
   return { exitCode: exitCode ?? 1, targets: events.find(({ type }) => type === "deploy")?.targets ?? [] };
 }
 
-/** What a command of wrangler's prints; undefined when it fails. */
+/** The standard output of a wrangler command; undefined if it fails. */
 export async function wranglerOutput(...args: string[]): Promise<string | undefined> {
   const env = { WRANGLER_HIDE_BANNER: "true" };
   const { stdout, failed } = await execa(process.execPath, [program(), ...args], {

@@ -1,4 +1,4 @@
-/** The edge as anybody on the internet sees it. */
+/** Checks the edge without a token, as anyone on the internet sees it. */
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { ask, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
 
@@ -9,7 +9,7 @@ const SET_VARIABLE =
   "Set what it names: add it to infra/keys/edge.env and deploy again with --secrets-file infra/keys/edge.env.";
 const SEE_LOG = "Look at the edge's log while you run the doctor again: npx wrangler tail.";
 
-/** Whether the edge at `origin` answers as this product's. */
+/** Whether this product's edge answers at `origin`. */
 export async function checkEdge(origin: URL): Promise<Finding[]> {
   const answer = await ask(new URL("/health", origin));
   const reached = edgeFinding(origin, answer);
@@ -58,7 +58,7 @@ export async function checkReady(origin: URL): Promise<Finding> {
   );
 }
 
-/** Whether a caller without a token is treated as `expected`; undefined expects a token of any kind. */
+/** Whether a call without a token is treated as `expected`; undefined expects that some kind of token is required. */
 export async function checkAuth(origin: URL, expected: AuthMode | undefined): Promise<Finding> {
   const check = "authentication";
   const answer = await ask(new URL("/mcp", origin), {
@@ -99,7 +99,7 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   return checkMetadata(check, origin, metadataUrl);
 }
 
-/** Follows a refusal the way an MCP client does: to the resource's metadata and on to the authorization server's. */
+/** Follows a refusal as an MCP client does: to the metadata of the resource, then of the authorization server. */
 async function checkMetadata(check: string, origin: URL, metadataUrl: string): Promise<Finding> {
   const fix = "Check OAUTH_ISSUER and OAUTH_AUDIENCE of the edge; the audience is the address that clients connect to.";
   const metadata = await ask(metadataUrl);
@@ -126,10 +126,12 @@ async function checkMetadata(check: string, origin: URL, metadataUrl: string): P
   );
 }
 
-/** Where an issuer's metadata may be, by RFC 8414 and OpenID Connect Discovery. */
+/** The possible addresses of an issuer's metadata, by RFC 8414 and OpenID Connect Discovery. */
 function wellKnown(issuer: string): URL[] {
   const { pathname } = new URL(issuer);
-  const path = pathname === "/" ? "" : pathname.replace(/\/$/, "");
-  const places = ["oauth-authorization-server", "openid-configuration"].map((name) => `/.well-known/${name}${path}`);
-  return [...places, `${path}/.well-known/openid-configuration`].map((place) => new URL(place, issuer));
+  const issuerPath = pathname === "/" ? "" : pathname.replace(/\/$/, "");
+  const paths = ["oauth-authorization-server", "openid-configuration"].map(
+    (name) => `/.well-known/${name}${issuerPath}`,
+  );
+  return [...paths, `${issuerPath}/.well-known/openid-configuration`].map((path) => new URL(path, issuer));
 }

@@ -1,4 +1,4 @@
-/** The edge as an MCP client uses it: one timer from the tool call through Resonate and a worker and back. */
+/** Checks the edge as an MCP client: one timer from the tool call through Resonate and a worker, and back. */
 import { randomBytes } from "node:crypto";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { packageVersion } from "../package.ts";
@@ -12,7 +12,7 @@ export interface McpCheck {
   url: URL;
   /** A bearer token to call it with. */
   token: string | undefined;
-  /** How long the timer may take to come through, in seconds. */
+  /** How long the timer may take, in seconds. */
   wait: number;
 }
 
@@ -75,7 +75,7 @@ async function checkTimer(client: Client, wait: number): Promise<Finding> {
   );
 }
 
-/** What a tool returned, or the text of its error. */
+/** Calls a tool; returns its structured result, or the text of its error. */
 async function call(
   client: Client,
   name: string,

@@ -1,20 +1,20 @@
-/** How near a deployment is to what its plan has: by what its Resonate object has counted since it woke. */
-import { OperatorClient } from "../backup/operator.ts";
+/** Checks how close a deployment is to the limits of its plan, by the counters of its Resonate object. */
+import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, failed, ok, warning } from "./finding.ts";
 
-/** A day's, of the free plan, duration in GB-s, and what an object may keep, in bytes: docs/deploy.md names the source. */
+/** The free plan: rows, requests and GB-s per day, bytes per object. docs/deploy.md names the source. */
 const FREE = { rows: 100_000, requests: 100_000, duration: 13_000, size: 5e9 };
-/** What an object takes that is awake all day, in GB-s. */
+/** The GB-s of an object that is awake all day. */
 const ALL_DAY = 10_800;
 const MOST = 10e9;
-/** From which part of a limit on it is told. */
+/** The fraction of a limit at which to warn. */
 const NEAR = 0.7;
 
 const DAY = 86_400_000;
-/** An object that has been awake for a shorter time, in milliseconds, tells nothing of a day. */
+/** The shortest time awake, in milliseconds, that allows an estimate for a day. */
 const LONG_ENOUGH = 600_000;
 
-/** What the object says of itself: counts since it woke, for how many milliseconds it has been awake, its bytes. */
+/** The object's counters since it woke; `awake` in milliseconds, `size` in bytes. */
 interface Usage {
   requests: number;
   alarms: number;
@@ -32,7 +32,6 @@ export async function checkPlan(edge: URL, token: string): Promise<Finding[]> {
   }
 }
 
-/** What is to be said of a deployment's use. */
 export function judge({ requests, alarms, rows, awake, size }: Usage): Finding[] {
   return [judgeSize(size), judgeDay({ requests: requests + alarms, rows: rows.written, awake })];
 }

@@ -1,5 +1,4 @@
-/** The Resonate server as the edge and the worker use it, asked directly. */
-
+/** Checks the Resonate server directly, with the requests of the edge and the worker. */
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
 import { ResonateClient } from "../../core/store/client.ts";
@@ -9,7 +8,7 @@ import { checkSupport, SUPPORTED_RELEASE } from "../../core/store/support.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
 
-/** A token that expires within this time is worth a warning, in milliseconds. */
+/** Warn of a token that expires within this time, in milliseconds. */
 const SOON = 14 * 24 * 60 * 60 * 1_000;
 
 const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key infra/keys/private.pem --out DIR.";
@@ -17,7 +16,7 @@ const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key inf
 export interface ResonateOptions {
   url: URL;
   token: string | undefined;
-  /** Whether the token is the secret of an embedded server, which says nothing of itself, and no JSON Web Token. */
+  /** Whether the token is the secret of an embedded server, not a JSON Web Token. */
   isSecret?: boolean;
   namespace: string;
 }
@@ -41,7 +40,7 @@ export async function checkResonate({ url, token, isSecret = false, namespace }:
   return findings;
 }
 
-/** Asks for a promise that need not exist. The server looks at the version first, then at the token, then for the promise. */
+/** Asks for a promise that need not exist. The server checks the version first, then the token, then the promise. */
 function get(client: ResonateClient, id: string): Promise<HttpAnswer> {
   return answerOf(() => client.post("promise.get", { id }));
 }
@@ -79,7 +78,7 @@ function checkProtection(url: URL, answer: HttpAnswer, token: string | undefined
   if (isLoopback(url) && token === undefined) return ok(check, "none, on this machine only");
   return failed(
     check,
-    "calls without a token are answered: whoever reaches the server can read, start and end every job",
+    "calls without a token are answered: everyone who reaches the server can read, start and end every job",
     "Set RESONATE_AUTH__PUBLICKEY of the server to public.pem, as infra/compose.yaml does.",
   );
 }
@@ -128,7 +127,7 @@ function checkToken(answer: HttpAnswer): Finding {
   );
 }
 
-/** What is wrong with the server's release: other releases speak the same protocol, and refuse what jobs are made of. */
+/** Checks the server's release: other releases speak the same protocol, but refuse requests that jobs need. */
 async function checkRelease(client: ResonateClient, namespace: string): Promise<Finding[]> {
   const unsupported = await checkSupport(client, namespace);
   if (unsupported?.reason !== "release") return [];
@@ -136,7 +135,7 @@ async function checkRelease(client: ResonateClient, namespace: string): Promise<
   return [failed("Resonate's release", unsupported.words, fix)];
 }
 
-/** Whether a connection for pushed messages opens: its headers must come at once, and through every proxy. */
+/** Whether a connection for pushed messages opens: its headers must arrive at once, through every proxy. */
 async function checkPush(client: ResonateClient): Promise<Finding> {
   const check = "Resonate's messages";
   const over = new AbortController();

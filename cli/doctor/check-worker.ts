@@ -1,7 +1,7 @@
-/** A worker, by its health address. */
+/** Checks a worker by its health endpoint. */
 import { ask, checkClock, type Finding, failed, field, ok, warning } from "./finding.ts";
 
-/** `url` is the worker's origin or its `/health`. */
+/** `url`: the worker's origin or its `/health`. */
 export async function checkWorker(url: URL): Promise<Finding[]> {
   const check = "worker";
   const answer = await ask(new URL("/health", url));

@@ -1,20 +1,19 @@
-/** The servers that a project wraps: whether they are reached, and what is made of their tools. */
-
+/** Checks the servers that a project wraps: whether they answer, and whether the edge lists their current tools. */
 import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readProject, typed } from "../project.ts";
-import { quietLog } from "../wrap/log.ts";
 import { wrappedBy } from "../wrap/registry.ts";
+import { silentLog } from "../wrap/silent-log.ts";
 import { changes, leftOut, policyTable } from "../wrap/table.ts";
 import { type Finding, failed, ok, warning, whyNot } from "./finding.ts";
 
-/** `root` is the folder of the project whose stack is checked. */
+/** `root`: the folder of the project. */
 export async function* checkWrapped(root: string): AsyncGenerator<Finding> {
   for (const { options, snapshot: file } of await wrappedBy(readProject(root))) {
     const check = `wrapped ${options.name}`;
     const server = new WrappedServer(options, process.env);
     try {
-      const now = await server.look(quietLog);
+      const now = await server.look(silentLog);
       const { name, version } = now.server;
       const table = policyTable(now, options).map((line) => `\n${" ".repeat(31)} ${line}`);
       yield ok(check, `${name} ${version}, revision ${now.revision}, ${now.tools.length} tools${table.join("")}`);

@@ -1,8 +1,7 @@
-/** `doctor`: checks a deployment from outside and inside, and says for each fault what to do. */
+/** `doctor`: checks a deployment from outside and inside, and names a remedy for each fault. */
 import { parseArgs, styleText } from "node:util";
 import { readArguments } from "../arguments.ts";
-import { recordOf, type StackRecord } from "../launcher/data-directory.ts";
-import { DATA } from "../launcher/start-options.ts";
+import { DATA, type StackRecord, stackRecordIn } from "../launcher/data-directory.ts";
 import { readProject, typed } from "../project.ts";
 import { AUTH_MODES, type AuthMode, checkAuth, checkEdge, checkReady } from "./check-edge.ts";
 import { checkMcp } from "./check-mcp.ts";
@@ -14,17 +13,17 @@ import { type Finding, failed, skipped } from "./finding.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "doctor", "[--url https://HOST] [options]")}
 
-Checks the edge at HOST, or without --url the stack that runs on this machine: that it answers, how it authenticates callers, that it reaches its Resonate server, and, with a
-token where one is demanded, that a timer of one second comes through. Given RESONATE_URL it asks that server too, and given
-OPERATOR_TOKEN the account's own, how near it is to what its plan has.
+Checks the edge at HOST, or without --url the stack on this machine: whether it answers, how it authenticates callers, whether
+it reaches its Resonate server, and, with a token if one is required, whether a timer of one second completes. With
+RESONATE_URL it checks that server too, and with OPERATOR_TOKEN how close the account's own server is to the limits of its plan.
 
   --url URL         the edge
-  --data DIR        without --url: where the stack of this machine keeps its state (default ${DATA})
-  --token TOKEN     to call the edge with; or DOCTOR_TOKEN, which other users of this machine cannot see
-  --auth MODE       what the edge should demand: oauth, bearer or none (default: a token, except on this machine)
-  --env-file FILE   read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from it (infra/keys/edge.env)
+  --data DIR        without --url: the state directory of the stack on this machine (default ${DATA})
+  --token TOKEN     the token for calls to the edge; or DOCTOR_TOKEN, which other users of this machine cannot see
+  --auth MODE       what the edge should require: oauth, bearer or none (default: a token, except on this machine)
+  --env-file FILE   read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from this file (infra/keys/edge.env)
   --worker-url URL  a worker's health address
-  --wait SECONDS    how long the timer may take to come through (default 20)
+  --wait SECONDS    how long the timer may take (default 20)
   --json            print the findings as JSON
   --help            show this text
 
@@ -33,7 +32,7 @@ Exit code: 0 when nothing has failed, 1 otherwise, 2 for wrong arguments.
 
 interface Options {
   url: URL;
-  /** Whether it is the stack that a launcher runs on this machine. */
+  /** Whether this is the launcher's stack on this machine. */
   isLocal: boolean;
   token: string | undefined;
   auth: AuthMode | undefined;
@@ -41,11 +40,11 @@ interface Options {
   workerUrl: URL | undefined;
   wait: number;
   json: boolean;
-  /** The folder of the project whose stack it is. */
+  /** The folder of the stack's project. */
   project: string;
 }
 
-/** @throws {Error} saying what is wrong with the arguments */
+/** @throws {Error} that names the wrong argument */
 function parseOptions(args: string[]): Options | undefined {
   const { values } = parseArgs({
     args,
@@ -93,11 +92,11 @@ function parseOptions(args: string[]): Options | undefined {
   };
 }
 
-/** Where the stack of this machine is: as its launcher has written down, or else where one is by default. */
+/** The addresses of the stack on this machine: the recorded ones, or else the defaults. */
 function localStack(
   data: string,
 ): Pick<StackRecord, "url" | "resonateUrl" | "resonateToken" | "workerUrl" | "project"> {
-  const record = recordOf(data);
+  const record = stackRecordIn(data);
   if (record) return { ...record, url: new URL(record.url).origin };
   return { url: local(8787), resonateUrl: local(8001), workerUrl: `${local(8081)}/health` };
 }
@@ -109,7 +108,6 @@ function address(option: string, text = ""): URL {
   throw new Error(`${option} must be an http:// or https:// address.`);
 }
 
-/** Every finding, in the order in which to read them. */
 async function* examine({
   url,
   isLocal,

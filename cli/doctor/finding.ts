@@ -1,9 +1,10 @@
-/** What one check found, and for what is wrong, what to do. */
+/** The result of one check. */
 export interface Finding {
-  /** What was checked, in a word or two. */
+  /** A short name of the check. */
   check: string;
   status: "ok" | "warning" | "failed" | "skipped";
   detail: string;
+  /** The remedy for a fault. */
   fix?: string;
 }
 
@@ -22,19 +23,19 @@ export const failed = (check: string, detail: string, fix: string): Finding => (
   fix,
 });
 
-/** An answer to a request, or why there is none. `text` is cut at 1000 characters. */
+/** An HTTP answer, or the reason for its absence. `text` is cut at 1000 characters; `skew` is in milliseconds. */
 export type HttpAnswer =
   | { status: number; headers: Headers; text: string; skew: number | undefined }
   | { status: undefined; reason: string };
 
 const TIMEOUT = 10_000;
 
-/** Makes a request and reads its answer; never rejects. Redirects are not followed. */
+/** Sends a request and reads the answer; never rejects. Does not follow redirects. */
 export function ask(url: string | URL, init: RequestInit = {}): Promise<HttpAnswer> {
   return answerOf(() => fetch(url, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT), ...init }));
 }
 
-/** Makes a request by `request` and reads its answer; never rejects. */
+/** Reads the answer to `request`; never rejects. */
 export async function answerOf(request: () => Promise<Response>): Promise<HttpAnswer> {
   const asked = Date.now();
   try {
@@ -50,7 +51,7 @@ export async function answerOf(request: () => Promise<Response>): Promise<HttpAn
   }
 }
 
-/** Why a request got no answer, in a few words. */
+/** The reason for a failed request, in a few words. */
 export function whyNot(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `no answer within ${TIMEOUT / 1_000} s`;
@@ -69,10 +70,10 @@ export function field(text: string, name: string): unknown {
   }
 }
 
-/** The most that two clocks may differ, in milliseconds: tokens are checked with a minute of tolerance. */
+/** The accepted difference of two clocks, in milliseconds: tokens are checked with a tolerance of a minute. */
 const TOLERANCE = 30_000;
 
-/** Whether the clock behind an answer and this machine's agree. */
+/** Whether the clock of the answering machine agrees with this machine's. */
 export function checkClock(check: string, answer: HttpAnswer): Finding {
   if (answer.status === undefined || answer.skew === undefined) return skipped(check, "the answer has no date");
   const seconds = Math.round(answer.skew / 1_000);

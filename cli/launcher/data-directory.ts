@@ -1,43 +1,46 @@
-/** What the launcher keeps beside the state of a stack: a lock, and where the stack of this directory is. */
+/** The launcher's files in the data directory of a stack: a lock, and a record of the stack's addresses. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Ports } from "../process/ports.ts";
 
+/** The default data directory of a stack. */
+export const DATA = ".resonate";
+
 const RECORD = "launcher.json";
 const LOCK = "launcher.lock";
 const STATE = "resonate.db";
 
-/** How long another process may take to let go of a lock, in milliseconds: one that just looks, one that is ending. */
+/** How long another process may hold a lock for a moment, in milliseconds: while it reads, or while it exits. */
 const PATIENCE = { lock: 500, state: 3_000 };
 const SQLITE_BUSY = 5;
 
-/** Where the stack of a data directory is, or was when it last ran. */
+/** The addresses of a stack during its current or last run. */
 export interface StackRecord {
   ports: Partial<Ports>;
   /** The MCP endpoint. */
   url: string;
   resonateUrl: string;
-  /** What the embedded server asks for: made anew for each run. */
+  /** The embedded server's token, new for each run. */
   resonateToken?: string;
   /** The worker's `/health`. */
   workerUrl: string;
-  /** The folder of its project, where that is not the one that it was started in. */
+  /** The project's folder, if it is not the one that the stack was started in. */
   project?: string;
 }
 
-/** Held for as long as this process lives: the lock is the operating system's, and goes with it. */
-let held: DatabaseSync | undefined;
+/** Open for the life of this process; the operating system releases the lock when the process ends. */
+let lockFile: DatabaseSync | undefined;
 
 /**
- * Takes the directory for this process, and makes it when it is missing.
+ * Creates the directory if needed and locks it for this process.
  *
- * @throws {Error} saying what uses it already, or why it cannot be used
+ * @throws {Error} that names the current user of the directory, or the reason why it cannot be used
  */
 export function takeDirectory(dir: string): void {
-  held = openDirectory(dir);
-  if (held === undefined) {
-    const url = recordOf(dir)?.url;
+  lockFile = openDirectory(dir);
+  if (lockFile === undefined) {
+    const url = stackRecordIn(dir)?.url;
     throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
   }
   if (isStateInUse(dir)) {
@@ -60,15 +63,15 @@ function openDirectory(dir: string): DatabaseSync | undefined {
   }
 }
 
-/** Keeps where the stack is, for the next run, for the doctor and for the proxy. */
+/** Records the stack's addresses for the next run, the doctor and the proxy. */
 export function writeRecord(dir: string, record: StackRecord): void {
   const draft = join(dir, `${RECORD}.${process.pid}`);
   writeFileSync(draft, JSON.stringify(record), { mode: 0o600 });
   renameSync(draft, join(dir, RECORD));
 }
 
-/** What is known of the directory's stack; undefined when none has run there, or its record is unreadable. */
-export function recordOf(dir: string): StackRecord | undefined {
+/** Reads the record of the directory's stack; undefined if there is no readable one. */
+export function stackRecordIn(dir: string): StackRecord | undefined {
   try {
     return JSON.parse(readFileSync(join(dir, RECORD), "utf8"));
   } catch {
@@ -76,7 +79,7 @@ export function recordOf(dir: string): StackRecord | undefined {
   }
 }
 
-/** SQLite's lock of a file is released however its process ends, which no file with a process id in it can say of itself. */
+/** Locks through SQLite: unlike a file with a process id, its lock is released however the process ends. */
 function lock(file: string): DatabaseSync | undefined {
   writeFileSync(file, "", { flag: "a", mode: 0o600 });
   const db = new DatabaseSync(file, { timeout: PATIENCE.lock });
@@ -90,7 +93,7 @@ function lock(file: string): DatabaseSync | undefined {
   }
 }
 
-/** Whether an embedded server has the state that no launcher of this version started. */
+/** Whether an embedded server that was started without the launcher uses the state. */
 function isStateInUse(dir: string): boolean {
   const file = join(dir, STATE);
   if (!existsSync(file)) return false;
@@ -100,7 +103,7 @@ function isStateInUse(dir: string): boolean {
     db.prepare("PRAGMA schema_version").get();
     return false;
   } catch (error) {
-    return isBusy(error); // Whatever else is wrong with it, the server says when it opens it.
+    return isBusy(error); // The server reports any other problem when it opens the file.
   } finally {
     db?.close();
   }

@@ -1,38 +1,44 @@
-/** What `dev` does besides: it watches the sources, and replaces the edge and the worker by what they have become. */
+/** The part of `dev` that `start` lacks: watches the sources, and replaces the edge and the worker when they change. */
 import { rmSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 import getPort from "get-port";
 import type { Bundle } from "../bundle/bundle.ts";
-import { startBundler } from "../bundle/bundler-process.ts";
 import type { Built } from "../bundle/dev-bundle.ts";
-import { openFront } from "../process/front.ts";
+import { startBundler } from "../bundle/start-bundler.ts";
 import type { Ports } from "../process/ports.ts";
-import { Replaceable } from "../process/replaceable.ts";
+import { ReplaceableService } from "../process/replaceable-service.ts";
+import { openReverseProxy } from "../process/reverse-proxy.ts";
+import type { Service } from "../process/supervise.ts";
 import { watchFiles } from "../process/watch-files.ts";
 import type { Project } from "../project.ts";
 import { duration } from "../terminal/report.ts";
 import { HOST, healthHost, type Stack } from "./stack.ts";
-import type { Listening, Running } from "./start.ts";
+
+/** Something that the launcher ends before it exits. */
+export interface Stoppable {
+  stop(): Promise<void>;
+}
 
 export interface DevOptions {
   project: Project;
   stack: Stack;
   ports: Ports;
-  /** The edge's, beside those of the environment. */
+  /** Text bindings of the edge, beside those of the environment. */
   bindings: Record<string, string>;
-  /** Where the state is, which is not watched. */
+  /** The data directory, which is not watched. */
   data: string | undefined;
   say(text: string): void;
-  listening: Listening;
-  /** What is ended with the launcher, first to last. */
-  running: Running[];
+  /** The handler for the output lines of a process that is labeled so. */
+  listening(label: string): NonNullable<Service["onLine"]>;
+  /** Receives what is to be ended with the launcher, first to last. */
+  running: Stoppable[];
 }
 
-/** A change to these is looked at in any case; to another file when it is part of the edge or of the worker. */
+/** A change to such a file always causes a build; a change to any other file only if a program includes it. */
 const CODE = /^\.([cm]?[jt]sx?|json)$/;
-/** How long a replaced edge may take to answer what it had begun: the longest `await_result`, and a little. */
+/** How long a replaced edge may finish its requests, in milliseconds: the longest `await_result`, and a margin. */
 const LAST_ANSWERS = 330_000;
-/** How long each may take to end with everything else, in milliseconds. */
+/** How long each may take to end with the launcher, in milliseconds. */
 const PATIENCE = { edge: 1_000, worker: 6_000 };
 
 /** Starts the worker and the edge and replaces them at each edit; resolves when both are up for the first time. */
@@ -40,13 +46,19 @@ export async function develop(options: DevOptions): Promise<void> {
   const { project, stack, ports, say, listening, running } = options;
   const bundles = `dev-${process.pid}`;
   const build = startBundler(bundles);
-  const fronts = await Promise.all([openFront(healthHost(process.env), ports.worker), openFront(HOST, ports.edge)]);
-  const [worker, edge] = fronts.map((front) => new Replaceable(front, say)) as [Replaceable, Replaceable];
+  const proxies = await Promise.all([
+    openReverseProxy(healthHost(process.env), ports.worker),
+    openReverseProxy(HOST, ports.edge),
+  ]);
+  const [worker, edge] = proxies.map((proxy) => new ReplaceableService(proxy, say)) as [
+    ReplaceableService,
+    ReplaceableService,
+  ];
   running.unshift({ stop: () => edge.stop(PATIENCE.edge) }, { stop: () => worker.stop(PATIENCE.worker) });
   process.on("exit", () => rmSync(join(project.root, ".build", bundles), { recursive: true, force: true }));
 
-  const parts = [
-    new Part<string>(
+  const programs = [
+    new WatchedProgram<string>(
       "the worker",
       () => build("worker"),
       async () => {
@@ -54,12 +66,12 @@ export async function develop(options: DevOptions): Promise<void> {
         await worker.replace({ ...stack.worker(HOST, port), onLine: listening("worker") }, port);
       },
     ),
-    new Part<Bundle>(
+    new WatchedProgram<Bundle>(
       "the edge",
       () => build("edge"),
       async (bundle) => {
         const port = await getPort({ host: HOST });
-        // What a tool throws is the author's to read, message and all.
+        // At this level the author sees the messages of the errors that tools throw.
         const bindings = { LOG_LEVEL: "debug", ...options.bindings };
         const service = stack.edge(bundle, port, bindings, LAST_ANSWERS);
         await edge.replace({ ...service, onLine: listening("edge") }, port);
@@ -73,16 +85,16 @@ export async function develop(options: DevOptions): Promise<void> {
     const began = Date.now();
     const problems = new Set<string>();
     const replaced = await Promise.all(
-      parts.map((part) => part.update().catch((error: Error) => void problems.add(error.message))),
+      programs.map((program) => program.update().catch((error: Error) => void problems.add(error.message))),
     );
-    const names = parts.filter((_, i) => replaced[i]).map(({ name }) => name);
+    const names = programs.filter((_, i) => replaced[i]).map(({ name }) => name);
     const run = names.length > 1 ? "run" : "runs";
     if (names.length > 0) say(`${names.join(" and ")} ${run} the new version (${duration(Date.now() - began)})`);
-    // What was wrong with sources that have changed again may be wrong no more.
+    // The sources have changed again, perhaps to correct the problem.
     if (again) return;
     const text = [...problems].join("\n\n");
     if (text !== shown && text !== "") {
-      const before = parts.every(({ isUp }) => isUp) ? "What was there before goes on." : "Waiting for an edit.";
+      const before = programs.every(({ isUp }) => isUp) ? "What was there before goes on." : "Waiting for an edit.";
       say(`The sources do not run as they are. ${before}\n\n${text}\n`);
     }
     shown = text;
@@ -99,21 +111,21 @@ export async function develop(options: DevOptions): Promise<void> {
       await updating;
     }
     updating = undefined;
-    if (parts.every(({ isUp }) => isUp)) up.resolve();
+    if (programs.every(({ isUp }) => isUp)) up.resolve();
   };
 
   const ignored = options.data === undefined ? [] : [resolve(options.data)];
   const watcher = watchFiles(project.root, ignored, (paths) => {
-    const isPart = (path: string) => CODE.test(extname(path)) || parts.some((part) => part.inputs.has(path));
-    if ([...paths].some(isPart)) void changed();
+    const matters = (path: string) => CODE.test(extname(path)) || programs.some(({ inputs }) => inputs.has(path));
+    if ([...paths].some(matters)) void changed();
   });
   running.unshift({ stop: async () => watcher.close() });
   void changed();
   await up.promise;
 }
 
-/** The edge or the worker: what runs of it, and what its sources are now. */
-class Part<T> {
+/** The edge or the worker: its running version, and how to build and start another. */
+class WatchedProgram<T> {
   readonly name: string;
   readonly #build: () => Promise<Built<T>>;
   readonly #replace: (program: T) => Promise<void>;
@@ -131,9 +143,9 @@ class Part<T> {
   }
 
   /**
-   * Replaces what runs if the sources have become something else; resolves to whether it has.
+   * Builds the sources and, if the result differs, replaces the running version; resolves to whether it did.
    *
-   * @throws {Error} with what is wrong with the sources
+   * @throws {Error} with the problem in the sources
    */
   async update(): Promise<boolean> {
     const { version, program, inputs } = await this.#build();

@@ -3,24 +3,21 @@ import { rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Bundle, bundleEdge } from "../bundle/bundle.ts";
+import { type Bundle, bundleEdge, EDGE_MODULE } from "../bundle/bundle.ts";
 import { resolveModule } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 
-/** What the bundle is called inside workerd, and so in the stack of an error. */
-export const EDGE_MODULE = "index.js";
-
-/** After SIGTERM workerd lets requests in flight finish, and one that awaits a job may take minutes. In milliseconds. */
+/** How long requests in flight may go on after SIGTERM, in milliseconds: one that awaits a job could take minutes. */
 const GRACE = 1_000;
 
 export interface LocalEdgeOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
   port: number;
-  /** Text bindings, over those in `wrangler.toml`. An empty string leaves a binding out, a Durable Object's too. */
+  /** Text bindings that override those in `wrangler.toml`. An empty string removes a binding, also a Durable Object's. */
   bindings: Readonly<Record<string, string | undefined>>;
-  /** A folder to keep in what the Durable Objects store; none unless given, and none of them has SQL then. */
+  /** The folder for the storage of the Durable Objects; without it they store in memory and have no SQL. */
   data?: string | undefined;
-  /** What to bundle instead of the edge's own entry point. */
+  /** The entry point to bundle instead of the edge's own. */
   entry?: string | undefined;
   /** Port on 127.0.0.1 for the inspector of the isolate; none unless given. */
   inspectorPort?: number | undefined;
@@ -58,7 +55,7 @@ export async function spawnEdge(
   { port, data, bindings, inspectorPort, grace = GRACE }: Omit<LocalEdgeOptions, "entry"> & { grace?: number },
 ) {
   const values = Object.entries({ ...bundle.vars, ...bindings }).filter(([, value]) => value);
-  // With a server elsewhere the account's own is not there.
+  // A server at RESONATE_URL replaces the account's own.
   const isOff = (name: string) =>
     bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
   const config = join(bundle.dir, `${randomUUID()}.capnp`);
@@ -77,11 +74,11 @@ export async function spawnEdge(
   if (inspectorPort !== undefined) args.push("--inspector-addr", `127.0.0.1:${inspectorPort}`);
   const process = startChild(workerd(), args, { env: Object.fromEntries(values), grace });
   const listening = listeningPort(process, port).finally(() => rm(config, { force: true }));
-  listening.catch(() => {}); // Whoever started it may watch the process instead.
+  listening.catch(() => {}); // A caller may watch the process instead.
   return { process, listening };
 }
 
-/** workerd's own file, which its package exports as a path; that of wrangler, whose bundles it serves. */
+/** The workerd executable that wrangler depends on. */
 function workerd(): string {
   const wrangler = createRequire(resolveModule("wrangler/package.json", process.cwd()));
   return wrangler("workerd").default;
@@ -105,7 +102,7 @@ async function listeningPort(process: Child, wanted: number): Promise<number> {
   return Promise.race([listening, ended]);
 }
 
-/** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
+/** The values of bindings come from workerd's environment, so that no secret is written to disk. */
 function workerdConfig(bundle: Bundle, bindings: string[], data: string | undefined): string {
   const { main, modules, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
   const flags = compatibilityFlags.map(quote).join(", ");
@@ -121,7 +118,7 @@ function workerdConfig(bundle: Bundle, bindings: string[], data: string | undefi
     ([name, path]) => `(name = ${quote(name)}, esModule = embed ${quote(path)})`,
   );
   const disk = data === undefined ? "" : `(name = "data", disk = (path = ${quote(data)}, writable = true)),`;
-  // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
+  // Resonate may be on loopback or in a private network, to which workerd does not connect by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [

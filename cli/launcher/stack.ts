@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import type { Bundle } from "../bundle/bundle.ts";
-import { sourcePlaces } from "../bundle/source-map.ts";
+import { mapToSources } from "../bundle/source-map.ts";
 import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 import type { Ports } from "../process/ports.ts";
@@ -11,7 +11,7 @@ import type { LocalService } from "./local-services.ts";
 
 export const HOST = "127.0.0.1";
 
-/** What the edge takes over from the environment as it is: all that its configuration reads. */
+/** The variables that the edge takes from the environment unchanged: all that its configuration reads. */
 export const EDGE_ENVIRONMENT = [
   ...["RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS", "LOG_LEVEL"],
   ...["AUTH_MODE", "OAUTH_ISSUER", "OAUTH_JWKS_URL", "OAUTH_AUDIENCE", "OAUTH_SCOPES", "BEARER_TOKENS"],
@@ -20,27 +20,27 @@ export const EDGE_ENVIRONMENT = [
   ...["RETENTION_DAYS", "WAIT_SECONDS", "CONFIRM_ARGUMENTS", "VIEW_KEY", "VIEW_LINKS"],
 ];
 
-/** How long a process may take to end after SIGTERM, in milliseconds; the worker's comes on top of its draining. */
+/** How long a process may take to end after SIGTERM, in milliseconds; the worker drains before that. */
 const GRACE = { worker: 4_000, other: 3_000, edge: 1_000 };
-/** How long running jobs may go on after SIGTERM: short, as they continue at the next start. In seconds. */
+/** How long running jobs may go on after SIGTERM, in seconds: short, because they continue at the next start. */
 const DRAIN_SECONDS = "2";
-/** What the edge of a stack is configured with unless the environment says otherwise. */
+/** The edge's configuration unless the environment overrides it. */
 const LOCAL_EDGE = { AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]" };
 
 export interface StackOptions {
   ports: Ports;
-  /** Where the embedded Resonate keeps its state; undefined when it keeps none. */
+  /** The embedded server's data directory; undefined to keep state in memory. */
   data: string | undefined;
-  /** The program that runs the worker. */
+  /** The worker's program file. */
   worker: string;
-  /** The project's services that are on, each with the port it gets. */
+  /** The project's services that are on, each with its port. */
   services: readonly { service: LocalService; port: number }[];
-  /** What the embedded server asks for, so that no other program of this machine gets at the jobs. */
+  /** The embedded server's token, which keeps other programs of this machine from the jobs. */
   secret: string;
   env: NodeJS.ProcessEnv;
 }
 
-/** The processes that make up a server on one machine, and where they find one another. */
+/** The processes that make up a server on one machine, and their addresses. */
 export interface Stack {
   readonly edgeUrl: string;
   readonly resonateUrl: string;
@@ -48,22 +48,21 @@ export interface Stack {
   /** The embedded server; undefined when `RESONATE_URL` names one that runs elsewhere. */
   readonly resonate: Service | undefined;
   readonly services: readonly Service[];
-  /** The worker, answering for its health at an address. */
+  /** The worker, with its health address. */
   worker(host: string, port: number): Service;
-  /** The edge, by a bundle, its places told as those of the sources; `grace` is how long it may take to end, in milliseconds. */
+  /** The edge from a bundle; its output names locations in the sources. `grace`: how long it may take to end, in milliseconds. */
   edge(bundle: Bundle, port: number, bindings: Record<string, string>, grace?: number): Service;
 }
 
 export function describeStack({ ports, data, worker, services, secret, env: outer }: StackOptions): Stack {
   const isEmbedded = !outer.RESONATE_URL;
-  // The secret of the embedded server is what the others show it.
   const env = isEmbedded ? { ...outer, RESONATE_TOKEN: secret } : outer;
   const resonateUrl = env.RESONATE_URL?.replace(/\/+$/, "") || local(ports.resonate);
   const state = data === undefined ? ["--memory"] : ["--data", data];
   const drain = env.DRAIN_SECONDS || DRAIN_SECONDS;
   const fromServices = Object.assign({}, ...services.map(({ service, port }) => service.env(local(port))));
 
-  /** Starts a program on this Node; `added` goes over the environment. */
+  /** Starts a program on this Node; `added` overrides the environment. */
   const script = (path: string, args: string[], added: Record<string, string> = {}, grace = GRACE.other): Child =>
     startChild(process.execPath, [path, ...args], { env: { ...env, ...added }, grace });
 
@@ -90,37 +89,37 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
       name: "the worker",
       health: [healthUrl(host, port)],
       start: async () => {
-        const place = { RESONATE_URL: resonateUrl, HEALTH_HOST: host, HEALTH_PORT: String(port) };
-        const added = { ...fromServices, ...place, DRAIN_SECONDS: drain };
+        const addresses = { RESONATE_URL: resonateUrl, HEALTH_HOST: host, HEALTH_PORT: String(port) };
+        const added = { ...fromServices, ...addresses, DRAIN_SECONDS: drain };
         return script(worker, [], added, GRACE.worker + Number(drain) * 1_000);
       },
     }),
     edge: (bundle, port, bindings, grace = GRACE.edge) => ({
       name: "the edge",
-      rewrite: sourcePlaces(bundle, process.cwd()),
+      rewrite: mapToSources(bundle, process.cwd()),
       health: [`${local(port)}/health`],
       start: async () => {
         const given = Object.fromEntries(
           EDGE_ENVIRONMENT.map((name) => [name, env[name]]).filter(([, value]) => value),
         );
-        // Where everybody is let in, what tools say of a job's page needs no more than where that is.
+        // Without authentication, links to job pages need only this address.
         const isOpen = (given.AUTH_MODE ?? LOCAL_EDGE.AUTH_MODE) === "none";
-        const place = {
+        const derived = {
           RESONATE_URL: resonateUrl,
           ...(isEmbedded && { RETENTION_DAYS: env.RETENTION_DAYS || DEFAULT_DAYS }),
           ...(isOpen && !given.PUBLIC_URL && { PUBLIC_URL: local(ports.edge) }),
         };
-        const all = { ...LOCAL_EDGE, ...bindings, ...given, ...place };
+        const all = { ...LOCAL_EDGE, ...bindings, ...given, ...derived };
         return (await spawnEdge(bundle, { port, bindings: all, grace })).process;
       },
     }),
   };
 }
 
-/** Where the worker is to listen for questions about its health. */
+/** The host that the worker's health endpoint listens on. */
 export const healthHost = (env: NodeJS.ProcessEnv) => env.HEALTH_HOST || HOST;
 
-/** Where this machine reaches a worker that listens on `host`, which may be every address of the machine. */
+/** The address at which this machine reaches a worker that listens on `host`, which may be a wildcard. */
 function healthUrl(host: string, port: number): string {
   const name = host === "0.0.0.0" || host === "::" ? HOST : host;
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}/health`;

@@ -1,26 +1,24 @@
 import { parseArgs } from "node:util";
-import { PARTS, type PortName } from "../process/ports.ts";
+import { PORT_NAMES, type PortName } from "../process/ports.ts";
 import { CLIENTS } from "../terminal/clients.ts";
+import { DATA } from "./data-directory.ts";
 import type { LocalService } from "./local-services.ts";
 
 export interface Options {
-  /** Ports on 127.0.0.1 that were asked for. */
+  /** Requested ports on 127.0.0.1. */
   ports: Partial<Record<PortName, number>>;
-  /** The services of the project that were turned on. */
+  /** The project's services that are turned on. */
   services: readonly LocalService[];
-  /** Where the embedded Resonate keeps its state; undefined when it keeps none. */
+  /** The embedded server's data directory; undefined with `--memory`. */
   data: string | undefined;
-  /** The client whose configuration is wanted, instead of a run. */
+  /** The client to print a configuration for, instead of a run. */
   config: string | undefined;
-  /** Whether every line stays as it was written, on a terminal too. */
+  /** Whether no line changes in place, even on a terminal. */
   plain: boolean;
   help: boolean;
 }
 
-/** The folder that keeps the state of a stack unless it is told another. */
-export const DATA = ".resonate";
-
-/** What `--help` prints; `command` is what the user types. */
+/** The text of `--help`; `command` is what the user types. */
 export function usage(command: string, what: string, services: readonly LocalService[]): string {
   const lines = [
     ...services.map(({ option }) => [`--${option.name}`, option.description]),
@@ -41,16 +39,12 @@ ${lines.map(([option, text]) => `  ${option.padEnd(21)} ${text}`).join("\n")}
 
 A default port that is taken gives way to the next free one, which is kept for the same state from then on.
 
-Environment: RESONATE_URL (use that Resonate server instead of the embedded one), and whatever else the edge and the
-worker read.
+Environment: RESONATE_URL (use that Resonate server instead of the embedded one), and all variables of the edge and the
+worker.
 `;
 }
 
-/**
- * What the launcher is told, by its arguments and by `HEALTH_PORT`.
- *
- * @throws {Error} saying what is wrong with them
- */
+/** Reads the launcher's arguments and `HEALTH_PORT`. @throws {Error} that names the wrong one */
 export function parseOptions(
   args: string[],
   services: readonly LocalService[],
@@ -76,12 +70,12 @@ export function parseOptions(
     throw new Error(`--config must be one of ${CLIENTS.join(", ")}, not "${config}"`);
   }
   const ports: Options["ports"] = {};
-  for (const part of PARTS) {
+  for (const part of PORT_NAMES) {
     const option = OPTION_OF[part];
     const text = values[option as "port"];
     if (text !== undefined) ports[part] = port(`--${option}`, text);
   }
-  // Any free port is what it gets that was not asked for one.
+  // Port 0 asks for any free port, as no option does.
   if (ports.worker === undefined && HEALTH_PORT && HEALTH_PORT !== "0") ports.worker = port("HEALTH_PORT", HEALTH_PORT);
   return {
     ports,
@@ -93,7 +87,7 @@ export function parseOptions(
   };
 }
 
-/** The option that asks for the port of each part. */
+/** The option that sets each port. */
 export const OPTION_OF: Readonly<Record<PortName, string>> = {
   edge: "port",
   resonate: "resonate-port",
@@ -107,9 +101,8 @@ function port(option: string, text: string): number {
 }
 
 /**
- * The options that npm took for its own because they were not behind `--` (`npm start --port 1`), as they have to be
- * typed; undefined when there are none. npm leaves them in the environment, and what it takes for no value of theirs
- * among the arguments.
+ * The options that npm consumed because they did not follow `--` (`npm start --port 1`), in the form to type; undefined
+ * if there are none. npm leaves the options in the environment, and their values, if separate, among the arguments.
  */
 export function swallowedByNpm(
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** `start` and `dev`: Resonate, the worker and the edge on this machine, kept running until Ctrl-C. */
+/** `start` and `dev`: run Resonate, the worker and the edge on this machine until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
 import { ResonateClient } from "../../core/store/client.ts";
@@ -10,22 +10,17 @@ import { type Project, readProject, typed, workerOf } from "../project.ts";
 import { banner, clientText } from "../terminal/banner.ts";
 import { Console, type EndedJob } from "../terminal/console.ts";
 import type { Detail } from "../terminal/report.ts";
-import { recordOf, takeDirectory, writeRecord } from "./data-directory.ts";
-import { develop } from "./dev.ts";
+import { DATA, stackRecordIn, takeDirectory, writeRecord } from "./data-directory.ts";
+import { develop, type Stoppable } from "./dev.ts";
 import { type LocalService, localServices } from "./local-services.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
-import { DATA, OPTION_OF, type Options, parseOptions, swallowedByNpm, usage } from "./start-options.ts";
+import { OPTION_OF, type Options, parseOptions, swallowedByNpm, usage } from "./start-options.ts";
 import { taskKey } from "./task-key.ts";
 
-/** How long a Resonate server that somebody else runs may be away, in milliseconds. */
+/** How long the server at `RESONATE_URL` may be unreachable at the start, in milliseconds. */
 const OTHERS_TIMEOUT = 5_000;
-/** One Ctrl-C arrives twice, from the terminal and from npm; only a later one is a second. In milliseconds. */
+/** Signals within this time, in milliseconds, are one Ctrl-C, which arrives from the terminal and again from npm. */
 const SAME_SIGNAL = 1_000;
-
-/** Something that runs and is to be ended. */
-export interface Running {
-  stop(): Promise<void>;
-}
 
 export type Command = "start" | "dev";
 
@@ -35,16 +30,15 @@ const WHAT: Record<Command, string> = {
 durable function is served within two seconds. State is kept, and jobs whose code did not change go on.`,
 };
 
-/** What runs, in the order in which it ends: first who hands out work, last who remembers it. */
-const running: Running[] = [];
+/** Ended in this order: first the processes that create work, last the server that keeps it. */
+const running: Stoppable[] = [];
 let stoppingSince: number | undefined;
 
-/** Where everything is said, from the moment that the options are known. */
 let out = new Console();
 
 const say = (text: string) => out.say(text);
 
-/** Runs the launcher; returns when everything is up, or has been refused. */
+/** Runs the launcher; resolves when everything is up, or when the arguments or environment were refused. */
 export async function start(command: Command, args: string[], project = readProject()): Promise<void> {
   const services = await localServices(project);
   const swallowed = swallowedByNpm(args, services, process.env);
@@ -68,7 +62,7 @@ async function run(project: Project, command: Command, options: Options, service
   if (data !== undefined) takeDirectory(data);
   const { ports, said } = await choosePorts({
     asked: options.ports,
-    remembered: (data !== undefined && recordOf(data)?.ports) || {},
+    remembered: (data !== undefined && stackRecordIn(data)?.ports) || {},
     without: env.RESONATE_URL ? ["resonate"] : [],
     optionOf: OPTION_OF,
     host: HOST,
@@ -111,7 +105,7 @@ async function run(project: Project, command: Command, options: Options, service
 }
 
 function describe(project: Project, command: Command, { data, services }: Options, stack: Stack, url: string) {
-  // What another run has to be told to find the address of this one.
+  // The option by which another run finds the addresses of this one.
   const elsewhere = data === undefined ? [`--port ${new URL(url).port}`] : [`--data ${data}`];
   const place = data === DATA ? [] : elsewhere;
   const state = data === undefined ? "in memory" : `state in ${data}`;
@@ -128,7 +122,7 @@ function describe(project: Project, command: Command, { data, services }: Option
   });
 }
 
-/** Starts a service and keeps it running; resolves when it answers. `label` is what its own messages are marked with. */
+/** Starts a service and keeps it running; resolves when it answers. `label` marks its own messages. */
 function keep(service: Service, label: string): Promise<void> {
   const supervised = supervise({ ...service, onLine: listening(label) }, say);
   running.unshift(supervised);
@@ -136,7 +130,7 @@ function keep(service: Service, label: string): Promise<void> {
   return supervised.ready;
 }
 
-/** Asks the Resonate server whether a job has ended: one that is cancelled while it sleeps has no worker to say it. */
+/** Asks the Resonate server whether a job has ended: no worker reports one that is cancelled during its sleep. */
 function hasEnded(url: string, token: string | undefined, namespace = ""): EndedJob {
   const client = new ResonateClient({ url, token });
   return async (job) => {
@@ -149,14 +143,13 @@ function hasEnded(url: string, token: string | undefined, namespace = ""): Ended
   };
 }
 
-/** The address of a job's page, by its promise without the namespace; undefined for an edge that has no pages. */
+/** Maps a promise id without its namespace to the address of the job's page; undefined for an edge without pages. */
 async function pagesAt(edgeUrl: string): Promise<((job: string) => string) | undefined> {
   const { ok } = await fetch(`${edgeUrl}/jobs`).catch(() => ({ ok: false }));
   return ok ? (job) => `${edgeUrl}/jobs/${encodeURIComponent(splitKey(job).name)}` : undefined;
 }
 
-/** Shows what is worth it of the lines that a process writes. */
-export type Listening = typeof listening;
+/** The handler for the output lines of a process; `label` marks those that are shown. */
 function listening(label: string) {
   return (line: string, stream: "stdout" | "stderr") => out.hear(label, line, stream);
 }
@@ -166,7 +159,7 @@ function detailOf(command: Command, { LOG_LEVEL = "" }: NodeJS.ProcessEnv): Deta
   return command === "dev" ? "author" : "news";
 }
 
-/** Waits until a server that somebody else runs, and what it depends on, is ready. */
+/** Waits until a server that this launcher does not run is ready, with its own dependencies. */
 async function checkOther(url: string, name: string): Promise<void> {
   if (await answerAll([`${url}/ready`], AbortSignal.timeout(OTHERS_TIMEOUT))) return;
   const refused = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(OTHERS_TIMEOUT) }).then(
@@ -207,8 +200,8 @@ function readOptions(project: Project, command: Command, args: string[], service
 }
 
 function printConfiguration(project: Project, { ports, data }: Options, client: string): void {
-  const known = data === undefined ? undefined : recordOf(data);
-  // Of what runs there: in front of another server it is a project of its own, with that one's name.
+  const known = data === undefined ? undefined : stackRecordIn(data);
+  // The stack may run another project: `wrap` makes one for each server.
   const { name } = known?.project === undefined ? project : readProject(known.project);
   const port = ports.edge ?? known?.ports.edge ?? 8787;
   console.log(clientText(name, `http://${HOST}:${port}/mcp`, client));
@@ -219,14 +212,14 @@ function interrupted(): void {
     say("Stopping ...");
     void stop(0);
   } else if (Date.now() - stoppingSince > SAME_SIGNAL) {
-    process.exit(1); // What still runs is tethered to this process and ends with it.
+    process.exit(1); // The remaining processes end with their parent.
   }
 }
 
 function watchSignals(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, interrupted);
   if (process.env.npm_lifecycle_event === undefined) return;
-  // npm runs this in a shell and signals the shell; one that dies of the signal without passing it on orphans us.
+  // npm runs this in a shell and signals the shell, which may die without passing the signal on.
   const shell = process.ppid;
   const orphaned = setInterval(() => {
     if (process.ppid === shell) return;

@@ -2,10 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/**
- * The key that seals task ids, kept in the state folder so that tasks stay readable after a restart; one for this run
- * only when there is no folder.
- */
+/** The key that seals task ids. It is kept in the data directory, if any, so that task ids stay valid after a restart. */
 export async function taskKey(data: string | undefined): Promise<string> {
   const fresh = randomBytes(32).toString("hex");
   if (data === undefined) return fresh;

@@ -1,8 +1,8 @@
-/** The database of a real Resonate server, as far as operators' commands touch it: they know one schema, and no other. */
+/** The database of a standalone Resonate server. The operator's commands know one version of its schema. */
 import type { DatabaseSync } from "node:sqlite";
 import { SUPPORTED_RELEASE } from "../../core/store/support.ts";
 
-/** What it has to look like: the tables that what belongs to a promise is in, and go with it. */
+/** The expected columns of the tables that promises are removed from. */
 const COLUMNS = {
   promises:
     "branch,created_at,id,origin,param_data,param_headers,settled_at,state,tags,target,timeout_at,timer,value_data,value_headers",
@@ -11,10 +11,10 @@ const COLUMNS = {
   listeners: "address,promise_id",
 };
 
-/** A text as SQL has it. */
+/** Quotes a text for SQL. */
 export const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
-/** @throws {Error} for a schema that is not known */
+/** @throws {Error} for an unknown schema */
 export function checkSqlite(db: DatabaseSync, file: string): void {
   db.exec("PRAGMA busy_timeout = 5000");
   for (const [table, columns] of Object.entries(COLUMNS)) {
@@ -27,7 +27,7 @@ export function checkSqlite(db: DatabaseSync, file: string): void {
   }
 }
 
-/** The beginning of a script for `psql`, which ends it where the schema is not known. */
+/** The start of a script for `psql`, which aborts for an unknown schema. */
 export function checkPostgres(): string {
   const checks = Object.entries(COLUMNS).map(
     ([

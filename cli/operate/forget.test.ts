@@ -69,11 +69,11 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
     db.close();
   }
 
-  const place = () => (isEmbedded ? { data: dir } : { sqlite: join(dir, "resonate.db") });
+  const source = () => (isEmbedded ? { data: dir } : { sqlite: join(dir, "resonate.db") });
 
   test("is removed with all that belongs to it, when that is asked for", async () => {
     await fill();
-    const wanted = { caller: "ada", namespace: NAMESPACE, place: place() };
+    const wanted = { caller: "ada", namespace: NAMESPACE, source: source() };
     expect(await forget({ ...wanted, apply: false })).toBe(HERS.length);
     expect(await forget({ ...wanted, apply: true })).toBe(HERS.length);
     expect(await forget({ ...wanted, apply: true })).toBe(0);
@@ -88,17 +88,19 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
   test("is found by what the log calls a caller of OAuth", async () => {
     await fill();
     const caller = key.slice(1, -1);
-    expect(await forget({ caller, namespace: NAMESPACE, place: place(), apply: false })).toBe(HERS.length);
+    expect(await forget({ caller, namespace: NAMESPACE, source: source(), apply: false })).toBe(HERS.length);
   });
 
   test("is looked for in no file that is not there", async () => {
-    await expect(forget({ caller: "ada", namespace: "", place: place(), apply: true })).rejects.toThrow("There is no ");
+    await expect(forget({ caller: "ada", namespace: "", source: source(), apply: true })).rejects.toThrow(
+      "There is no ",
+    );
   });
 });
 
 test("the embedded server has to be stopped for it", async () => {
   const { db } = openDatabase(dir);
-  const wanted = { caller: "ada", namespace: "", place: { data: dir }, apply: true };
+  const wanted = { caller: "ada", namespace: "", source: { data: dir }, apply: true };
   await expect(forget(wanted)).rejects.toThrow("in use by another Resonate server");
   db.close();
 });

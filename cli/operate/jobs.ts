@@ -1,4 +1,4 @@
-/** `jobs`: what is blocked, failing or waiting for an answer, by kind of job. */
+/** `jobs`: lists blocked and failing jobs, and those that wait for an answer, by kind. */
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
@@ -9,34 +9,34 @@ import { feedEntryId, isRoot } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
-import { SERVER_OPTIONS, SERVER_USAGE, type Server, serverOf, withServer } from "../server-of.ts";
+import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "jobs", "[options]")}
 
-Tells, for each kind of job, how many are under way, whether they are paused, and which of them are blocked (by code that does
-not fit), failing (and tried again), or waiting for an answer. It searches the server, which a token that is limited to a
-namespace may not: an operator's may.
+Shows for each kind of job how many are under way, whether they are paused, and which are blocked (by code that does not
+fit their journal), failing (and retried), or waiting for an answer. It searches the server, which needs an operator's token:
+one that is limited to a namespace may not search.
 
   --kind KIND      only this kind
   --group GROUP    jobs of this worker group (default RESONATE_GROUP, or else workers)
-  --most N         how many jobs are looked at, at most (default 10000)
+  --most N         the most jobs to examine (default 10000)
   --json           print it as JSON
 ${SERVER_USAGE}
   --help           show this text
 `;
 
-/** How many jobs are asked about at once. */
+/** How many jobs are examined at once. */
 const AT_ONCE = 16;
 
 const STATES = ["blocked", "failing", "asking"] as const;
 
-/** A job that somebody may have to look after. */
+/** A job that may need attention. */
 interface Trouble {
-  /** As logs name it. */
+  /** Its name in logs. */
   job: string;
   kind: string;
   state: (typeof STATES)[number];
-  /** What it says of itself. */
+  /** Its own description of its progress. */
   says: string;
 }
 
@@ -44,26 +44,30 @@ interface Found {
   /** How many jobs are under way, by kind. */
   running: Record<string, number>;
   trouble: Trouble[];
-  /** Whether there may be more than were looked at. */
+  /** Whether there may be jobs that were not examined. */
   more: boolean;
 }
 
-/** Looks at the jobs under way. @throws {SearchRefused} */
-async function look({ client, namespace, group }: Server, most: number, only: string | undefined): Promise<Found> {
+/** Examines the jobs under way. @throws {SearchRefused} */
+async function examineJobs(
+  { client, namespace, group }: Server,
+  most: number,
+  only: string | undefined,
+): Promise<Found> {
   const found: Found = { running: {}, trouble: [], more: false };
-  const journals = new ProgressFeeds(client);
+  const feeds = new ProgressFeeds(client);
   const queue = new PQueue({ concurrency: AT_ONCE });
   const tags = { "resonate:target": `poll://any@${group}` };
   const examine = async ({ id }: PromiseRecord, kind: string) => {
-    // Most have told nothing of themselves, which this is enough to find.
+    // Most jobs report no progress, which one read shows.
     const first = await client.call({ kind: "promise.get", data: { id: feedEntryId(id, 1) } });
-    const { entry } = first ? await journals.newest(id) : {};
+    const { entry } = first ? await feeds.newest(id) : {};
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
     const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";
     if (state === "asking" && !isAsking) return;
     found.trouble.push({ job: id.slice(namespace.length), kind, state, says: doing(entry, Date.now()) ?? "" });
   };
-  let looked = 0;
+  let examined = 0;
   let cursor: string | undefined;
   do {
     const page = await client.search({ state: "pending", tags, limit: 500, ...(cursor !== undefined && { cursor }) });
@@ -80,9 +84,9 @@ async function look({ client, namespace, group }: Server, most: number, only: st
             examine(promise, kind),
       ),
     );
-    looked += jobs.length;
+    examined += jobs.length;
     cursor = page.cursor ?? undefined;
-  } while (cursor !== undefined && looked < most);
+  } while (cursor !== undefined && examined < most);
   found.more = cursor !== undefined;
   found.trouble.sort((a, b) => a.kind.localeCompare(b.kind) || STATES.indexOf(a.state) - STATES.indexOf(b.state));
   return found;
@@ -105,14 +109,14 @@ export async function run(args: string[]): Promise<void> {
     if (values.help) return undefined;
     const most = Number(values.most);
     if (!(most >= 1)) throw new Error("--most must be a number from 1 on.");
-    const server = serverOf(values);
+    const server = findServer(values);
     return { ...values, most, server: { ...server, group: values.group ?? server.group } };
   };
   const options = readArguments(read, usage());
   if (!options) return;
   const { server, most, kind: only, json } = options;
   const { all, more } = await withServer(server, async ({ client, namespace }) => {
-    const { running, trouble, more } = await look(server, most, only);
+    const { running, trouble, more } = await examineJobs(server, most, only);
     const pauses = new PausedKinds(client, namespace);
     const kinds = [...new Set([...Object.keys(running), ...(only === undefined ? [] : [only])])].sort();
     const ofKind = async (kind: string) => {

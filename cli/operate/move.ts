@@ -1,4 +1,4 @@
-/** `move`: from the account's own Resonate server, or the embedded one, to a real one. */
+/** `move`: moves all jobs from the account's own Resonate server, or the embedded one, to a standalone one. */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,25 +9,25 @@ import { checkSupport } from "../../core/store/support.ts";
 import { readArguments } from "../arguments.ts";
 import { readBackup, readHead, writeBackup } from "../backup/backup-file.ts";
 import { moveRows } from "../backup/move-rows.ts";
-import { openServer } from "../backup/servers.ts";
+import { openServer } from "../backup/paused-server.ts";
+import { SOURCE_OPTIONS, sourceUsage } from "../backup/server-options.ts";
 import { readProject, typed } from "../project.ts";
-import { KEEPER_OPTIONS, keeperUsage } from "./kept-server.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "move", "--to URL [--url https://HOST | --data DIR | --from FILE]")}
 
-Moves all jobs to the Resonate server at URL (its token, where it asks for one, in RESONATE_TOKEN; one that may name every
-promise that is moved). It goes in this order: stop the workers, so that no step is under way twice; move; have edge and
-workers use the new server, by the file that is printed. It can be repeated, and goes on where it ended.
+Moves all jobs to the Resonate server at URL. If that server requires a token, RESONATE_TOKEN must hold one for every
+promise that is moved. First stop the workers, so that no step runs twice; then move; then point the edge and the workers to
+the new server with the file that is printed. A move that was interrupted can be repeated.
 
   kept      names, arguments, results, errors; the steps that running jobs have done; deadlines, and when timers fire;
             questions
-  not kept  when a job began and ended: what has ended, ended now, and is kept from now on. Ids of tasks, which say when
-            their job began: the same call gives a new one
-  again     a step that was under way is done again, as after a crash
+  not kept  start and end times: ended jobs count as ended now, for retention too. Task ids, which contain the start time:
+            the same call returns a new one
+  again     a step that was under way runs again, as after a crash
 
-${keeperUsage(12)}
-  --from FILE  in place of both: what \`backup --out\` wrote
-  --undo       with --url: the deployment's own server, which rests once all is moved, goes on as if nothing had been moved
+${sourceUsage(12)}
+  --from FILE  instead of both: a file from \`backup --out\`
+  --undo       with --url: resume the deployment's own server, which pauses after a move, as if nothing had been moved
   --help       show this text
 `;
 
@@ -38,7 +38,7 @@ export async function run(args: string[]): Promise<void> {
       from: { type: "string" },
       undo: { type: "boolean", default: false },
     } as const;
-    const { values } = parseArgs({ args, options: { ...own, ...KEEPER_OPTIONS } });
+    const { values } = parseArgs({ args, options: { ...own, ...SOURCE_OPTIONS } });
     if (values.help) return undefined;
     if (values.undo && values.url === undefined) throw new Error("--undo needs the deployment's --url.");
     if (!values.undo && !/^https?:\/\/./.test(values.to ?? "")) throw new Error("--to needs the new server's address.");
@@ -46,7 +46,7 @@ export async function run(args: string[]): Promise<void> {
   }, usage());
   if (!options) return;
   if (options.undo) {
-    await using _server = await openServer(options); // goes on when it is closed
+    await using _server = await openServer(options); // closing it resumes it
     return console.log("It goes on.");
   }
   const { to: url = "", from } = options;
@@ -71,7 +71,7 @@ export async function run(args: string[]): Promise<void> {
   console.log("and start workers with its RESONATE_URL. Then remove that file.");
 }
 
-/** All that is there, in a file; the server that it was on rests from then on. */
+/** Writes everything to a file, and keeps the server paused from then on. */
 async function takeAll(from: { url?: string | undefined; data: string }): Promise<string> {
   const file = join(await mkdtemp(join(tmpdir(), "move-")), "backup.ndjson");
   await using server = await openServer(from);

@@ -1,15 +1,15 @@
-/** `pause KIND` and `resume KIND`: jobs of a kind are run no further, until they are again. */
+/** `pause KIND` and `resume KIND`: stop and continue the jobs of a kind. */
 import { parseArgs } from "node:util";
 import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
-import { SERVER_OPTIONS, SERVER_USAGE, serverOf, withServer } from "../server-of.ts";
+import { findServer, SERVER_OPTIONS, SERVER_USAGE, withServer } from "./resonate-server.ts";
 
 const usage = (command: string) => `Usage: ${typed(readProject(), command, "KIND [options]")}
 
-\`pause\` has workers run jobs of a kind no further: within five seconds they begin none, and go on with none that sleeps or
-waits; what they execute at the moment goes on to its next sleep or its end. Jobs can be started, and wait. It lasts until
-\`resume\`, whatever is restarted meanwhile. Deadlines are not moved.
+\`pause\` makes workers stop running jobs of a kind. Within five seconds they start none and resume none that sleeps or waits;
+jobs that execute at the moment go on to their next sleep or end. Jobs can still be started, and wait. The pause lasts until
+\`resume\`, also when servers or workers restart. Deadlines do not move.
 
 ${SERVER_USAGE}
   --help           show this text
@@ -25,7 +25,7 @@ export async function run(command: "pause" | "resume", args: string[]): Promise<
     if (values.help) return undefined;
     const [kind, ...rest] = positionals;
     if (kind === undefined || rest.length > 0 || !/^\w+$/.test(kind)) throw new Error("Name one kind of job.");
-    return { kind, server: serverOf(values) };
+    return { kind, server: findServer(values) };
   };
   const options = readArguments(read, usage(command));
   if (!options) return;

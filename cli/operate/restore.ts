@@ -1,24 +1,24 @@
-/** `restore`: what `backup` wrote, to a server that keeps nothing yet; or a deployment as it was at an earlier time. */
+/** `restore`: loads a backup into an empty server, or sets a deployment back to an earlier time. */
 import { parseArgs } from "node:util";
 import type { BackupRow } from "../../server/backup.ts";
 import { readArguments } from "../arguments.ts";
 import { readBackup, readHead } from "../backup/backup-file.ts";
-import { OperatorClient } from "../backup/operator.ts";
-import { openServer } from "../backup/servers.ts";
+import { OperatorClient } from "../backup/operator-client.ts";
+import { openServer } from "../backup/paused-server.ts";
+import { SOURCE_OPTIONS, sourceUsage } from "../backup/server-options.ts";
 import { readProject, typed } from "../project.ts";
-import { KEEPER_OPTIONS, keeperUsage } from "./kept-server.ts";
 
 const usage =
   () => `Usage: ${typed(readProject(), "restore", "(--from FILE | --from-bucket NAME | --time TIME | --bookmark B) [--url https://HOST | --data DIR]")}
 
-Takes up a backup, on a server that keeps no jobs yet, or sets the account's own server back to how it was at an earlier time.
+Loads a backup into a server without jobs, or sets the account's own server back to an earlier time.
 
-  --from FILE         what \`backup --out\` wrote
-  --from-bucket NAME  what \`backup --to-bucket\` wrote
-  --time TIME         a time within the last 30 days, such as 2026-11-22T10:00:00Z: Cloudflare keeps the states of an object.
-                      What happened since is undone; the answer has the bookmark that brings it back
-  --bookmark B        such a bookmark
-${keeperUsage(19)}
+  --from FILE         a file from \`backup --out\`
+  --from-bucket NAME  a backup from \`backup --to-bucket\`
+  --time TIME         a time within the last 30 days, such as 2026-11-22T10:00:00Z. Everything since then is undone; the
+                      command prints a bookmark that restores it
+  --bookmark B        a bookmark that \`restore --time\` printed
+${sourceUsage(19)}
   --help              show this text
 `;
 
@@ -26,7 +26,7 @@ export async function run(args: string[]): Promise<void> {
   const options = readArguments(() => {
     const backups = { from: { type: "string" }, "from-bucket": { type: "string" } } as const;
     const earlier = { time: { type: "string" }, bookmark: { type: "string" } } as const;
-    const { values } = parseArgs({ args, options: { ...backups, ...earlier, ...KEEPER_OPTIONS } });
+    const { values } = parseArgs({ args, options: { ...backups, ...earlier, ...SOURCE_OPTIONS } });
     if (values.help) return undefined;
     const given = [values.from, values["from-bucket"], values.time, values.bookmark].filter(Boolean);
     if (given.length !== 1) throw new Error("Give --from, --from-bucket, --time or --bookmark.");

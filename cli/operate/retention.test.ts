@@ -59,9 +59,9 @@ test("removes jobs that ended long ago, with all that is theirs, when it is told
   promise("short", 3, { [KEEP]: String(DAY) });
   promise("no job", 40, { "no task": "" });
   const before = left("promises");
-  expect(retainSqlite(file, { days: 30, namespace: "", now }, false)).toEqual({ jobs: 2, promises: 5, aids: 0 });
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, false)).toEqual({ jobs: 2, promises: 5, bookkeeping: 0 });
   expect(left("promises")).toEqual(before);
-  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 2, promises: 5, aids: 0 });
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 2, promises: 5, bookkeeping: 0 });
   const kept = before.filter((id) => !/^(old|short)/.test(String(id)));
   expect(left("promises")).toEqual(kept);
   expect(left("tasks")).toEqual(["failed", "failed~2", "forever", "pending", "young"]);
@@ -77,11 +77,11 @@ test("removes what had counted, limited and listed jobs that are gone", () => {
   for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("", "archive"), 0, n), n > 6 ? 0 : 5);
   for (let n = 1; n <= 7; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 5 ? "young" : "old" });
   for (let n = 1; n <= 7; n++) promise(listId("c.", `1.${n}`), 5); // from before entries said what they are of
-  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 1, promises: 1, aids: 3 });
-  const aids = left("promises").filter((id) => /quota|0\.\d$/.test(String(id)));
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 1, promises: 1, bookkeeping: 3 });
+  const bookkeeping = left("promises").filter((id) => /quota|0\.\d$/.test(String(id)));
   const links = [1, 2, 4, 5, 6, 7]; // by which the last is found
   const list = links.map((n) => listId("c.", `0.${n}`));
-  expect(aids).toEqual([
+  expect(bookkeeping).toEqual([
     ...list,
     quotaId("c.", `24.${period(0)}.g1`),
     ...links.map((n) => limitSlotId(limitId("", "archive"), 0, n)),

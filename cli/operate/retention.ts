@@ -1,19 +1,19 @@
-/** `retention`: removes jobs that ended long ago from the database of a real Resonate server, whose protocol deletes nothing. */
+/** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol cannot delete. */
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { KEEP } from "../../core/store/codec.ts";
 import { CHILD, GENERATION } from "../../core/store/ids.ts";
 import { SUPPORTED_RELEASE } from "../../core/store/support.ts";
 import { readProject, typed } from "../project.ts";
-import { aidsOver, prepareAids } from "./aids.ts";
+import { defineIdFunctions, expiredBookkeeping } from "./bookkeeping.ts";
 import { checkPostgres, checkSqlite, quote } from "./database.ts";
 
 const DAY = 86_400_000;
 
-/** How many jobs are removed in one transaction. */
+/** How many jobs one transaction removes. */
 const BATCH = 500;
 
-/** What is to be kept: `days` since the end of a job, unless its definition says otherwise, in `namespace`. */
+/** Keep jobs of `namespace` for `days` after their end, unless their definition says otherwise. */
 interface Wanted {
   days: number;
   namespace: string;
@@ -21,8 +21,8 @@ interface Wanted {
 }
 
 /**
- * A table of the promises of the jobs that are over: all generations of a name together, with what is below them, numbered
- * by job. A job is what is dispatched to workers.
+ * Creates the table `expired_jobs` of the promises of expired jobs, numbered by job. All generations of a name expire
+ * together, with their child promises. A job is a promise that is dispatched to workers.
  */
 function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgres"): string {
   const isLite = dialect === "sqlite";
@@ -32,7 +32,7 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
   const number = isLite ? "INTEGER" : "BIGINT";
   const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY)} ELSE CAST(${keep} AS ${number}) END`;
   const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;
-  return `CREATE TEMP TABLE jobs_over AS
+  return `CREATE TEMP TABLE expired_jobs AS
     WITH roots AS (
       SELECT id, ${before("id", GENERATION)} AS name, target, ${isOver} AS is_over
       FROM promises WHERE id = ${before("id", CHILD)} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
@@ -44,29 +44,33 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
     FROM promises JOIN names ON names.name = ${before(`(${before("promises.id", CHILD)})`, GENERATION)}`;
 }
 
-const COUNTS = `SELECT (SELECT coalesce(max(n), 0) FROM jobs_over) AS jobs, (SELECT count(*) FROM jobs_over) AS promises,
-  (SELECT count(*) FROM aids_over) AS aids`;
+const COUNTS = `SELECT (SELECT coalesce(max(n), 0) FROM expired_jobs) AS jobs, (SELECT count(*) FROM expired_jobs) AS promises,
+  (SELECT count(*) FROM expired_bookkeeping) AS bookkeeping`;
 
-/** Removes what is over from a file of SQLite, or only counts it. @throws {Error} for a schema that is not known */
+/** Removes or counts expired jobs in an SQLite file. @throws {Error} for an unknown schema */
 export function retainSqlite(file: string, wanted: Wanted, apply: boolean) {
   const db = new DatabaseSync(file, { readOnly: false, enableForeignKeyConstraints: true });
   try {
     checkSqlite(db, file);
     db.exec(selection(wanted, "sqlite"));
-    prepareAids(db);
-    db.exec(aidsOver(wanted, "sqlite"));
-    const { jobs, promises, aids } = db.prepare(COUNTS).get() as { jobs: number; promises: number; aids: number };
+    defineIdFunctions(db);
+    db.exec(expiredBookkeeping(wanted, "sqlite"));
+    const { jobs, promises, bookkeeping } = db.prepare(COUNTS).get() as {
+      jobs: number;
+      promises: number;
+      bookkeeping: number;
+    };
     for (const [table, count] of apply
       ? ([
-          ["jobs_over", jobs],
-          ["aids_over", aids],
+          ["expired_jobs", jobs],
+          ["expired_bookkeeping", bookkeeping],
         ] as const)
       : []) {
       db.exec(`CREATE INDEX temp.${table}_n ON ${table} (n)`);
       const remove = db.prepare(`DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > ? AND n <= ?)`);
       for (let n = 0; n < count; n += BATCH) remove.run(n, n + BATCH);
     }
-    return { jobs, promises, aids };
+    return { jobs, promises, bookkeeping };
   } finally {
     db.close();
   }
@@ -81,14 +85,14 @@ END $$;`;
 
 /** The same for Postgres, as a script for `psql`. */
 export function postgresScript(wanted: Wanted, apply: boolean): string {
-  const removal = `${["jobs_over", "aids_over"].map(removed).join("\n")}
+  const removal = `${["expired_jobs", "expired_bookkeeping"].map(removed).join("\n")}
 \\echo removed`;
   return `${checkPostgres()}
 ${selection(wanted, "postgres")};
-CREATE INDEX ON jobs_over (n);
-CREATE INDEX ON jobs_over (id);
-${aidsOver(wanted, "postgres")};
-CREATE INDEX ON aids_over (n);
+CREATE INDEX ON expired_jobs (n);
+CREATE INDEX ON expired_jobs (id);
+${expiredBookkeeping(wanted, "postgres")};
+CREATE INDEX ON expired_bookkeeping (n);
 ${COUNTS};
 ${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
 `;
@@ -97,8 +101,9 @@ ${apply ? removal : "\\echo nothing was removed: this is what --apply would remo
 export async function run(args: string[]): Promise<void> {
   const usage = `Usage: ${typed(readProject(), "retention", "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]")}
 
-Removes jobs that ended longer than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}: each with its steps, its journal
-and all generations of its name, ${BATCH} jobs at a time, and what had counted, limited and listed jobs. Without --apply it only says how many that would be.
+Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
+steps, its progress feed and all generations of its name. Also removes what had counted, limited and listed jobs. Without
+--apply it only prints the counts.
 
   --sqlite FILE      the server's file; the server may run
   --postgres         writes a script for psql:  … --postgres | docker compose -f infra/compose.yaml exec -T postgres psql -U resonate resonate
@@ -122,7 +127,7 @@ and all generations of its name, ${BATCH} jobs at a time, and what had counted, 
   }
   const wanted = { days, namespace: values.namespace, now: Date.now() };
   if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
-  const { jobs, promises, aids } = retainSqlite(values.sqlite, wanted, values.apply);
-  const what = `${jobs} jobs (${promises} promises) and ${aids} of what counted, limited and listed jobs`;
+  const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, wanted, values.apply);
+  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} of what counted, limited and listed jobs`;
   console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
 }

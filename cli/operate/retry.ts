@@ -1,4 +1,4 @@
-/** `retry JOB …`: looks at blocked jobs again now, and not after the minute that they are left alone for. */
+/** `retry JOB …`: has workers retry blocked jobs now, instead of at the end of the minute. */
 import { parseArgs } from "node:util";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
@@ -6,17 +6,17 @@ import { wakeupOf } from "../../core/jobs/unhandled.ts";
 import { encodeValue } from "../../core/store/codec.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
-import { SERVER_OPTIONS, SERVER_USAGE, type Server, serverOf, withServer } from "../server-of.ts";
+import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "retry", "JOB … [options]")}
 
-Has workers look at blocked jobs again now. JOB is a job as logs and \`jobs\` name it.
+Has workers retry blocked jobs now. JOB is the name of a job in logs and in \`jobs\`.
 
 ${SERVER_USAGE}
   --help           show this text
 `;
 
-/** Wakes a blocked job up; what became of it, in words. */
+/** Wakes a blocked job; returns the outcome for the user. */
 async function retry({ client, namespace }: Server, job: string): Promise<string> {
   const id = namespace + job;
   const promise = await client.call({ kind: "promise.get", data: { id } });
@@ -25,7 +25,7 @@ async function retry({ client, namespace }: Server, job: string): Promise<string
   const { entry } = await new ProgressFeeds(client).newest(id);
   if (entry?.blocked === undefined)
     return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
-  // It sleeps until the end of this minute or, when it was blocked in the last moment, of the next one.
+  // It sleeps until the end of this minute or, if it was blocked a moment ago, of the next one.
   const now = Date.now();
   for (const at of [now, now + 60_000]) {
     const bell = wakeupOf(id, at).id;
@@ -43,7 +43,7 @@ export async function run(args: string[]): Promise<void> {
     const { values, positionals } = parseArgs({ args, allowPositionals: true, options });
     if (values.help) return undefined;
     if (positionals.length === 0) throw new Error("Name the jobs.");
-    return { jobs: positionals, server: serverOf(values) };
+    return { jobs: positionals, server: findServer(values) };
   };
   const options = readArguments(read, usage());
   if (!options) return;

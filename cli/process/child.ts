@@ -1,17 +1,17 @@
 import type { Readable } from "node:stream";
 import { execa } from "execa";
-import { tether } from "./tether.ts";
+import { endWithParent } from "./end-with-parent.ts";
 
-/** A process of this stack. It ends with its parent at the latest, also when the parent is killed. */
+/** A child process. It ends with its parent at the latest, even if the parent is killed. */
 export interface Child {
   readonly pid: number | undefined;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** File descriptor 3, which the process may write to. */
+  /** The process's file descriptor 3. */
   readonly control: Readable;
-  /** Resolves when it has ended, with how it ended. */
+  /** Resolves when it has ended. */
   readonly exited: Promise<Ending>;
-  /** Sends SIGTERM, and SIGKILL when that has not ended it in its time of grace. */
+  /** Sends SIGTERM, and SIGKILL if it still runs after its grace period. */
   stop(): void;
   kill(signal: NodeJS.Signals): void;
 }
@@ -24,19 +24,19 @@ export interface Ending {
 interface ChildOptions {
   /** The whole environment of the process. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds it gets to end by itself. */
+  /** How long it may take to end after SIGTERM, in milliseconds. */
   grace: number;
-  /** The folder it runs in, if not this process's. */
+  /** Its working directory, if not this process's. */
   cwd?: string | undefined;
 }
 
-/** Starts a program. What it writes is dropped unless somebody listens to `stdout` and `stderr`. */
+/** Starts a program. Its output is dropped unless there are listeners on `stdout` and `stderr`. */
 export function startChild(file: string, args: string[], { env, grace, cwd }: ChildOptions): Child {
   const child = execa(file, args, {
     env,
     ...(cwd !== undefined && { cwd }),
     extendEnv: false,
-    // A process group of its own: a Ctrl-C at the terminal goes to the parent, which ends its children in order.
+    // Its own process group: a Ctrl-C reaches only the parent, which ends its children in order.
     detached: true,
     cleanup: false,
     stdio: ["ignore", "pipe", "pipe", "pipe"],
@@ -44,8 +44,8 @@ export function startChild(file: string, args: string[], { env, grace, cwd }: Ch
     reject: false,
     forceKillAfterDelay: grace,
   });
-  tether(child);
-  // Unread, a full pipe would block the process.
+  endWithParent(child);
+  // An unread pipe fills up and blocks the process.
   child.stdout.resume();
   child.stderr.resume();
   return {

@@ -1,8 +1,6 @@
 /**
- * Kills processes whose parent died without ending them, which no parent can do for itself after a `kill -9`.
- *
- * It reads `+<pid>` and `-<pid>` lines from standard input; when the input ends, because the parent ended, it kills
- * what is still listed.
+ * A program that kills processes when their parent has died without ending them, for example by `kill -9`. It reads
+ * `+<pid>` and `-<pid>` lines from standard input; when the parent ends, and so the input, it kills the listed processes.
  */
 import { createInterface } from "node:readline";
 
@@ -19,7 +17,7 @@ createInterface({ input: process.stdin })
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It ended by itself a moment ago.
+        // It has just ended by itself.
       }
     }
   });

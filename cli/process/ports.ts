@@ -1,43 +1,42 @@
 import getPort, { portNumbers } from "get-port";
 
-export const PARTS = ["edge", "resonate", "worker"] as const;
-/** What listens on a port of its own. */
-export type PortName = (typeof PARTS)[number];
+export const PORT_NAMES = ["edge", "resonate", "worker"] as const;
+export type PortName = (typeof PORT_NAMES)[number];
 export type Ports = Record<PortName, number>;
 
 const DEFAULTS: Ports = { edge: 8787, resonate: 8001, worker: 8081 };
 const NAMES: Record<PortName, string> = { edge: "the edge", resonate: "Resonate", worker: "the worker" };
-/** How many ports behind a taken one are tried. */
+/** How many ports after a taken one are tried. */
 const REACH = 200;
 
 export interface PortOptions {
-  /** Ports that were asked for: these, or an error. */
+  /** Requested ports, which are used or refused. */
   asked: Partial<Ports>;
-  /** The ports of earlier runs on the same state. */
+  /** The ports of earlier runs with the same state. */
   remembered: Partial<Ports>;
-  /** Parts that need none. */
+  /** Parts that need no port. */
   without: readonly PortName[];
-  /** The option that asks for each, without its dashes. */
+  /** The option that sets each port, without its dashes. */
   optionOf: Readonly<Record<PortName, string>>;
   host: string;
 }
 
 /**
- * Chooses the ports: what was asked for, or else what is remembered, or else the default; of the last two, the next free
- * one when it is taken. `said` are lines about those.
+ * Chooses the ports: the requested one, else the remembered one, else the default. Instead of a taken port of the last two
+ * it uses the next free one, and adds a line to `said`.
  *
- * @throws {Error} naming every port that was asked for and is taken, or asked for twice
+ * @throws {Error} that names every requested port that is taken, or requested twice
  */
 export async function choosePorts(options: PortOptions): Promise<{ ports: Ports; said: string[] }> {
   const { asked, remembered, without, optionOf, host } = options;
-  const parts = PARTS.filter((part) => !without.includes(part));
+  const parts = PORT_NAMES.filter((part) => !without.includes(part));
   const ports: Ports = { ...DEFAULTS, ...remembered, ...asked };
   const wanted = parts.filter((part) => asked[part] !== undefined);
   const problems: string[] = [];
   for (const [i, part] of wanted.entries()) {
     const other = wanted.slice(0, i).find((earlier) => asked[earlier] === asked[part]);
     if (other) problems.push(`--${optionOf[other]} and --${optionOf[part]} are both ${asked[part]}.`);
-    // It answers with another port when this one is taken.
+    // get-port returns another port if this one is taken.
     else if ((await getPort({ port: ports[part], host })) !== ports[part]) {
       const choose = `Choose another one for ${NAMES[part]} with --${optionOf[part]}.`;
       problems.push(`Port ${ports[part]} is already in use. ${choose}`);

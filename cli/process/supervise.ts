@@ -4,43 +4,43 @@ import { stripVTControlCharacters } from "node:util";
 import type { Child } from "./child.ts";
 
 export interface Service {
-  /** As it reads in a message: "the worker". */
+  /** The name in messages, such as "the worker". */
   readonly name: string;
   start(): Promise<Child>;
-  /** URLs that all answer 2xx when the service is ready. */
+  /** The service is ready when all these URLs answer 2xx. */
   readonly health: readonly string[];
-  /** Turns each line that the process writes into what is read of it. */
+  /** Rewrites each output line. */
   rewrite?(line: string): string;
-  /** Called with each line that the process writes. */
+  /** Receives each output line. */
   onLine?(line: string, stream: "stdout" | "stderr"): void;
 }
 
 export interface Supervised {
-  /** Resolves when the service answers for the first time; stays pending when it never does. */
+  /** Resolves when the service is ready for the first time; stays pending if it never is. */
   readonly ready: Promise<void>;
-  /** Resolves after `stop`; rejects, with the last output, when the service is given up. */
+  /** Resolves after `stop`; rejects with the last output if the service does not start. */
   readonly ended: Promise<void>;
   /** Ends the process and does not start it again. */
   stop(): Promise<void>;
-  /** Ends the process at once; for one that takes its time after `stop`. */
+  /** Kills the process, for one that takes too long after `stop`. */
   kill(): void;
 }
 
-/** Processes in a row that may end without ever having been ready. */
+/** How many processes in a row may end before they are ready. */
 const ATTEMPTS = 4;
-/** How long a process may take until it answers, in milliseconds: long, as a busy machine may do many things at once. */
+/** How long a process may take to become ready, in milliseconds: long, for busy machines. */
 export const READY_TIMEOUT = 180_000;
-/** When it is said what is waited for, and how often again. */
+/** When to report what is waited for, and how often to repeat it, in milliseconds. */
 const FIRST_WORD = 5_000;
 const NEXT_WORD = 15_000;
 const FIRST_DELAY = 250;
 const LONGEST_DELAY = 10_000;
-/** A process that lived this long starts the back-off anew. */
+/** A process that ran this long resets the back-off, in milliseconds. */
 const LONG_LIFE = 30_000;
 
 /**
- * Starts a service and starts it again, with back-off, whenever its process ends; tells `say` about it. `attempts` is how
- * many processes may end before the first is ready.
+ * Starts a service and restarts it with back-off when its process ends; reports through `say`. `attempts` is how many
+ * processes may end before the first is ready.
  */
 export function supervise(
   service: Service,
@@ -78,7 +78,7 @@ export function supervise(
   }
 
   const ended = run();
-  ended.catch(() => {}); // Reported by whoever awaits it.
+  ended.catch(() => {}); // The caller awaits it.
   return {
     ready: firstReady.promise,
     ended,
@@ -91,7 +91,7 @@ export function supervise(
   };
 }
 
-/** Sees one process through to its end. */
+/** Follows one process to its end. */
 async function live(child: Child, { name, health }: Service, say: (message: string) => void, onReady: () => void) {
   const over = new AbortController();
   const ended = child.exited.finally(() => over.abort());
@@ -105,7 +105,7 @@ async function live(child: Child, { name, health }: Service, say: (message: stri
   return { wasReady, ending };
 }
 
-/** Waits until every URL answers 2xx, and says now and then that it waits; false when `signal` came first. */
+/** Waits until every URL answers 2xx, and reports that it waits; false if `signal` aborts first. */
 export async function waitUntilUp(
   name: string,
   urls: readonly string[],
@@ -125,7 +125,7 @@ export async function waitUntilUp(
   }
 }
 
-/** Waits until every URL answers 2xx; false when `signal` came first. */
+/** Waits until every URL answers 2xx; false if `signal` aborts first. */
 export async function answerAll(urls: readonly string[], signal: AbortSignal): Promise<boolean> {
   while (!signal.aborted) {
     const oks = await Promise.all(urls.map((url) => isOk(url, signal)));
@@ -145,7 +145,7 @@ async function isOk(url: string, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** Passes on each line the process writes; the list returned always holds the last few. */
+/** Passes on each output line; the returned list always holds the last few. */
 function follow(child: Child, { rewrite = (line) => line, onLine }: Service): readonly string[] {
   const last: string[] = [];
   for (const stream of ["stdout", "stderr"] as const) {

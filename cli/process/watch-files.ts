@@ -1,12 +1,14 @@
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 
-/** Several files are often written at once; and an editor may write one in several steps. In milliseconds. */
+/** How long changes are collected, in milliseconds: an editor may write several files, or one in several steps. */
 const SETTLE = 40;
 
 /**
- * Calls `onChange` when files below `root` have changed, with their absolute paths; folders whose name begins with a dot,
- * `node_modules` and those that `ignored` names are left out.
+ * Calls `onChange` with the absolute paths of changed files below `root`. It skips `node_modules`, names that begin with
+ * a dot, and the folders in `ignored`.
+ *
+ * Not `fs.watch` with `recursive`, which on Linux watches `node_modules` as well.
  */
 export function watchFiles(
   root: string,
@@ -36,7 +38,7 @@ export function watchFiles(
         const path = join(folder, name);
         note(path);
         const info = statSync(path, { throwIfNoEntry: false });
-        // A folder that has come: what is in it may have been written before it could be watched.
+        // The files of a new folder may have been written before the folder was watched.
         if (info?.isDirectory()) add(path, true);
         if (!info) forget(path);
       });
@@ -44,7 +46,7 @@ export function watchFiles(
       watchers.set(folder, watcher);
       entries = list(folder);
     } catch {
-      return forget(folder); // It is gone already.
+      return forget(folder); // It has been removed.
     }
     for (const entry of entries) {
       if (entry.isDirectory()) add(join(folder, entry.name), isNew);

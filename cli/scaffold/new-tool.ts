@@ -1,10 +1,10 @@
-/** A further tool for a project: two files and a test, and two list entries. */
+/** Adds a tool to a project: two files and a test, and two list entries. */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { mapFiles, type ScaffoldFiles, template } from "./files.ts";
 
-/** What a tool is called in its definition, in files and in code. */
+/** The names of a tool in its definition, in files and in code. */
 export interface ToolNames {
   /** `send_invoice` */
   tool: string;
@@ -16,7 +16,7 @@ export interface ToolNames {
   title: string;
 }
 
-/** @throws {Error} for what cannot be a tool's name */
+/** @throws {Error} for an invalid name */
 export function toolNames(given: string): ToolNames {
   if (!/^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(given) || given.length > 60) {
     throw new Error(`A tool is called by words of small letters and digits, such as send_invoice, not "${given}".`);
@@ -27,7 +27,7 @@ export function toolNames(given: string): ToolNames {
   return {
     tool: words.join("_"),
     file: words.join("-"),
-    // A single word may be one of the language's own.
+    // A single word could be a keyword.
     code: others.length === 0 ? `${camel}Tool` : camel,
     title: capital(words.join(" ")),
   };
@@ -47,11 +47,7 @@ export async function toolFiles({ tool, file, code, title }: ToolNames): Promise
 
 const LISTS = { tools: "tools/index.ts", runs: "tools/runs.ts" } as const;
 
-/**
- * What adding a tool to a project writes: its files, and the lists with it in them.
- *
- * @throws {Error} saying why it cannot be added
- */
+/** The files to write to add a tool to a project: its own, and the changed lists. @throws {Error} if it cannot be added */
 export async function addedTool(root: string, names: ToolNames): Promise<ScaffoldFiles> {
   const { file, code } = names;
   if (existsSync(join(root, "tools", file))) throw new Error(`tools/${file} is there already.`);
@@ -66,7 +62,7 @@ export async function addedTool(root: string, names: ToolNames): Promise<Scaffol
   return files;
 }
 
-/** The text of a list's module with one more import and entry. */
+/** Adds an import and an entry to the text of a list's module. */
 function listed(text: string, list: string, name: string, from: string, path: string): string {
   const entries = new RegExp(`(export const ${list}\\b[^=]*=\\s*\\[)([^\\]]*)\\]`);
   const match = entries.exec(text);

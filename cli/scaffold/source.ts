@@ -1,17 +1,17 @@
-/** Where a new project gets this package from. */
+/** Finds the source from which a new project installs this package. */
 import { existsSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { execa } from "execa";
 import { isCheckout, thisPackage } from "../package.ts";
 
-/** What `package.json` names; a tarball is copied into the project first. */
+/** The dependency for `package.json`; a tarball is copied into the project. */
 export interface Source {
   spec: string;
   tarball?: string;
 }
 
-/** What was given with `--package`, or what this package itself is: a checkout, a tarball, a version. */
+/** The source given by `--package`, or else that of this package: a packed checkout, a tarball, or a version. */
 export async function sourceOf(given: string | undefined): Promise<Source> {
   if (given !== undefined) return /\.tgz$/.test(given) ? fromTarball(resolve(given)) : { spec: given };
   if (isCheckout) return fromTarball(await pack());
@@ -34,7 +34,7 @@ async function pack(): Promise<string> {
   return join(folder, String(packed.stdout).trim().split("\n").at(-1) ?? "");
 }
 
-/** The tarball that this package was installed from, where its project names one. */
+/** The tarball that this package was installed from, if its project names one. */
 async function installedFrom(): Promise<Source | undefined> {
   const { root } = thisPackage();
   const project = dirname(dirname(root));

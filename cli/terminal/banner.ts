@@ -6,15 +6,15 @@ export interface BannerOptions {
   name: string;
   /** The MCP endpoint. */
   url: string;
-  /** What there is to know besides: a heading and a line each. */
+  /** Further lines. */
   facts: readonly (readonly [heading: string, text: string])[];
-  /** What prints the configuration of a client: `npm start -- --config cursor`. */
+  /** The command that prints a client's configuration: `npm start -- --config cursor`. */
   configCommand(client: string): string;
-  /** The last line but one: what else goes on. */
+  /** The start of the last line. */
   ready: string;
 }
 
-/** What the launcher prints once everything answers: one line a client, so that it fits a screen. */
+/** The text that the launcher prints when everything is up: one line per client, so that it fits a screen. */
 export function banner({ name, url, facts, configCommand, ready }: BannerOptions): string {
   const clients = clientConfiguration(name, url).map(
     ({ id, client, paste }) => [client, paste.includes("\n") ? configCommand(id) : paste] as const,
@@ -32,7 +32,7 @@ ${ready} Ctrl-C stops everything.
 `;
 }
 
-/** What `--config` prints. */
+/** The text of `--config`. */
 export function clientText(name: string, url: string, id: string): string {
   const found = clientConfiguration(name, url).find((each) => each.id === id);
   if (!found) throw new Error(`no client ${id}`);

@@ -4,16 +4,16 @@ import { programPath } from "../package.ts";
 export const CLIENTS: readonly string[] = ["claude-code", "claude-desktop", "cursor", "vscode"];
 
 export interface ClientConfiguration {
-  /** As `--config` names it. */
+  /** Its name for `--config`. */
   id: string;
   client: string;
   where: string;
   paste: string;
 }
 
-/** How each MCP client is told about the server `name` at `url` (the `/mcp` endpoint), ready to paste. */
+/** The configuration of each MCP client for the server `name` at `url`, the `/mcp` endpoint, ready to paste. */
 export function clientConfiguration(name: string, url: string): ClientConfiguration[] {
-  // Claude Desktop speaks stdio only, and a desktop application's PATH often has no Node: both paths are absolute.
+  // Claude Desktop speaks only stdio, and its PATH often has no Node: both paths are absolute.
   const proxy = { command: process.execPath, args: [programPath("cli/main"), "proxy", url] };
   return [
     {

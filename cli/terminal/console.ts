@@ -1,29 +1,29 @@
-/** What the launcher says: what stays, and below it on a terminal the jobs that run, each in a line that changes. */
+/** The launcher's output: permanent lines and, on a terminal, a changing line below them for each running job. */
 
 import { type Detail, duration, type LogEntry, mark, parse, plain, raw, readable, timed } from "./report.ts";
-import { RunningJobs, wholeOf } from "./running-jobs.ts";
+import { parentOf, RunningJobs } from "./running-jobs.ts";
 import { canChange, type Output, Screen } from "./screen.ts";
 
-/** How often the lines that change are written anew: they show how long something has taken. In milliseconds. */
+/** How often changing lines are rewritten, in milliseconds: they show durations. */
 const REFRESH = 500;
-/** What is written as often in a moment as the log has lines is written once, in milliseconds. */
+/** How long log lines are collected before the changing lines are rewritten, in milliseconds. */
 const MOMENT = 50;
-/** How often jobs that run are asked for: one that sleeps can be cancelled unheard. In milliseconds. */
-const LOOK = 2_000;
-/** The most that are asked for at once. */
-const MOST_ASKED = 20;
-/** The most reasons that are remembered to have been said. */
+/** How often running jobs are polled, in milliseconds: no log line tells that a sleeping job was cancelled. */
+const POLL = 2_000;
+/** The most jobs that one poll asks about. */
+const MOST_POLLED = 20;
+/** The most failure reasons that are remembered as printed. */
 const MOST_SAID = 10_000;
 
 export interface ConsoleOptions {
   detail?: Detail;
-  /** Whether every line stays. */
+  /** Whether no line changes in place. */
   plain?: boolean;
   output?: Output;
   env?: NodeJS.ProcessEnv;
 }
 
-/** Whether a job has ended: undefined while it runs, and the word for how where its worker does not say it. */
+/** Undefined while a job runs; then an object, with a `word` for the outcome if no worker reports it. */
 export type EndedJob = (job: string) => Promise<{ word?: string } | undefined>;
 
 export class Console {
@@ -31,7 +31,7 @@ export class Console {
   readonly #detail: Detail;
   readonly #screen: Screen | undefined;
   readonly #jobs: RunningJobs;
-  /** Reasons that parts of a job have been said to fail for. */
+  /** The reasons of failures of child jobs that were printed. */
   readonly #said = new Set<string>();
   readonly #timers: NodeJS.Timeout[] = [];
   #soon: NodeJS.Timeout | undefined;
@@ -45,32 +45,32 @@ export class Console {
     this.#jobs = new RunningJobs((job) => this.#linkTo(job));
   }
 
-  /** From now on the jobs are shown; `hasEnded` asks how one is, `linkTo` gives the page at which its questions are answered. */
+  /** Starts to show jobs. `linkTo` gives the page on which a job's questions are answered. */
   follow(hasEnded: EndedJob, linkTo?: (job: string) => string): void {
     if (linkTo) this.#linkTo = linkTo;
     if (this.#screen) this.#timers.push(setInterval(() => this.#refresh(), REFRESH).unref());
-    let isLooking = false;
-    const look = async () => {
-      if (isLooking) return;
-      isLooking = true;
-      await this.#look(hasEnded).catch(() => {}); // A server that is away is told of by others.
-      isLooking = false;
+    let isPolling = false;
+    const poll = async () => {
+      if (isPolling) return;
+      isPolling = true;
+      await this.#poll(hasEnded).catch(() => {}); // The supervisor reports a server that is down.
+      isPolling = false;
     };
-    this.#timers.push(setInterval(look, LOOK).unref());
+    this.#timers.push(setInterval(poll, POLL).unref());
   }
 
-  /** Writes a line that stays, with the time of day. */
+  /** Writes a permanent line with the time of day. */
   say(text: string): void {
     this.print(timed(text));
   }
 
-  /** Writes text that stays. */
+  /** Writes permanent text. */
   print(text: string): void {
     if (this.#screen) this.#screen.show(this.#changing(), [text]);
     else this.#out.write(`${text}\n`);
   }
 
-  /** Takes in a line that a process wrote. */
+  /** Processes an output line of a process. */
   hear(service: string, line: string, stream: "stdout" | "stderr"): void {
     const entry = parse(line);
     const text = entry
@@ -81,7 +81,7 @@ export class Console {
     else if (entry?.job !== undefined) this.#refreshSoon();
   }
 
-  /** Nothing changes any more; what is written from now on stays. */
+  /** Removes the changing lines; later output is permanent. */
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -89,23 +89,23 @@ export class Console {
     this.#screen?.show([]);
   }
 
-  /** Whether a line is one by itself, rather than a part of the line of a job. */
+  /** Whether a log line is printed as a permanent line, instead of changing the line of its job. */
   #stays(entry: LogEntry): boolean {
     const { msg } = entry;
     const isJobs = typeof msg === "string" && JOBS.has(msg);
     if (!isJobs) return true;
-    const whole = wholeOf(entry);
-    if (whole === undefined) return this.#screen === undefined || this.#isClosed || msg === "job done";
-    // What parts of a job meet with is said once where it is the same, and how each of them ends not at all.
+    const parent = parentOf(entry);
+    if (parent === undefined) return this.#screen === undefined || this.#isClosed || msg === "job done";
+    // Equal failures of child jobs are printed once, and their outcomes not at all.
     if (this.#screen || entry.reason === undefined) return false;
-    const reason = `${whole}\n${plain(entry.reason)}`;
+    const reason = `${parent}\n${plain(entry.reason)}`;
     if (this.#said.has(reason)) return false;
     if (this.#said.size < MOST_SAID) this.#said.add(reason);
     return true;
   }
 
-  async #look(hasEnded: EndedJob): Promise<void> {
-    for (const job of this.#jobs.names.slice(0, MOST_ASKED)) {
+  async #poll(hasEnded: EndedJob): Promise<void> {
+    for (const job of this.#jobs.names.slice(0, MOST_POLLED)) {
       const ended = await hasEnded(job);
       if (!ended || this.#isClosed) continue;
       const took = this.#jobs.end(job);
@@ -130,5 +130,5 @@ export class Console {
   }
 }
 
-/** What the worker says of jobs, by the message. */
+/** The messages of the worker's log about jobs. */
 const JOBS = new Set(["job started", "job goes on", "attempt failed", "job blocked", "job done"]);

@@ -2,25 +2,19 @@ import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters, styleText } from "node:util";
 
-/**
- * How much is shown: what happens to jobs and what is wrong (`news`), besides what the author's code writes itself
- * (`author`), or every line (`all`).
- */
+/** How much is shown: job events and problems (`news`), also the log lines of the author's code (`author`), or `all`. */
 export type Detail = "news" | "author" | "all";
 
-/** A line of a log, whatever it says. */
+/** A parsed line of a JSON log. */
 export type LogEntry = Record<string, unknown>;
 
-/** What the launcher prints of text that is no line of a log; undefined when it is not worth a user's attention. */
+/** The text to print for an output line that is not JSON; undefined to skip it. */
 export function raw(service: string, line: string, stream: "stdout" | "stderr", detail: Detail): string | undefined {
   const isShown = stream === "stderr" || detail !== "news";
   return isShown && line.trim() !== "" ? problem(service, line) : undefined;
 }
 
-/**
- * What the launcher prints of a line of a process's log; undefined when it is not worth a user's attention. `linkTo` gives
- * the page at which a job's questions are answered.
- */
+/** The text to print for a log line; undefined to skip it. `linkTo` gives the page that answers a job's questions. */
 export function readable(
   service: string,
   entry: LogEntry,
@@ -60,12 +54,12 @@ export function readable(
   return `${mark("yellow", service)} ${text}`;
 }
 
-/** Frames of a stack that are shown: the innermost of the project's own. */
+/** How many frames of a stack are shown: the innermost ones of the project. */
 const FRAMES = 4;
-/** Places in the engine, where it lies in the folder itself: they are shown when nothing else is. */
-const ENGINE = /[\s(](core|functions|infra|worker)\//;
+/** The engine's own files in a checkout: their frames are shown only if there are no others. */
+const ENGINE = /[\s(](core|functions|server|worker)\//;
 
-/** An error's message, and below it where it arose. */
+/** An error's message and, below it, its stack. */
 function trace(error: unknown): string {
   if (error === undefined) return "";
   const text = String(error)
@@ -74,7 +68,7 @@ function trace(error: unknown): string {
   return [plain(text.join(" ")), ...frames(error)].join("\n");
 }
 
-/** Where in the sources an error arose, by its stack; dependencies and Node itself are left out. */
+/** The frames of a stack in the sources, without dependencies and Node. */
 function frames(stack: unknown): string[] {
   const all = String(stack ?? "")
     .split("\n")
@@ -86,23 +80,23 @@ function frames(stack: unknown): string[] {
 
 const isFrame = (line: string) => /^\s+at /.test(line);
 
-/** The time of day in front of a line. */
+/** Puts the time of day before a line. */
 export function timed(text: string, at = new Date()): string {
   return `${styleText("dim", at.toTimeString().slice(0, 8))}  ${text}`;
 }
 
 export const WIDTH = "complete".length;
-/** Below the text of a line, which begins behind the time of day and the word that marks it. */
+/** The indentation of lines below a text, which follows the time of day and the marking word. */
 const INDENT = " ".repeat("00:00:00  ".length + WIDTH + 1);
 
-export type Colour = "cyan" | "yellow" | "green" | "red";
+export type Color = "cyan" | "yellow" | "green" | "red";
 
-/** Coloured only when standard output is a terminal, and not under NO_COLOR. */
-export const mark = (colour: Colour, word: string) => styleText(colour, word.padEnd(WIDTH));
+/** Colored only if standard output is a terminal and NO_COLOR is not set. */
+export const mark = (color: Color, word: string) => styleText(color, word.padEnd(WIDTH));
 
 const problem = (service: string, text: string) => `${mark("yellow", service)} ${plain(text)}`;
 
-/** A line as that of a log; undefined when it is none. */
+/** Parses a log line; undefined if it is not a JSON object. */
 export function parse(line: string): LogEntry | undefined {
   try {
     const value: unknown = JSON.parse(line);
@@ -118,7 +112,7 @@ export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** One line without control characters: part of the text comes from clients and from upstream. */
+/** One line without control characters, because part of the text comes from clients and upstreams. */
 export const plain = (value: unknown) =>
   stripVTControlCharacters(String(value))
     .replace(/\p{Cc}+/gu, " ")
@@ -137,7 +131,7 @@ export function duration(ms: number): string {
   return unit ? `${Number((ms / unit.ms).toFixed(1))} ${unit.name}` : `${Math.round(ms)} ms`;
 }
 
-/** In whole units, two at most, for what is counted while it lasts: `7 s`, `2 min 31 s`, `3 h`, `12 days 3 h`. */
+/** In at most two whole units, for durations that are still growing: `7 s`, `2 min 31 s`, `3 h`, `12 days 3 h`. */
 export function wholeDuration(ms: number): string {
   let left = Math.max(ms, 0);
   const counts = UNITS.map(({ name, ms }) => {

@@ -1,24 +1,24 @@
-/** The jobs that run, as the worker's log tells of them, each in one line that changes. */
+/** The running jobs, according to the worker's log, each in one changing line. */
 import { styleText } from "node:util";
 import { field, type LogEntry, mark, plain, timed, WIDTH, wholeDuration } from "./report.ts";
 
-/** What is known of a job that runs. Times are milliseconds since the epoch. */
+/** A running job. Times are milliseconds since the epoch. */
 interface Running {
   since: number;
-  /** The newest that it has said of itself. */
+  /** Its latest progress. */
   told: LogEntry;
-  /** What its last attempt met with. */
+  /** The failure of its last attempt. */
   failure?: { step: string; attempt: number; reason: string; next: number };
   blocked?: string;
 }
 
-/** How long a bar is, in characters. */
+/** The width of a progress bar, in characters. */
 const BAR = 16;
 
 export class RunningJobs {
   readonly #jobs = new Map<string, Running>();
-  /** What the jobs that were started by another one meet with, by that one and their own names. */
-  readonly #parts = new Map<string, Map<string, string>>();
+  /** The failures of child jobs, by their parent and their own name. */
+  readonly #children = new Map<string, Map<string, string>>();
   readonly #linkTo: (job: string) => string | undefined;
 
   constructor(linkTo: (job: string) => string | undefined = () => undefined) {
@@ -29,12 +29,12 @@ export class RunningJobs {
     return [...this.#jobs.keys()];
   }
 
-  /** Takes in what the worker says of a job; anything else changes nothing. */
+  /** Processes a log line about a job; ignores others. */
   hear(entry: LogEntry, now = Date.now()): void {
     const job = plain(entry.job);
-    const whole = wholeOf(entry);
-    if (whole !== undefined) {
-      this.#hearPart(whole, job, entry);
+    const parent = parentOf(entry);
+    if (parent !== undefined) {
+      this.#hearChild(parent, job, entry);
       return;
     }
     const known = this.#jobs.get(job) ?? { since: now, told: {} };
@@ -44,7 +44,7 @@ export class RunningJobs {
         this.#jobs.set(job, { since: now, told: entry });
         break;
       case "job goes on":
-        // That a step has failed is told by its attempt.
+        // A failed step is shown by "attempt failed".
         this.#jobs.set(
           job,
           field(entry.step, "error") === undefined ? { ...well, told: entry } : { ...known, told: entry },
@@ -65,15 +65,15 @@ export class RunningJobs {
     }
   }
 
-  /** A job has ended; returns for how long it ran, in milliseconds, where it was known. */
+  /** Removes a job that has ended; returns how long it ran in milliseconds, if it was known. */
   end(job: string, now = Date.now()): number | undefined {
     const known = this.#jobs.get(job);
     this.#jobs.delete(job);
-    this.#parts.delete(job);
+    this.#children.delete(job);
     return known && now - known.since;
   }
 
-  /** A line for each, the oldest first, as many as fit. */
+  /** One line per job, the oldest first, as many as fit. */
   lines({ columns, rows }: { columns: number; rows: number }, now = Date.now()): string[] {
     const most = Math.max(1, rows - 3);
     const all = [...this.#jobs];
@@ -83,30 +83,30 @@ export class RunningJobs {
     return rest > 0 ? [...lines, `${" ".repeat(WIDTH + 11)}and ${rest} more`] : lines;
   }
 
-  #hearPart(whole: string, job: string, entry: LogEntry): void {
-    if (!this.#jobs.has(whole)) return;
-    const parts = this.#parts.get(whole) ?? new Map<string, string>();
-    this.#parts.set(whole, parts);
-    if (entry.msg === "attempt failed" || entry.msg === "job blocked") parts.set(job, plain(entry.reason));
-    else if (field(entry.step, "error") === undefined) parts.delete(job);
+  #hearChild(parent: string, job: string, entry: LogEntry): void {
+    if (!this.#jobs.has(parent)) return;
+    const children = this.#children.get(parent) ?? new Map<string, string>();
+    this.#children.set(parent, children);
+    if (entry.msg === "attempt failed" || entry.msg === "job blocked") children.set(job, plain(entry.reason));
+    else if (field(entry.step, "error") === undefined) children.delete(job);
   }
 
   #line(job: string, running: Running, columns: number, now: number): string {
     const { told, since } = running;
-    const { word, colour, text } = this.#doing(job, running, now);
+    const { word, color, text } = this.#doing(job, running, now);
     const bar = barOf(told.progress);
     const age = `(${wholeDuration(now - since)})`;
-    // The time of day, the word, the bar and the age, with what separates them.
+    // The widths of the time of day, the word, the bar and the age, with separators.
     const taken = 10 + WIDTH + 1 + (bar === "" ? 0 : BAR + 1) + 1 + age.length + 1;
     const body = cut(text === "" ? job : `${job}: ${text}`, columns - taken);
     return timed(
-      [mark(colour, word), ...(bar === "" ? [] : [bar]), body, styleText("dim", age)].join(" "),
+      [mark(color, word), ...(bar === "" ? [] : [bar]), body, styleText("dim", age)].join(" "),
       new Date(since),
     );
   }
 
   #doing(job: string, { told, failure, blocked }: Running, now: number) {
-    const is = (word: string, colour: "cyan" | "yellow", text: string) => ({ word, colour, text });
+    const is = (word: string, color: "cyan" | "yellow", text: string) => ({ word, color, text });
     if (blocked !== undefined) return is("blocked", "yellow", blocked);
     const asks = Array.isArray(told.asks) ? told.asks.map(plain).join("; ") : undefined;
     if (asks !== undefined) {
@@ -118,15 +118,16 @@ export class RunningJobs {
       const wait = next > now ? `next in ${wholeDuration(next - now + 999)}` : "trying again";
       return is("retrying", "yellow", `${step}, attempt ${attempt} failed, ${wait}: ${reason}`);
     }
-    const text = [...(told.doing === undefined ? quietly(told, now) : [plain(told.doing)]), ...this.#trouble(job)].join(
-      "; ",
-    );
+    const text = [
+      ...(told.doing === undefined ? activityOf(told, now) : [plain(told.doing)]),
+      ...this.#trouble(job),
+    ].join("; ");
     return is("running", "cyan", text);
   }
 
-  /** What is wrong with jobs that it started, in a few words. */
+  /** Describes the failures of a job's child jobs. */
   #trouble(job: string): string[] {
-    const reasons = [...(this.#parts.get(job)?.values() ?? [])];
+    const reasons = [...(this.#children.get(job)?.values() ?? [])];
     const [first] = reasons;
     return first === undefined
       ? []
@@ -134,12 +135,12 @@ export class RunningJobs {
   }
 }
 
-/** The job that a job was started by, where it was one. */
-export const wholeOf = ({ started_by }: LogEntry): string | undefined =>
+/** The job that started the job of this entry; undefined for a job of a caller. */
+export const parentOf = ({ started_by }: LogEntry): string | undefined =>
   started_by === undefined ? undefined : plain(started_by);
 
-/** What a job does that says nothing of it. */
-function quietly({ step, sleeping_until, expected_at, awaiting }: LogEntry, now: number): string[] {
+/** Describes a job that reports no progress, by its step, sleep or awaited jobs. */
+function activityOf({ step, sleeping_until, expected_at, awaiting }: LogEntry, now: number): string[] {
   const name = field(step, "name");
   const attempt = Number(field(step, "attempt"));
   if (name !== undefined) return [`${plain(name)}${attempt > 1 ? `, attempt ${attempt}` : ""}`];
@@ -149,11 +150,11 @@ function quietly({ step, sleeping_until, expected_at, awaiting }: LogEntry, now:
   return awaiting === undefined ? [] : [`waits for ${awaiting === 1 ? "a job" : `${plain(awaiting)} jobs`}`];
 }
 
-/** How far a job is that knows its total; empty for any other. */
+/** The progress bar of a job that knows its total; otherwise empty. */
 function barOf(progress: unknown): string {
   const total = Number(field(progress, "total"));
   if (!(total > 0)) return "";
-  // Whole only at the end.
+  // Rounded down, so that the bar is full only at the end.
   const done = Math.floor(Math.min(Math.max(Number(field(progress, "done")) / total, 0), 1) * BAR);
   return styleText("cyan", "━".repeat(done)) + styleText("dim", "─".repeat(BAR - done));
 }

@@ -1,10 +1,8 @@
-/** What is made of the tools of a wrapped server, as a table for people. */
-
+/** Describes the tools of a wrapped server and their policies for people. */
 import { policyOf } from "../../wrap/policy.ts";
 import { chosen, nameHere, type Snapshot } from "../../wrap/snapshot.ts";
 import { fits, type WrapOptions } from "../../wrap/wrap-options.ts";
 
-/** How long a text is that stands in the table. */
 const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
   chosen({ tools }, options).tools.map((tool) => {
     const { once, because, freshFor, shared } = policyOf(tool, options);
@@ -15,7 +13,7 @@ const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
 
 const age = (freshFor: number) => (freshFor === 0 ? "" : ` for ${freshFor / 1_000} s more`);
 
-/** One line a tool: its name, whether it is repeated, when calls are one job, for whom. */
+/** One line per tool: its name, whether it is repeated, which calls share a job, and among whom. */
 export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] {
   const rows = [["tool", "after a crash", "jobs", "shared by"], ...cells(snapshot, options)];
   const widths = [0, 1, 2].map((i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
@@ -27,7 +25,7 @@ export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] 
   );
 }
 
-/** Why tools are not passed on, one line each, and what was asked for that is not there. */
+/** One line for each tool that is left out, and for each pattern without a tool. */
 export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
   const { tools: patterns = [], policies = {} } = options;
   const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => fits(pattern, name));
@@ -39,7 +37,7 @@ export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
   ];
 }
 
-/** @throws {Error} when none of its tools is passed on */
+/** @throws {Error} if all tools are left out */
 export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
   if (chosen(snapshot, options).tools.length > 0) return;
   const has = snapshot.tools.map(({ name }) => name.slice(0, 60));
@@ -48,7 +46,7 @@ export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
   throw new Error(`Of ${options.name} no tool is passed on. ${what}`);
 }
 
-/** What has changed from one snapshot to the next, in words; empty where nothing has. */
+/** Describes the differences between two snapshots. */
 export function changes(before: Snapshot | undefined, after: Snapshot): string[] {
   if (!before) return [];
   const text = (snapshot: Snapshot) => new Map(snapshot.tools.map((tool) => [tool.name, JSON.stringify(tool)]));

@@ -1,19 +1,19 @@
-/** What the command line says of a server to wrap. */
+/** The arguments that describe a server to wrap. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { WrapOptions } from "../../wrap/wrap-options.ts";
 
 /** The options of `wrap` and `sync`, for `--help`. */
 export const OPTIONS = [
-  ["--name NAME", "what the server is called here (default: by its URL or command)"],
-  ["--tools 'a,b_*'", "the tools that are passed on (default all)"],
-  ["--prefix NAME", "put before the names of its tools"],
-  ["--after SECONDS", "how long a call waits before it is answered with its job (default 4)"],
-  ["--repeatable 'a,b_*'", "tools whose calls may be sent again, whatever they say of themselves"],
-  ["--once 'a,b_*'", "tools whose calls may not"],
-  ["--header 'NAME: VALUE'", "sent with every request to a URL; may be repeated"],
-  ["--env NAME[=VALUE]", "a variable that a command gets; without a value, this shell's; may be repeated"],
-  ["--allow-private", "let the URL lead into a private network, or to this machine"],
+  ["--name NAME", "the server's name here (default: from its URL or command)"],
+  ["--tools 'a,b_*'", "the tools to offer (default: all)"],
+  ["--prefix NAME", "a prefix for the names of its tools"],
+  ["--after SECONDS", "how long a call waits for its result before it returns its job (default 4)"],
+  ["--repeatable 'a,b_*'", "tools whose calls may be repeated, despite their annotations"],
+  ["--once 'a,b_*'", "tools whose calls must not be repeated"],
+  ["--header 'NAME: VALUE'", "a header for every request to a URL; may be repeated"],
+  ["--env NAME[=VALUE]", "an environment variable for a command, by default with this shell's value; may be repeated"],
+  ["--allow-private", "allow a URL in a private network, or on this machine"],
 ] as const;
 
 const PARSED = {
@@ -30,19 +30,19 @@ const PARSED = {
 
 export interface WrapArguments {
   options: WrapOptions;
-  /** The arguments that are another command's. */
+  /** The arguments for `start`. */
   rest: string[];
-  /** Variables that the options name: what is secret is in no file. */
+  /** The values of the variables that the options refer to, so that no file contains secrets. */
   secrets: Record<string, string>;
 }
 
-/** @throws {Error} saying what is wrong with them */
+/** @throws {Error} that names the wrong argument */
 export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): WrapArguments | undefined {
   const end = args.indexOf("--");
   const before = end < 0 ? args : args.slice(0, end);
   const command = end < 0 ? [] : args.slice(end + 1);
   if (before.includes("--help")) return undefined;
-  const { own, rest } = apart(before);
+  const { own, rest } = splitArguments(before);
   const { values, positionals } = parseArgs({ args: own, options: PARSED, allowPositionals: true });
   const [url, ...more] = positionals;
   if (more.length > 0) throw new Error(`There is one URL at most, not ${positionals.join(" ")}.`);
@@ -94,20 +94,20 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   return { options, rest, secrets };
 }
 
-/** The arguments that are about the wrapped server, and the others. */
-function apart(args: readonly string[]): { own: string[]; rest: string[] } {
+/** Separates the arguments about the wrapped server from those for `start`. */
+function splitArguments(args: readonly string[]): { own: string[]; rest: string[] } {
   const own: string[] = [];
   const rest: string[] = [];
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] as string;
     const name = /^--([^=]+)/.exec(arg)?.[1];
     const isOwn = name === undefined || Object.hasOwn(PARSED, name);
-    const place = isOwn ? own : rest;
-    place.push(arg);
+    const target = isOwn ? own : rest;
+    target.push(arg);
     const takesValue = isOwn
       ? PARSED[name as keyof typeof PARSED]?.type === "string"
       : /^(port|data|config|.*-port)$/.test(name);
-    if (name !== undefined && takesValue && !arg.includes("=") && i + 1 < args.length) place.push(args[++i] as string);
+    if (name !== undefined && takesValue && !arg.includes("=") && i + 1 < args.length) target.push(args[++i] as string);
   }
   return { own, rest };
 }
@@ -118,7 +118,7 @@ const list = (text: string | undefined): string[] =>
     .map((each) => each.trim())
     .filter(Boolean);
 
-/** A name by what is wrapped: of `https://mcp.acme.example/mcp` acme, of `python report_server.py` report-server. */
+/** Derives a name: `acme` from `https://mcp.acme.example/mcp`, `report-server` from `python report_server.py`. */
 function nameOf(url: string | undefined, command: readonly string[]): string {
   if (url !== undefined) {
     const labels = new URL(url).hostname.split(".");

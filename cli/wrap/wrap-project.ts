@@ -1,4 +1,4 @@
-/** The project that `wrap` runs: a server in front of one that exists. */
+/** Writes the project that `wrap` runs in front of an existing server. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -7,7 +7,7 @@ import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { pagesFolder } from "../build/pages.ts";
 import { thisPackage } from "../package.ts";
 
-/** A module of this package, as a file that another folder imports. */
+/** The quoted path of a module of this package, for imports from another folder. */
 const module = (name: string) => {
   const root = join(import.meta.dirname, "../..");
   return JSON.stringify(join(root, name + extname(import.meta.filename)));
@@ -69,7 +69,6 @@ tag = "listener"
 new_sqlite_classes = ["Listener"]
 `;
 
-/** Writes the project into a folder. */
 export async function writeProject(root: string, options: WrapOptions, snapshot: Snapshot): Promise<void> {
   await mkdir(root, { recursive: true });
   const { version } = thisPackage().manifest;

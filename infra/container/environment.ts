@@ -1,9 +1,9 @@
-/** What is this Worker's own, and no concern of the container's. */
+/** Variables of this Worker that the container does not get. */
 const OWN = new Set(["INSTANCES"]);
 
-/** The environment of the container: every text variable and secret of the Worker that runs it. */
+/** The environment of the container: all text variables and secrets of its Worker. */
 export function passedOn(env: object): Record<string, string> {
   const texts = Object.entries(env).filter(([name, value]) => typeof value === "string" && !OWN.has(name));
-  // Without a server elsewhere it is the account's own: see `outboundByHost`.
+  // By default the account's own server: see `outboundByHost`.
   return { RESONATE_URL: "http://resonate", ...Object.fromEntries(texts) };
 }

@@ -13,17 +13,17 @@ interface Env extends Omit<WakeEnv, "WORKER"> {
 export class WorkerContainer extends Container<Env> {
   /** The worker's HEALTH_PORT. */
   override defaultPort = 8081;
-  /** Since the last visit; then it is asked whether it still executes something. */
+  /** After this time without a request, `onActivityExpired` asks whether a job executes. */
   override sleepAfter = "10m";
   override envVars = passedOn(this.env);
 
-  /** A job that executes is not interrupted; what sleeps or waits needs no worker. */
+  /** Executing jobs are not interrupted; sleeping and waiting ones need no worker. */
   override async onActivityExpired(): Promise<void> {
     if (await isIdle(this.containerFetch("http://worker/health"))) await this.stop();
   }
 }
 
-// Assigned here, for a static field would define the property and not call the package's setter.
+// A static field would define the property instead of calling the package's setter.
 WorkerContainer.outboundByHost = { resonate };
 
 export default { scheduled: (_controller, env) => wake(env) } satisfies ExportedHandler<Env>;

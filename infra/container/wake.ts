@@ -1,4 +1,4 @@
-/** When the containers are awake: while jobs wait for them or run there, and a while longer. */
+/** Wakes the containers: they stay awake while jobs wait or run, and a while longer. */
 import { fetchFrom, type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 
 export interface WakeEnv extends ObjectAddress {

@@ -1,26 +1,27 @@
-/** `npm run bench`: what the product costs beside the least it could cost, all measured in one run on this machine. */
+/** `npm run bench`: compares the costs of the product with their lower bounds, measured in the same run. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { measureAwait } from "./awaiting.ts";
-import { measureAwake } from "./awake.ts";
-import { type Bench, startBench } from "./bench.ts";
-import { measureCeiling } from "./ceiling.ts";
-import { measureEdits } from "./dev.ts";
-import type { Figure } from "./figures.ts";
-import { measureGrowth } from "./growth.ts";
-import { measureHosts } from "./hosts.ts";
-import { measureJobs } from "./jobs.ts";
-import { measureHeldStreams, measureServed, measureWaiting } from "./memory.ts";
+import { measureAwait } from "./measure/awaiting.ts";
+import { measureAwake } from "./measure/awake.ts";
+import { measureBudgets } from "./measure/budgets.ts";
+import { measureCeiling } from "./measure/ceiling.ts";
+import { measureEdits } from "./measure/dev.ts";
+import { measureGrowth } from "./measure/growth.ts";
+import { measureHosts } from "./measure/hosts.ts";
+import { measureJobs } from "./measure/jobs.ts";
+import { measureHeldStreams, measureServed, measureWaiting } from "./measure/memory.ts";
+import { measurePages } from "./measure/pages.ts";
+import { measureRecovery } from "./measure/recovery.ts";
+import { prepareRequests, type Summary, summarize } from "./measure/requests.ts";
+import { measurePolling, measureSettlement } from "./measure/settlement.ts";
+import { measureBundle, measureStartup } from "./measure/startup.ts";
 import { type Options, parseOptions, type Section, USAGE } from "./options.ts";
-import { measurePages } from "./pages.ts";
 import { measurePeer } from "./peer/peer.ts";
-import { addedSubrequests, fallenRatios, readRecorded, record } from "./recorded.ts";
-import { measureRecovery } from "./recovery.ts";
-import { describeRun, type Report, render } from "./report.ts";
-import { prepareRequests, type Summary, summarize } from "./requests.ts";
-import { measurePolling, measureSettlement } from "./settlement.ts";
-import { measureBundle, measureStartup } from "./startup.ts";
-import { measureSubrequests } from "./subrequests.ts";
+import { addBudgets, overBudget, readBudgets, withBudgets } from "./report/budgets.ts";
+import type { Figure } from "./report/figures.ts";
+import { fallenRatios, readRecorded, record } from "./report/recorded.ts";
+import { describeRun, type Report, render } from "./report/report.ts";
+import { type Bench, startBench } from "./setup/bench.ts";
 
 const OUT = join(import.meta.dirname, "../../.build/bench.json");
 
@@ -29,7 +30,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   bundle: measureBundle,
   pages: (bench) => measurePages(bench, 5),
   startup: (bench) => measureStartup(bench, 10),
-  subrequests: measureSubrequests,
+  budgets: measureBudgets,
   settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
@@ -45,7 +46,8 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
 const log = (text: string) => console.error(text);
 
 async function main({ short, sections, seconds, out, ...options }: Options): Promise<number> {
-  if (process.platform !== "linux") throw new Error("What processes use is read from /proc: this runs on Linux.");
+  if (process.platform !== "linux")
+    throw new Error("This reads the usage of processes from /proc, which only Linux has.");
   const run = await describeRun();
   const start = performance.now();
   await using bench = await startBench();
@@ -60,7 +62,8 @@ async function main({ short, sections, seconds, out, ...options }: Options): Pro
     const measured = await prepareRequests(bench, { seconds, short }, use);
     await measured.measure(short ? 5 : 8);
     if (recorded?.resonate === resonate) worse.push(...(await fallenRatios(recorded, measured, log)));
-    else if (recorded) log(`Not compared: what is recorded was measured with an ${recorded.resonate} Resonate server.`);
+    else if (recorded)
+      log(`Not compared: the recorded ratios were measured with an ${recorded.resonate} Resonate server.`);
     requests.push(...measured.pairs.map(summarize));
     if (!short) figures.push(...(await measureServed(bench, measured)));
   }
@@ -70,7 +73,11 @@ async function main({ short, sections, seconds, out, ...options }: Options): Pro
     if (section === "requests") await measureRequests();
     else figures.push(...(await FIGURES[section](bench)));
   }
-  if (recorded) worse.push(...addedSubrequests(recorded, figures));
+  const budgets = await readBudgets();
+  for (const { message, fails } of overBudget(budgets, figures)) {
+    if (fails && short) worse.push(message);
+    else log(message);
+  }
 
   const report: Report = {
     ...run,
@@ -78,7 +85,7 @@ async function main({ short, sections, seconds, out, ...options }: Options): Pro
     resonate,
     seconds: (performance.now() - start) / 1_000,
     requests,
-    figures,
+    figures: withBudgets(budgets, figures),
   };
   console.log(`\n${render(report)}\n`);
   for (const file of [OUT, ...(out === undefined ? [] : [out])]) {
@@ -86,7 +93,7 @@ async function main({ short, sections, seconds, out, ...options }: Options): Pro
     await writeFile(file, `${JSON.stringify(report, undefined, 2)}\n`);
     log(`Written to ${file}`);
   }
-  if (options.record) await record(report);
+  if (options.record) await Promise.all([record(report), addBudgets(figures)]);
   for (const what of worse) log(`Worse than it was. ${what}`);
   return worse.length > 0 ? 1 : 0;
 }

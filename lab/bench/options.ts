@@ -1,12 +1,12 @@
 import { parseArgs } from "node:util";
 
-/** The parts of a run, in the order they are made: what leaves jobs behind that nobody runs comes last. */
+/** The parts of a run, in this order: those that leave pending jobs behind come last. */
 export const SECTIONS = [
   "ceiling",
   "bundle",
   "pages",
   "startup",
-  "subrequests",
+  "budgets",
   "settlement",
   "waiting",
   "jobs",
@@ -21,20 +21,21 @@ export const SECTIONS = [
 ] as const;
 export type Section = (typeof SECTIONS)[number];
 
-/** What needs more than this repository brings along, and what mostly waits, is measured only when it is asked for. */
+/** Without the sections that need other software, or mostly wait: these run only on request. */
 const DEFAULT_SECTIONS = SECTIONS.filter((section) => section !== "peer" && section !== "awake");
 
 export const USAGE = `\
 npm run bench [-- options]     measures the edge and the worker beside their floors, in about four minutes
 
   --short           about a minute: the ratios that stand for all; fails when one has fallen below
-                    nine tenths of what lab/bench/recorded.json holds, or an answer takes more subrequests
+                    nine tenths of what lab/bench/report/recorded.json holds, or an operation makes many more requests
+                    than lab/bench/report/budgets.json allows
   --only a,b        only these sections: ${SECTIONS.join(", ")}
-                    (peer: FastMCP's tasks on Redis, in turns with this on the same work. It needs redis-server,
-                    and a Python with fastmcp[tasks], which PEER_PYTHON may name)
+                    (peer: FastMCP's tasks on Redis, in turns with this product on the same work. It needs
+                    redis-server, and a Python with fastmcp[tasks], which PEER_PYTHON may name)
   --seconds n       how long each request is measured at a time (0.5; 0.4 in the short form)
-  --out file        where the figures go as JSON, besides .build/bench.json
-  --record          keeps the ratios of this run in lab/bench/recorded.json
+  --out file        also write the figures as JSON to this file, besides .build/bench.json
+  --record          keeps the ratios of this run in lab/bench/report/recorded.json, and budgets for new operations
 
 RESONATE_URL (and RESONATE_TOKEN) measure against that server; otherwise an embedded one is started.`;
 
@@ -48,7 +49,7 @@ export interface Options {
   out: string | undefined;
 }
 
-/** @throws {Error} saying what is wrong with the arguments */
+/** @throws {Error} that names the wrong argument */
 export function parseOptions(args: string[]): Options {
   const { values } = parseArgs({
     args,
@@ -64,7 +65,7 @@ export function parseOptions(args: string[]): Options {
   const { help, short, record, out } = values;
   const seconds = Number(values.seconds ?? (short ? 0.4 : 0.5));
   if (!(seconds >= 0.1 && seconds <= 60)) throw new Error(`--seconds must be from 0.1 to 60, not ${values.seconds}`);
-  const all = short ? (["bundle", "subrequests", "requests"] as const) : DEFAULT_SECTIONS;
+  const all = short ? (["bundle", "budgets", "requests"] as const) : DEFAULT_SECTIONS;
   const sections = values.only === undefined ? all : values.only.split(",").map(sectionOf);
   if (record && (short || values.only !== undefined)) throw new Error("--record is for a whole run.");
   return { help, short, record, sections, seconds, out };

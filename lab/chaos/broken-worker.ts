@@ -1,14 +1,14 @@
-/** The product's worker with faults of its own, each on some of the jobs: what a chaos run has to find. */
+/** The product's worker with faults that a chaos run must find, each on some of the jobs. */
 import { Codec, HttpNetwork } from "@resonatehq/sdk";
 import type { Context, Implementation } from "../../core/index.ts";
 import { runs } from "../../tools/runs.ts";
 import { type Month, month } from "../../tools/weather/month.ts";
 import { runWorker } from "../../worker/process/run-worker.ts";
-import { BROKEN_MONTHS } from "./broken.ts";
+import { BROKEN_MONTHS } from "./broken-months.ts";
 
 type Code = (ctx: Context, args: unknown) => Promise<unknown>;
 
-/** The same job with other code, which may use the sound one. */
+/** The same job with other code, which may call the correct one. */
 function broken(sound: Implementation, run: (code: Code) => Code): Implementation {
   return {
     ...sound,
@@ -29,7 +29,7 @@ const settle = async (id: string, value: unknown) => {
   });
 };
 
-/** Does the work of each step several times, more often than a machine that stands still for a moment would explain. */
+/** Runs each step several times, more often than a pause of the machine explains. */
 function again(ctx: Context): Context {
   const step: Context["step"] = (name, fn, options) =>
     ctx.step(

@@ -1,9 +1,9 @@
-/** Calls of a run's clients. While parts are away, calls fail; this tells the failures that may be from those that may not. */
+/** The calls of a run's clients. Separates the failures that a disruption explains from violations. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { McpClient } from "../../test/support/clients.ts";
 import { wholeResult } from "../../test/support/results.ts";
 import { type RpcAnswer, rpc, TASKS } from "../../test/support/rpc.ts";
-import { type Journal, preview } from "./journal.ts";
+import { type ClientLog, preview } from "./client-log.ts";
 
 /** How long a client waits for an answer before it asks again, in milliseconds. */
 const PATIENCE = 8_000;
@@ -11,34 +11,34 @@ const PATIENCE = 8_000;
 const FIRST_PAUSE = 200;
 const LAST_PAUSE = 2_000;
 
-/** What the product says while Resonate is away: it names the cause and that the same call may be repeated. */
+/** The product's answer while Resonate is away: it names the cause, and says that the call may be repeated. */
 const UNAVAILABLE = /Resonate server.*unavailable.*[Rr]epeat the same (call|request)/s;
 
 /** Of a client that understands tasks and shows its user forms. */
 const CAPABILITIES = { ...TASKS, elicitation: { form: {} } };
 
-/** A run that was given up while a call was still to be answered. */
+/** The run ended before a call was answered. */
 export class RunOver extends Error {}
 
 /** A client of the 2026-07-28 revision that understands tasks, and clients of both revisions that do not. */
 export class Calls {
-  readonly #journal: Journal;
+  readonly #log: ClientLog;
   readonly #url: string;
   readonly #over: AbortSignal;
 
-  constructor(url: string, journal: Journal, over: AbortSignal) {
+  constructor(url: string, log: ClientLog, over: AbortSignal) {
     this.#url = url;
-    this.#journal = journal;
+    this.#log = log;
     this.#over = over;
   }
 
-  /** Calls a tool once. Undefined when there was no answer, or that Resonate is away. */
+  /** Calls a tool once. Undefined without an answer, or if Resonate is away. */
   // biome-ignore lint/suspicious/noExplicitAny: structured content, which the callers know
   async tool(client: McpClient, name: string, args: object): Promise<any> {
     const answer = await this.#attempt((signal) => client.callTool(name, args, { signal }));
     if (!answer) return undefined;
     if (!answer.isError) return answer.content;
-    // A tool that waits for a job passes the job's failure on as its own.
+    // A tool that waits for a job fails with the job.
     if (answer.content.status) return answer.content;
     return this.#refused(name, args, answer.text);
   }
@@ -55,7 +55,7 @@ export class Calls {
     return result;
   }
 
-  /** The whole result of a job, whatever its size. Undefined when there was no answer. */
+  /** The whole result of a job of any size. Undefined without an answer. */
   whole(name: string): Promise<unknown> {
     return this.#attempt((signal) => wholeResult(this.#url, name, { signal }));
   }
@@ -72,25 +72,25 @@ export class Calls {
 
   /** @throws {RunOver} */
   async pause(ms: number): Promise<void> {
-    // Not ended by the signal: with thousands that wait, every listener on it would make adding the next one slower.
+    // Without the signal: with thousands of waiting calls, each listener would make adding the next one slower.
     await delay(ms);
     if (this.#over.aborted) throw new RunOver();
   }
 
   async #attempt<T>(call: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-    this.#journal.calls += 1;
+    this.#log.calls += 1;
     try {
       return await call(AbortSignal.timeout(PATIENCE));
     } catch (error) {
-      this.#journal.failure(describe(error));
+      this.#log.failure(describe(error));
       return undefined;
     }
   }
 
   #refused(what: string, params: object, reason: string): undefined {
-    this.#journal.failure(reason);
+    this.#log.failure(reason);
     if (UNAVAILABLE.test(reason)) return undefined;
-    this.#journal.violation("unexpected answer", `${what} ${preview(params)}: ${reason}`);
+    this.#log.violation("unexpected answer", `${what} ${preview(params)}: ${reason}`);
     return undefined;
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { BROKEN_MONTHS } from "./broken.ts";
+import { BROKEN_MONTHS } from "./broken-months.ts";
 import { makePlan, type Plan, type PlannedJob } from "./plan.ts";
 import { report } from "./report.ts";
 import { runChaos } from "./run.ts";

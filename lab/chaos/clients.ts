@@ -1,7 +1,7 @@
-/** What clients do in a run: each job is started, perhaps cancelled or answered, and collected, whatever befalls. */
+/** The clients of a run: they start, cancel, answer and collect jobs, despite all disruptions. */
 import type { McpClient } from "../../test/support/clients.ts";
 import { type Calls, RunOver } from "./calls.ts";
-import type { Ending, Journal, Wanted } from "./journal.ts";
+import type { ClientLog, Ending, Wanted } from "./client-log.ts";
 import { monthName, rangeName, timerName } from "./names.ts";
 import type { PlannedJob, Reply } from "./plan.ts";
 
@@ -19,24 +19,24 @@ const ANSWERS = {
 
 export interface ClientsOptions {
   calls: Calls;
-  journal: Journal;
+  log: ClientLog;
   /** Of both revisions. */
   clients: readonly McpClient[];
 }
 
 export class Clients {
   readonly #calls: Calls;
-  readonly #journal: Journal;
+  readonly #log: ClientLog;
   readonly #clients: readonly McpClient[];
   #turn = 0;
 
-  constructor({ calls, journal, clients }: ClientsOptions) {
+  constructor({ calls, log, clients }: ClientsOptions) {
     this.#calls = calls;
-    this.#journal = journal;
+    this.#log = log;
     this.#clients = clients;
   }
 
-  /** Sees one job through: resolves once all that was planned for it was answered. */
+  /** Runs the plan for one job; resolves when all its calls were answered. */
   async drive(job: PlannedJob): Promise<void> {
     switch (job.kind) {
       case "gathering":
@@ -52,24 +52,24 @@ export class Clients {
     }
   }
 
-  /** Looks at and waits for jobs of all clients, again and again. Never resolves: rejects when the run is over. */
+  /** Repeatedly looks at and waits for jobs of all clients. Never resolves; rejects when the run is over. */
   async read(client: McpClient): Promise<never> {
     for (let round = 0; ; round++) {
       await this.#calls.pause(LOOK_EVERY);
-      const names = [...this.#journal.wanted.values()].flatMap(({ acknowledged }) => acknowledged ?? []);
+      const names = [...this.#log.wanted.values()].flatMap(({ acknowledged }) => acknowledged ?? []);
       if (names.length === 0) continue;
       const from = (round * LOOK_AT) % names.length;
       if (round % 3 > 0) await this.probe(client, names.slice(from, from + LOOK_AT));
-      else await this.#await(client, names.filter((name) => !this.#journal.endings.has(name)).slice(-WAIT_FOR));
+      else await this.#await(client, names.filter((name) => !this.#log.endings.has(name)).slice(-WAIT_FOR));
     }
   }
 
-  /** Looks at jobs once, and reads what is too large for the answer. Whether all of it was answered. */
+  /** Looks at jobs once, and reads results that are too large for the answer. Returns whether all was answered. */
   async probe(client: McpClient, names: readonly string[]): Promise<boolean> {
     const content = await this.#calls.tool(client, "probe_status", { job_names: names });
     for (const view of content?.statuses ?? []) {
       if (view.summary === undefined) this.#saw(view);
-      else if (!this.#journal.endings.has(view.job_name)) {
+      else if (!this.#log.endings.has(view.job_name)) {
         const result = await this.#calls.whole(view.job_name);
         if (result === undefined) return false;
         this.#saw({ ...view, result });
@@ -78,7 +78,7 @@ export class Clients {
     return content !== undefined;
   }
 
-  /** The names of all jobs that `list_jobs` lists, page by page; undefined when there are too many to list. */
+  /** The names of all jobs from the pages of `list_jobs`; undefined if there are too many to list. */
   async list(client: McpClient): Promise<Set<string> | undefined> {
     const names = new Set<string>();
     for (let cursor: string | undefined; ; ) {
@@ -96,9 +96,9 @@ export class Clients {
     const content = await this.#calls.tool(client, "await_result", { job_names: names, timeout_seconds: 3 });
     if (!content) return;
     const at = Date.now();
-    for (const name of content.running) this.#journal.stillRunning.push({ name, at });
+    for (const name of content.running) this.#log.stillRunning.push({ name, at });
     for (const [name, result] of Object.entries(content.results)) {
-      this.#journal.ended(name, { status: "complete", result });
+      this.#log.ended(name, { status: "complete", result });
     }
     for (const [job_name, error] of Object.entries(content.errors as Record<string, string>)) {
       const [status = "", ...reason] = error.split(": ");
@@ -106,19 +106,19 @@ export class Clients {
     }
   }
 
-  /** Takes in what an answer said about a job. Whether it has ended. */
+  /** Records an answer about a job. Returns whether it has ended. */
   #saw(view: View): boolean {
     const { job_name: name, status, result, summary, error, finished_at } = view;
     if (status === "running") return false;
     if (result === undefined && summary !== undefined) return true; // what it is, `probe` reads
     if (status === "not_found") {
-      this.#journal.violation("lost", "a job that had been acknowledged was not found", name);
+      this.#log.violation("lost", "a job that had been acknowledged was not found", name);
       return true;
     }
     const ending: Ending = { status };
     if (status === "complete") ending.result = result;
     if (status === "failed") ending.error = error ?? "";
-    this.#journal.ended(name, ending, finished_at);
+    this.#log.ended(name, ending, finished_at);
     return true;
   }
 
@@ -131,23 +131,23 @@ export class Clients {
     const [first] = await Promise.all(starters.map((client) => this.#start(client, job, name, tool)));
     if (!first || job.cancelAfter === undefined) return;
     await this.#calls.pause(job.cancelAfter);
-    const wanted = this.#journal.wanted.get(name) as Wanted;
+    const wanted = this.#log.wanted.get(name) as Wanted;
     wanted.cancel = { name: first, outcome: "sent" };
     const content = await this.#calls.persist(() =>
       this.#calls.tool(this.#next(), "cancel_job", { job_names: [first] }),
     );
-    if (content.not_found.length > 0) this.#journal.violation("lost", "cancel_job did not find it", first);
+    if (content.not_found.length > 0) this.#log.violation("lost", "cancel_job did not find it", first);
     else wanted.cancel.outcome = content.cancelled.length > 0 ? "cancelled" : "already_finished";
   }
 
-  /** Starts a job until that is acknowledged, and returns the name in the answer. */
+  /** Repeats a start until it is acknowledged; returns the name in the answer. */
   async #start(client: McpClient, job: PlannedJob, name: string, tool: string): Promise<string> {
     const content = await this.#calls.persist(() => {
-      this.#journal.attempt(name, job);
+      this.#log.attempt(name, job);
       return this.#calls.tool(client, tool, job.args);
     });
     const acknowledged: string = content.job_name ?? content.promise_id;
-    this.#journal.acknowledged(name, acknowledged, content.fires_at);
+    this.#log.acknowledged(name, acknowledged, content.fires_at);
     return acknowledged;
   }
 
@@ -156,32 +156,32 @@ export class Clients {
     const first = await this.#start(this.#next(), job, name, "start_gathering");
     await this.#calls.persist(async () => {
       await this.#await(this.#next(), [first]);
-      return this.#journal.endings.get(first);
+      return this.#log.endings.get(first);
     });
     const second = await this.#start(this.#next(), job, name, "start_gathering");
-    if (second === first) this.#journal.violation("unexpected answer", "a failed job was not started again", name);
+    if (second === first) this.#log.violation("unexpected answer", "a failed job was not started again", name);
   }
 
   async #gatherRange(job: Extract<PlannedJob, { kind: "range" }>): Promise<void> {
     const name = rangeName(job.args);
     const view = await this.#calls.persist(async () => {
-      this.#journal.attempt(name, job);
+      this.#log.attempt(name, job);
       return this.#calls.tool(this.#next(), "weather_range", job.args);
     });
-    this.#journal.acknowledged(name, view.job_name);
+    this.#log.acknowledged(name, view.job_name);
     this.#saw(view);
   }
 
   async #answerQuestion(job: Extract<PlannedJob, { kind: "question" }>): Promise<void> {
     const name = rangeName(job.args);
     const { taskId } = await this.#calls.persist(() => {
-      this.#journal.attempt(name, job);
+      this.#log.attempt(name, job);
       return this.#calls.task("tools/call", { name: "weather_range", arguments: job.args });
     });
-    this.#journal.acknowledged(name, name);
+    this.#log.acknowledged(name, name);
     const asked = await this.#untilTask(taskId, ({ status }) => status !== "working");
     if (asked.status !== "input_required") {
-      return this.#journal.violation("unexpected answer", `it did not ask before it was ${asked.status}`, name);
+      return this.#log.violation("unexpected answer", `it did not ask before it was ${asked.status}`, name);
     }
     await this.#calls.pause(job.after);
     const replies = [job.reply, ...(job.rival ? [job.rival] : [])];
@@ -191,7 +191,7 @@ export class Clients {
   }
 
   async #reply(name: string, taskId: string, reply: Reply, keys: string[]): Promise<void> {
-    this.#journal.wanted.get(name)?.replies.add(reply);
+    this.#log.wanted.get(name)?.replies.add(reply);
     await this.#calls.persist(() => {
       if (reply === "cancel_task") return this.#calls.task("tasks/cancel", { taskId });
       const inputResponses = Object.fromEntries(keys.map((key) => [key, ANSWERS[reply]]));
@@ -199,7 +199,7 @@ export class Clients {
     });
   }
 
-  /** Looks at a task as often as it says that is worthwhile. */
+  /** Polls a task at the interval that it suggests. */
   // biome-ignore lint/suspicious/noExplicitAny: a task
   async #untilTask(taskId: string, done: (task: any) => boolean): Promise<any> {
     for (;;) {
@@ -223,7 +223,7 @@ interface View {
   finished_at?: string;
 }
 
-/** For promises that reject when the run is over, and only then. */
+/** For promises that reject only when the run is over. */
 export function untilOver(error: unknown): void {
   if (!(error instanceof RunOver)) throw error;
 }

@@ -1,12 +1,11 @@
-/** What each job must come to, worked out apart from the product: from the archive's data and from what was asked. */
-
+/** The expected outcome of each job, computed without the product, from the archive's data and the arguments. */
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../core/store/ids.ts";
 import type { Stored } from "../../test/support/stored.ts";
 import { monthBounds } from "../../tools/weather/calendar.ts";
 import { monthsOf } from "../../tools/weather/range.ts";
 import { answerRequest } from "../../tools/weather/sample-archive/archive.ts";
-import type { Wanted } from "./journal.ts";
+import type { Wanted } from "./client-log.ts";
 import { monthName } from "./names.ts";
 import type { Month } from "./plan.ts";
 
@@ -15,21 +14,21 @@ const DAILY = "temperature_2m_max,temperature_2m_min,precipitation_sum";
 /** Answers to its question that end a range without months. */
 const DECLINING: ReadonlySet<string> = new Set(["accept_no", "decline", "cancel"]);
 
-/** After so many unusable answers a gathering may give up. */
+/** A gathering may give up after this many unusable answers. */
 const MAX_UNUSABLE = 4;
 
-/** Names what a gathering asked the archive for: its requests can be told from those of others. */
+/** A key for the archive requests of a gathering, unique to it. */
 export function monthKey({ latitude, longitude, year, month, timezone = "auto" }: Month): string {
   return [latitude, longitude, monthBounds(year, month).first, timezone].join(" ");
 }
 
-/** The same for a query string the archive was asked with. */
+/** The same key from an archive request's query string. */
 export function queryKey(query: string): string {
   const asked = new URLSearchParams(query);
   return ["latitude", "longitude", "start_date", "timezone"].map((name) => asked.get(name)).join(" ");
 }
 
-/** What is wrong with how a job ended; undefined when nothing is. `jobs` are all that are stored. */
+/** What is wrong with a job's outcome; undefined if nothing is. `jobs` are all stored jobs. */
 export function wrongWith(
   job: Stored,
   wanted: Wanted | undefined,
@@ -63,7 +62,7 @@ function wrongMonth({ args, state, value }: Stored, unusable: number): string | 
   return unusable >= MAX_UNUSABLE && reason.startsWith("gave up") ? undefined : `failed: ${reason}`;
 }
 
-/** The archive's answer, or the reason why it has none. */
+/** The archive's answer, or the reason why there is none. */
 function expectedMonth({ latitude, longitude, year, month, timezone = "auto" }: Month): unknown {
   const { first, last } = monthBounds(year, month);
   const query = { latitude, longitude, start_date: first, end_date: last, timezone, daily: DAILY };

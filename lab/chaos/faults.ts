@@ -1,15 +1,15 @@
-/** Makes the planned faults happen to a stack, and mends what they broke. */
+/** Injects the planned faults into a stack, and repairs the damage. */
 import { setTimeout as delay } from "node:timers/promises";
 import { answerAll } from "../../cli/process/supervise.ts";
 import { isAccount } from "../../test/support/account.ts";
 import type { Stack, StackPart } from "../../test/support/stack.ts";
-import type { Journal } from "./journal.ts";
+import type { ClientLog } from "./client-log.ts";
 import type { PlannedFault } from "./plan.ts";
 
-/** A time during which a process was away or had just come back, in milliseconds since the epoch. */
+/** A period in which a process was down or had just come back, in milliseconds since the epoch. */
 export interface Disruption {
   what: string;
-  /** The archive is part of the run's own process. */
+  /** The archive runs in the run's own process. */
   process: "edge" | "worker" | "resonate" | "archive";
   from: number;
   to: number;
@@ -21,34 +21,34 @@ interface Victim {
   name: string;
   process: Disruption["process"];
   part: StackPart;
-  /** What answers 2xx when it works. */
+  /** Answers 2xx when the part works. */
   health(): string;
 }
 
-/** How long a process may take to end, and to answer once it works again, in milliseconds. */
+/** How long a process may take to end, and to answer after its start, in milliseconds. */
 const RECOVERY = 30_000;
 
-/** How often a start may fail; on a busy machine one takes long. */
+/** How often a start may fail: on a busy machine it may time out. */
 const STARTS = 3;
 
-/** From how many milliseconds on a pause of this process counts as one. */
+/** The shortest pause of this process that counts as a disruption, in milliseconds. */
 const STALL = 500;
 
 export class Faults {
   readonly disruptions: Disruption[] = [];
   readonly #stack: Stack;
-  readonly #journal: Journal;
-  /** Processes that this has ended; any other that ends did so by itself. */
+  readonly #log: ClientLog;
+  /** Processes that this class has ended; any other end is a violation. */
   readonly #ended = new Set<StackPart["process"]>();
   readonly #turns = new Map<StackPart, Promise<void>>();
 
-  constructor(stack: Stack, journal: Journal) {
+  constructor(stack: Stack, log: ClientLog) {
     this.#stack = stack;
-    this.#journal = journal;
+    this.#log = log;
     for (const victim of this.#victims()) this.#watch(victim);
   }
 
-  /** Counts the times when this process, and with it the archive, got no turn: the machine has other things to do. */
+  /** Records when the busy machine paused this process, and with it the archive. */
   watchStalls(over: AbortSignal): void {
     let last = Date.now();
     const watch = setInterval(() => {
@@ -59,13 +59,13 @@ export class Faults {
     over.addEventListener("abort", () => clearInterval(watch));
   }
 
-  /** Whether a fault hits only what this run started itself. */
+  /** Whether a fault affects only processes of this run. */
   isOurs({ target }: PlannedFault): boolean {
     if (target === "resonate") return this.#stack.server !== undefined;
     return target !== "worker" || this.#stack.workers.length > 0;
   }
 
-  /** Makes a fault happen and waits until what it hit works again. */
+  /** Injects a fault and waits until the affected part works again. */
   async inject(fault: PlannedFault): Promise<void> {
     if (fault.target === "upstream") {
       return this.#stack.archive.control.inject({ fault: fault.fault, times: fault.times });
@@ -73,7 +73,7 @@ export class Faults {
     await Promise.all(this.#hitBy(fault).map((victim) => this.#inTurn(victim, () => this.#disrupt(victim, fault))));
   }
 
-  /** A process that takes long to end or to come back is spared until it works again. */
+  /** Skips a process that still ends or comes back. */
   #inTurn({ part }: Victim, disrupt: () => Promise<void>): Promise<void> {
     const turn = (this.#turns.get(part) ?? Promise.resolve()).then(disrupt);
     this.#turns.set(part, turn);
@@ -102,20 +102,20 @@ export class Faults {
     } else {
       this.#ended.add(part.process);
       const { exitCode } = await this.#end(victim, how);
-      // The edge is workerd, which has nothing to put in order.
+      // workerd, the edge, needs no clean shutdown.
       if (how === "SIGTERM" && name !== "edge" && exitCode !== 0) {
-        this.#journal.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
+        this.#log.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
       }
       await delay(Math.max(0, from + ms - Date.now()));
       await this.#start(victim);
     }
     if (!(await answerAll([health()], AbortSignal.timeout(RECOVERY)))) {
-      this.#journal.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
+      this.#log.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
     }
     disruption.to = Date.now();
   }
 
-  /** Starts a process again, and again when that fails, as whatever supervises it would. */
+  /** Restarts a process, and retries like a supervisor if that fails. */
   async #start(victim: Victim): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -127,7 +127,7 @@ export class Faults {
     }
   }
 
-  /** Ends a process, in the time that it has for that. */
+  /** Ends a process within its time limit. */
   async #end({ name, part }: Victim, how: NodeJS.Signals): ReturnType<StackPart["end"]> {
     const ended = part.end(how);
     const patience = new AbortController();
@@ -137,7 +137,7 @@ export class Faults {
     ]);
     patience.abort();
     if (!inTime) {
-      this.#journal.violation("process", `${name} does not end on ${how}:\n${tail(part)}`);
+      this.#log.violation("process", `${name} does not end on ${how}:\n${tail(part)}`);
       return part.end("SIGKILL");
     }
     return ended;
@@ -152,7 +152,7 @@ export class Faults {
   #victims(): Victim[] {
     const { edge, origin, workers, server, resonate } = this.#stack;
     return [
-      // Of an account it is the Resonate server as well, and the runner.
+      // In an account it also contains the Resonate server and the runner.
       { name: "edge", process: isAccount ? "resonate" : "edge", part: edge, health: () => `${origin}/health` },
       ...workers.map(
         (part, i): Victim => ({
@@ -172,7 +172,7 @@ export class Faults {
     const { process } = part;
     void process.exited.then(({ exitCode, signal }) => {
       if (this.#ended.has(process)) return;
-      this.#journal.violation("process", `${name} ended by itself (${signal ?? exitCode}):\n${tail(part)}`);
+      this.#log.violation("process", `${name} ended by itself (${signal ?? exitCode}):\n${tail(part)}`);
     });
   }
 }

@@ -1,14 +1,14 @@
 /**
- * Keeps hundreds of jobs in flight while it kills and pauses the product's processes and makes the archive fail, then
- * holds every job against what it had to come to.
+ * Keeps hundreds of jobs in flight while it kills and pauses the product's processes and makes the archive fail. Then it
+ * compares every job with its expected outcome.
  *
  *   npm run chaos -- [--seed N] [--minutes 2] [--workers 3] [--sleepers 50000 [--sqlite FILE | --postgres URL]]
  *
- * The same seed makes the same plan. With RESONATE_URL the jobs are kept by that server, which is left alone. With
- * `--sleepers` so many timers sleep behind it, due over four hours, written into the embedded server's state, or into the
- * database of the server at RESONATE_URL. With RESONATE_HOST=object they are kept by the Resonate object, in one workerd
- * with the edge, which is killed as a whole; with RESONATE_RUNNER=1 as well the runner, in there too, takes them, and there
- * are no workers. Ends with 0 when nothing was lost, invented, wrong, early or late.
+ * The same seed makes the same plan. With RESONATE_URL that server keeps the jobs and gets no faults. `--sleepers` adds as
+ * many sleeping timers, due over four hours, to the embedded server's state or to the database of the server at
+ * RESONATE_URL. With RESONATE_HOST=object the Resonate object keeps the jobs, in one workerd with the edge, which is killed
+ * as a whole; with RESONATE_RUNNER=1 the runner in the same workerd executes them, without workers. Exits with 0 if nothing
+ * was lost, invented, wrong, early or late.
  */
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";

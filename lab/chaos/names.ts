@@ -1,4 +1,4 @@
-/** What jobs are called, written out apart from the product: a name that changed would be another job. */
+/** The names of jobs, written without the product: a changed name would be another job. */
 import type { Month, Range } from "./plan.ts";
 
 export function monthName({ latitude, longitude, year, month, timezone }: Month): string {

@@ -1,10 +1,10 @@
-/** What a chaos run does, all of it drawn from a seed beforehand: which jobs clients start, and which faults befall. */
+/** The plan of a chaos run, derived from a seed: the jobs of the clients, and the faults. */
 import type { Fault as UpstreamFault } from "../../tools/weather/sample-archive/faults.ts";
 import { Random } from "./random.ts";
 
 export interface Plan {
   seed: number;
-  /** How long jobs are started and faults injected, in milliseconds. */
+  /** How long jobs are started and faults are injected, in milliseconds. */
   duration: number;
   jobs: PlannedJob[];
   faults: PlannedFault[];
@@ -15,18 +15,18 @@ interface At {
   at: number;
 }
 
-/** How a question is answered: by one answer, or by giving the whole task up. */
+/** The reply to a question: an answer, or a cancellation of the task. */
 export const REPLIES = ["accept", "accept_no", "decline", "cancel", "cancel_task"] as const;
 export type Reply = (typeof REPLIES)[number];
 
 export type PlannedJob = At &
   (
     | { kind: "gathering"; args: Month; starters: number; cancelAfter?: number }
-    /** A month the archive does not have, started again once it has failed. */
+    /** A month that the archive lacks, started again after it has failed. */
     | { kind: "refused"; args: Month }
     | { kind: "timer"; args: { timer_name: string; seconds: number }; starters: number; cancelAfter?: number }
     | { kind: "range"; args: Range & { confirm?: boolean } }
-    /** A range that asks its caller first. Two answer at once where there is a rival. */
+    /** A range that asks its caller first. With a rival, two clients answer at once. */
     | { kind: "question"; args: Range; reply: Reply; rival?: Reply; after: number }
   );
 
@@ -47,7 +47,7 @@ export interface Range {
 
 export type Target = "edge" | "worker" | "resonate" | "everything";
 
-/** `ms` is how long a process is away. Of several workers `index` tells which. */
+/** `ms`: how long a process is down; `index`: which worker. */
 export type PlannedFault = At &
   (
     | { target: Target; index: number; how: "SIGKILL" | "SIGTERM" | "SIGSTOP"; ms: number }
@@ -62,7 +62,7 @@ export interface PlanOptions {
   lease: number;
 }
 
-/** Jobs started a second, by kind. */
+/** Jobs started per second, by kind. */
 const RATES = { gathering: 8, refused: 0.4, timer: 20, range: 0.8, question: 1 };
 
 export function makePlan({ seed, seconds, workers, lease }: PlanOptions): Plan {
@@ -107,7 +107,7 @@ function job(kind: PlannedJob["kind"], n: number, random: Random, duration: numb
   }
 }
 
-/** One of the places within the sample archive's grid cell; `band` keeps apart what must not be one job. */
+/** Coordinates within the sample archive's grid cell; `band` separates jobs that must differ. */
 function place(band: number, n: number) {
   return { latitude: round(47.6062 + band + (n % 9) / 100), longitude: round(-122.3321 + Math.floor(n / 9) / 1_000) };
 }
@@ -135,7 +135,7 @@ function planFaults(
 ): PlannedFault[] {
   const faults: PlannedFault[] = [];
   const processes = ["edge", "resonate", ...Array.from({ length: workers }, (_, i) => `worker${i}`)];
-  /** When each process is whole again. */
+  /** When each process works again. */
   const busyUntil = new Map(processes.map((name) => [name, 0]));
   for (let at = random.int(500, 1_500); at < duration; at += random.int(150, 1_000)) {
     const target = random.weighted(WEIGHTS);

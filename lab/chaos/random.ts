@@ -1,7 +1,7 @@
 import { uniformInt } from "pure-rand/distribution/uniformInt";
 import { xoroshiro128plus } from "pure-rand/generator/xoroshiro128plus";
 
-/** Random choices that are the same for the same seed. */
+/** Reproducible random choices. */
 export class Random {
   readonly #generator;
 
@@ -9,12 +9,12 @@ export class Random {
     this.#generator = xoroshiro128plus(seed);
   }
 
-  /** A whole number from `min` to `max`, both included. */
+  /** An integer from `min` to `max`, inclusive. */
   int(min: number, max: number): number {
     return uniformInt(this.#generator, min, max);
   }
 
-  /** True in `percent` of a hundred cases. */
+  /** True with a probability of `percent` %. */
   chance(percent: number): boolean {
     return this.int(1, 100) <= percent;
   }
@@ -23,7 +23,7 @@ export class Random {
     return items[this.int(0, items.length - 1)] as T;
   }
 
-  /** One of the keys, each as often as its weight says. */
+  /** One of the keys, by weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
     const entries = Object.entries(weights) as [K, number][];
     let left = this.int(

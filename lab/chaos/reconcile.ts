@@ -1,27 +1,26 @@
-/** Holds what the Resonate server, the archive and the clients know in the end against each other. */
-
+/** Compares the final knowledge of the Resonate server, the archive and the clients. */
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration, withGeneration } from "../../core/store/ids.ts";
 import type { Stored } from "../../test/support/stored.ts";
 import { monthsOf } from "../../tools/weather/range.ts";
 import type { Requests } from "../../tools/weather/sample-archive/faults.ts";
+import { type ClientLog, type Ending, ownOf, type Violation, type Wanted } from "./client-log.ts";
 import { monthKey, queryKey, wrongWith } from "./expect.ts";
 import type { Disruption } from "./faults.ts";
-import { type Ending, type Journal, ownOf, type Violation, type Wanted } from "./journal.ts";
 import { monthName } from "./names.ts";
 
 export interface Evidence {
-  journal: Journal;
+  log: ClientLog;
   jobs: ReadonlyMap<string, Stored>;
   requests: Requests["log"];
   disruptions: readonly Disruption[];
-  /** The most a timer may be late and a settled job go untold while nothing is disrupted, in milliseconds. */
+  /** How late a timer or the news of a settled job may be without a disruption, in milliseconds. */
   allowedDelay: number;
 }
 
 export function reconcile(evidence: Evidence): Violation[] {
   return [
-    ...evidence.journal.violations,
+    ...evidence.log.violations,
     ...lostJobs(evidence),
     ...storedJobs(evidence),
     ...timers(evidence),
@@ -30,10 +29,10 @@ export function reconcile(evidence: Evidence): Violation[] {
   ];
 }
 
-/** Every job that was acknowledged exists, and is what the clients were told. */
-function lostJobs({ journal, jobs }: Evidence): Violation[] {
+/** Every acknowledged job exists, with the outcome that the clients saw. */
+function lostJobs({ log, jobs }: Evidence): Violation[] {
   const violations: Violation[] = [];
-  for (const { acknowledged: name, cancel } of journal.wanted.values()) {
+  for (const { acknowledged: name, cancel } of log.wanted.values()) {
     if (name !== undefined && !jobs.has(name))
       violations.push({ rule: "lost", job: name, detail: "it does not exist" });
     const cancelled = cancel && jobs.get(cancel.name)?.state === "rejected_canceled";
@@ -45,7 +44,7 @@ function lostJobs({ journal, jobs }: Evidence): Violation[] {
       });
     }
   }
-  for (const [name, told] of journal.endings) {
+  for (const [name, told] of log.endings) {
     const stored = jobs.get(name);
     if (stored && !isDeepStrictEqual(told, ownOf(endingOf(stored)))) {
       violations.push({
@@ -64,13 +63,13 @@ function endingOf({ state, value }: Stored): Ending {
   return { status: state === "rejected_canceled" ? "cancelled" : state };
 }
 
-/** Every job that exists was asked for, has ended, and ended as it had to. */
-function storedJobs({ journal, jobs, requests }: Evidence): Violation[] {
+/** Every existing job was requested, and has ended with the expected outcome. */
+function storedJobs({ log, jobs, requests }: Evidence): Violation[] {
   const parts = new Set([...jobs.values()].filter(({ func }) => func === "weather_range").flatMap(monthNames));
   const unusable = countBy(requests, ({ fault }) => fault === "rubbish");
   return [...jobs.values()].flatMap((job): Violation[] => {
     const { base, generation } = splitGeneration(job.name);
-    const wanted = journal.wanted.get(base);
+    const wanted = log.wanted.get(base);
     const before = jobs.get(withGeneration(base, generation - 1));
     const violation = (rule: Violation["rule"], detail: string) => [{ rule, job: job.name, detail }];
     if (!wanted && !parts.has(base)) return violation("invented", "nobody asked for it");
@@ -86,8 +85,8 @@ function storedJobs({ journal, jobs, requests }: Evidence): Violation[] {
 }
 
 /**
- * A start that an edge carries out only when its client has long had the job from another one: when that job is over by
- * then, the next generation begins, and asks a client that is gone.
+ * Whether a delayed edge made a job after its client had got the job from another edge. If the job has ended by then, the
+ * next generation starts, and asks a client that is gone.
  */
 export function asksInVain({ name, state }: Stored, wanted: Wanted | undefined): boolean {
   return state === "pending" && wanted?.planned.kind === "question" && name !== wanted.acknowledged;
@@ -95,19 +94,19 @@ export function asksInVain({ name, state }: Stored, wanted: Wanted | undefined):
 
 const monthNames = ({ args }: Stored) => monthsOf(args).map((month) => monthName(month));
 
-/** A timer fires when its acknowledgement said, or later only as far as things were broken. */
-function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violation[] {
+/** A timer fires at its acknowledged time, or later only by the length of disruptions. */
+function timers({ log, jobs, disruptions, allowedDelay }: Evidence): Violation[] {
   const away = disruptions.filter(({ process }) => process !== "edge"); // it has no part in a timer once that is set
   return [...jobs.values()].flatMap((job): Violation[] => {
     if (job.func !== "timer" || job.state !== "resolved" || job.settledAt === undefined) return [];
-    const { firesAt, planned, firstSent, lastSent } = journal.wanted.get(job.name) ?? {};
+    const { firesAt, planned, firstSent, lastSent } = log.wanted.get(job.name) ?? {};
     const due = Date.parse(job.args.fires_at);
     const seconds = planned?.kind === "timer" ? planned.args.seconds : 0;
     const [from, to] = [firstSent ?? 0, lastSent ?? 0].map((sent) => sent + seconds * 1_000) as [number, number];
     const violation = (rule: Violation["rule"], detail: string) => [{ rule, job: job.name, detail }];
     if (firesAt !== undefined && firesAt !== job.args.fires_at)
       return violation("changed", `${firesAt} was acknowledged`);
-    // A paused edge sets the timer when it goes on.
+    // A paused edge sets the timer when it continues.
     if (due < from || due > to + allowedDelay) return violation("wrong value", `set for ${job.args.fires_at}`);
     if (job.settledAt < due) return violation("early", `by ${due - job.settledAt} ms`);
     const late = undisturbed(due, job.settledAt, away);
@@ -116,15 +115,14 @@ function timers({ journal, jobs, disruptions, allowedDelay }: Evidence): Violati
 }
 
 /**
- * How long after its return a request of a worker may still arrive that was under way when it was stopped, in milliseconds. It
- * begins none for a job that is another's by then.
+ * How long after the return of a stopped worker its earlier requests may still arrive, in milliseconds. It starts none for
+ * a job that another worker has taken.
  */
 const UNDER_WAY = 1_000;
 
 /**
- * An answer of the archive is stored before anything else happens, so a month is asked for again after a good answer
- * only if a worker, Resonate or the archive was away in between, and once for each time; and anew for each generation
- * of its job. The edge holds no part of a job.
+ * An answer of the archive is stored at once. So a month is requested again after a good answer only if a worker, Resonate
+ * or the archive was down in between, once per disruption, and for each generation of its job.
  */
 function upstream({ jobs, requests, disruptions }: Evidence): Violation[] {
   const months = [...jobs.values()].filter(({ func }) => func === "weather_data");
@@ -146,7 +144,7 @@ function upstream({ jobs, requests, disruptions }: Evidence): Violation[] {
   });
 }
 
-/** How many of the requests made at `times` followed another one with no disruption of their own to explain it. */
+/** How many of the requests at `times` no disruption explains. */
 export function repeats(times: readonly number[], disruptions: readonly Disruption[]): number {
   const unused = disruptions.filter(({ process }) => process !== "edge").sort((a, b) => a.to - b.to);
   return times.slice(1).filter((to, i) => {
@@ -160,16 +158,16 @@ export function repeats(times: readonly number[], disruptions: readonly Disrupti
   }).length;
 }
 
-/** Whoever waits is told. */
-function untold({ journal, jobs, disruptions, allowedDelay }: Evidence): Violation[] {
-  return journal.stillRunning.flatMap(({ name, at }): Violation[] => {
+/** Waiting clients learn of a settled job. */
+function untold({ log, jobs, disruptions, allowedDelay }: Evidence): Violation[] {
+  return log.stillRunning.flatMap(({ name, at }): Violation[] => {
     const settledAt = jobs.get(name)?.settledAt ?? at;
     const ms = undisturbed(settledAt, at, disruptions);
     return ms > allowedDelay ? [{ rule: "not told", job: name, detail: `${ms} ms after it had ended` }] : [];
   });
 }
 
-/** How much of the time between two moments nothing was disrupted, in milliseconds. */
+/** The time between two moments without disruption, in milliseconds. */
 export function undisturbed(from: number, to: number, disruptions: readonly Disruption[]): number {
   let [sum, reached] = [0, from];
   for (const disruption of disruptions.toSorted((a, b) => a.from - b.from)) {

@@ -1,4 +1,4 @@
-/** What a chaos run prints. */
+/** The output of a chaos run. */
 import type { PlannedFault } from "./plan.ts";
 import { undisturbed } from "./reconcile.ts";
 import type { Outcome } from "./run.ts";
@@ -27,7 +27,7 @@ function nameOf(fault: PlannedFault): string {
   return `archive ${kind === "status" ? fault.fault.status : kind}`;
 }
 
-/** Of processes how long they were away; of the archive how many requests it met. */
+/** How long processes were down, and how many archive requests failed. */
 function consequences(name: string, faults: PlannedFault[], { disruptions, requests }: Outcome) {
   const [first] = faults;
   if (first?.target === "upstream") {
@@ -40,8 +40,8 @@ function consequences(name: string, faults: PlannedFault[], { disruptions, reque
   return { "requests met": "", "longest away (s)": Math.max(0, ...away).toFixed(1) };
 }
 
-function jobRows({ jobs, journal }: Outcome) {
-  const acknowledged = new Set([...journal.wanted.values()].map(({ acknowledged }) => acknowledged));
+function jobRows({ jobs, log }: Outcome) {
+  const acknowledged = new Set([...log.wanted.values()].map(({ acknowledged }) => acknowledged));
   return [...Map.groupBy(jobs.values(), ({ func }) => func)].map(([kind, list]) => ({
     kind,
     jobs: list.length,
@@ -56,7 +56,7 @@ function figures({
   jobs,
   requests,
   disruptions,
-  journal,
+  log,
   mostRunning,
   sleepersFired,
   settled,
@@ -71,14 +71,14 @@ function figures({
   const most = (values: number[]) => (Math.max(0, ...values) / 1_000).toFixed(1);
   const met = requests.filter(({ fault }) => fault !== undefined).length;
   const stalls = disruptions.filter(({ what }) => what === "stall").length;
-  const failures = [...journal.failures].sort(([, a], [, b]) => b - a);
+  const failures = [...log.failures].sort(([, a], [, b]) => b - a);
   return [
     ...(sleepersFired > 0 ? [`${sleepersFired} of the timers that slept behind it fired meanwhile.`] : []),
     `At most ${mostRunning} jobs at a time; the last ended ${(settled / 1_000).toFixed(1)} s after the last fault.`,
     `Timers were at most ${most(late.map(({ all }) => all))} s late, ${most(late.map(({ undisturbed }) => undisturbed))} s of it while nothing was disrupted (allowed: ${allowedDelay / 1_000} s).`,
     `The archive was asked ${requests.length} times; ${met} requests met a fault.`,
     ...(stalls > 0 ? [`The machine gave this run no turn ${stalls} times, which counts as a disruption.`] : []),
-    `Clients made ${journal.calls} calls, of which these failed:`,
+    `Clients made ${log.calls} calls, of which these failed:`,
     ...failures.slice(0, SHOWN).map(([reason, times]) => `  ${times} × ${reason.slice(0, 160)}`),
   ];
 }

@@ -1,5 +1,4 @@
-/** One chaos run: jobs and faults as planned, then quiet, then a reckoning. */
-
+/** One chaos run: planned jobs and faults, then a quiet time, then the comparison. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,9 +12,9 @@ import { type Stored, storedJobs } from "../../test/support/stored.ts";
 import { until } from "../../testing/program.ts";
 import type { Database } from "../load/plant.ts";
 import { Calls } from "./calls.ts";
+import { ClientLog, type Violation } from "./client-log.ts";
 import { Clients, untilOver } from "./clients.ts";
 import { Faults } from "./faults.ts";
-import { Journal, type Violation } from "./journal.ts";
 import type { Plan, PlannedFault } from "./plan.ts";
 import { asksInVain, type Evidence, reconcile } from "./reconcile.ts";
 import { putToSleep } from "./sleepers.ts";
@@ -24,11 +23,11 @@ export interface RunOptions {
   workers: number;
   /** The workers' lease in milliseconds. */
   lease: number;
-  /** How long everything may take to end once nothing is disrupted any more, in milliseconds. */
+  /** How long all jobs may take to end after the last disruption, in milliseconds. */
   quiet: number;
-  /** A worker to run instead of the product's, as a path from the repository root, and what to tell it. */
+  /** A worker program that replaces the product's, as a path from the repository root, and its environment. */
   worker?: string;
-  /** How many timers sleep meanwhile, and where the server at `RESONATE_URL` keeps them. */
+  /** The number of sleeping timers, and the database of the server at `RESONATE_URL`. */
   sleepers?: number;
   database?: Database;
   env?: Record<string, string>;
@@ -37,17 +36,17 @@ export interface RunOptions {
 
 export interface Outcome extends Evidence {
   violations: Violation[];
-  /** Those that were injected. */
+  /** The injected faults. */
   faults: PlannedFault[];
-  /** The most jobs that were running at one moment. */
+  /** The most jobs that ran at once. */
   mostRunning: number;
-  /** How many of the timers that slept have fired. */
+  /** How many sleeping timers have fired. */
   sleepersFired: number;
   /** How long the jobs took to end after the last fault, in milliseconds. */
   settled: number;
 }
 
-/** How many clients of each revision look at jobs all the time. */
+/** How many clients of each revision look at jobs throughout the run. */
 const READERS = 2;
 
 /** How long reading everything again may take, in milliseconds. Each page of a list costs a search over all jobs. */
@@ -70,13 +69,13 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
     }),
   );
   const sleepers = count > 0 ? await putToSleep(stack, count, options.database ?? { embedded: data }) : undefined;
-  const journal = new Journal();
+  const log = new ClientLog();
   const over = new AbortController();
   cleanup.defer(() => over.abort());
-  const calls = new Calls(stack.url, journal, over.signal);
+  const calls = new Calls(stack.url, log, over.signal);
   const connections = await Promise.all([currentClient, client2025].map(({ connect }) => connect(stack.url)));
-  const clients = new Clients({ calls, journal, clients: connections });
-  const faults = new Faults(stack, journal);
+  const clients = new Clients({ calls, log, clients: connections });
+  const faults = new Faults(stack, log);
   faults.watchStalls(over.signal);
   let mostRunning = 0;
 
@@ -103,16 +102,16 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
   stack.archive.control.clear();
   const quietFrom = Date.now();
   say("faults are over; waiting for every job to end");
-  await allEnded(stack, journal, done, quiet);
+  await allEnded(stack, log, done, quiet);
   const settled = Date.now() - quietFrom;
   over.abort();
   await Promise.all([done, watching]);
 
   const jobs = await storedJobs(stack);
-  await sleepers?.reckon(journal, quietFrom);
-  await readAgain({ stack, journal, faults, jobs });
+  await sleepers?.reckon(log, quietFrom);
+  await readAgain({ stack, log, faults, jobs });
   const evidence: Evidence = {
-    journal,
+    log,
     jobs,
     requests: stack.archive.control.requests.log,
     disruptions: faults.disruptions,
@@ -128,51 +127,50 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
   };
 }
 
-/** What takes its lease with it is dispatched again when that has lapsed; then it is claimed and done. */
+/** A job of a killed worker is dispatched again after its lease; then it is claimed and done. */
 function allowedDelay(lease: number, { server }: Stack): number {
   const again = server || isAccount ? 0 : 30_000; // the real server repeats a dispatch that nobody claimed after half a minute
   return lease + again + 10_000;
 }
 
-/** Waits until every client has had its answers and no job is running, for `ms` at most. */
-async function allEnded(stack: Stack, journal: Journal, done: Promise<unknown>, ms: number): Promise<void> {
+/** Waits until every client has its answers and no job runs, for at most `ms`. */
+async function allEnded(stack: Stack, log: ClientLog, done: Promise<unknown>, ms: number): Promise<void> {
   const deadline = Date.now() + ms;
   const patience = new AbortController();
   const answered = await Promise.race([done.then(() => true), delay(ms, false, { signal: patience.signal })]);
   patience.abort();
-  if (!answered) return journal.violation("lost", `a client waited in vain for ${ms / 1_000} s after the last fault`);
+  if (!answered) return log.violation("lost", `a client waited in vain for ${ms / 1_000} s after the last fault`);
   const none = async () => {
     const running = [...(await storedJobs(stack, "pending")).values()];
-    if (running.every((job) => asksInVain(job, journal.wanted.get(splitGeneration(job.name).base)))) return true;
-    // A look goes through all that the server has, which keeps it from what else it has to do.
+    if (running.every((job) => asksInVain(job, log.wanted.get(splitGeneration(job.name).base)))) return true;
+    // A look reads everything, which delays the server.
     await delay(LOOK_AGAIN);
     return false;
   };
-  // A job that is still running then is found in the reckoning.
+  // The comparison reports jobs that still run.
   await until("every job to end", none, Math.max(0, deadline - Date.now())).catch(() => {});
 }
 
 interface Rereading {
   stack: Stack;
-  journal: Journal;
+  log: ClientLog;
   faults: Faults;
   jobs: ReadonlyMap<string, Stored>;
 }
 
-/** Kills everything once more: what had ended is the same afterwards, on the server and for clients old and new. */
-async function readAgain({ stack, journal, faults, jobs }: Rereading): Promise<void> {
+/** Kills everything once more: ended jobs must be unchanged, on the server and for old and new clients. */
+async function readAgain({ stack, log, faults, jobs }: Rereading): Promise<void> {
   await faults.restartAll();
   const again = await storedJobs(stack);
   for (const [name, job] of jobs) {
-    if (!isDeepStrictEqual(again.get(name), job))
-      journal.violation("changed", "stored otherwise after a restart", name);
+    if (!isDeepStrictEqual(again.get(name), job)) log.violation("changed", "stored otherwise after a restart", name);
   }
-  for (const name of again.keys()) if (!jobs.has(name)) journal.violation("invented", "there after a restart", name);
+  for (const name of again.keys()) if (!jobs.has(name)) log.violation("invented", "there after a restart", name);
   const over = new AbortController();
-  const calls = new Calls(stack.url, journal, over.signal);
+  const calls = new Calls(stack.url, log, over.signal);
   await using newcomer = await currentClient.connect(stack.url);
-  const clients = new Clients({ calls, journal, clients: [newcomer] });
-  const names = [...journal.wanted.values()].flatMap(({ acknowledged }) => acknowledged ?? []);
+  const clients = new Clients({ calls, log, clients: [newcomer] });
+  const names = [...log.wanted.values()].flatMap(({ acknowledged }) => acknowledged ?? []);
   const patience = setTimeout(() => over.abort(), REREADING);
   try {
     for (let i = 0; i < names.length; i += 100) {
@@ -180,12 +178,12 @@ async function readAgain({ stack, journal, faults, jobs }: Rereading): Promise<v
     }
     const listed = await clients.list(newcomer);
     for (const name of names) {
-      if (listed?.has(name) === false) journal.violation("lost", "list_jobs does not list it", name);
+      if (listed?.has(name) === false) log.violation("lost", "list_jobs does not list it", name);
     }
-    for (const name of listed ?? []) if (!again.has(name)) journal.violation("invented", "only list_jobs has it", name);
+    for (const name of listed ?? []) if (!again.has(name)) log.violation("invented", "only list_jobs has it", name);
   } catch (error) {
     untilOver(error);
-    journal.violation("lost", `not all could be read again in ${REREADING / 1_000} s after a restart`);
+    log.violation("lost", `not all could be read again in ${REREADING / 1_000} s after a restart`);
   } finally {
     clearTimeout(patience);
   }

@@ -1,9 +1,9 @@
-/** Timers that sleep by the ten thousand behind a chaos run, and fire in the middle of it. */
+/** Tens of thousands of sleeping timers, of which some fire during a chaos run. */
 
 import type { Resonate } from "../../test/support/resonate.ts";
 import type { Stack } from "../../test/support/stack.ts";
 import { type Database, plant, readTemplate, sleeperId } from "../load/plant.ts";
-import type { Journal } from "./journal.ts";
+import type { ClientLog } from "./client-log.ts";
 
 const HOUR = 3_600_000;
 
@@ -13,14 +13,14 @@ const SPREAD = 4 * HOUR;
 export interface Sleepers {
   /** How many have fired so far. */
   fired: number;
-  /** Holds each against what it had to come to: those that were due before `before` have completed, none is early. */
-  reckon(journal: Journal, before: number): Promise<void>;
+  /** Checks that the timers due before `before` have completed, and that none fired early. */
+  reckon(log: ClientLog, before: number): Promise<void>;
 }
 
-/** Writes them into the server's database; an embedded server is stopped for it. */
+/** Writes the timers into the server's database; an embedded server is stopped meanwhile. */
 export async function putToSleep(stack: Stack, count: number, database: Database): Promise<Sleepers> {
   const { resonate, namespace, group } = stack;
-  // Jobs of the run are found by their group: these are none of its clients'. Its workers take them all the same.
+  // They have another group, which separates them from the clients' jobs; the run's workers take both.
   const target = `poll://any@${group}/sleepers`;
   const id = `${namespace}timer_sleeper`;
   const from = Date.now() + 60_000;
@@ -33,17 +33,17 @@ export async function putToSleep(stack: Stack, count: number, database: Database
   if ("embedded" in database) await stack.server?.start();
   const sleepers: Sleepers = {
     fired: 0,
-    async reckon(journal, before) {
+    async reckon(log, before) {
       const promises = await all(resonate, target);
       for (let n = 0; n < count; n++) {
         const promise = promises.get(sleeperId(template, n));
         const [due, name] = [Math.round(dueAt(n)), `sleeper ${n}`];
         const ended = promise?.settledAt ?? Number.POSITIVE_INFINITY;
-        if (!promise) journal.violation("lost", "it is not there any more", name);
+        if (!promise) log.violation("lost", "it is not there any more", name);
         else if (promise.state === "resolved") sleepers.fired += 1;
-        else if (promise.state !== "pending") journal.violation("wrong value", `it is ${promise.state}`, name);
-        else if (due < before) journal.violation("lost", `due ${Date.now() - due} ms ago`, name);
-        if (ended < due) journal.violation("early", `${due - ended} ms`, name);
+        else if (promise.state !== "pending") log.violation("wrong value", `it is ${promise.state}`, name);
+        else if (due < before) log.violation("lost", `due ${Date.now() - due} ms ago`, name);
+        if (ended < due) log.violation("early", `${due - ended} ms`, name);
       }
     },
   };

@@ -1,4 +1,4 @@
-/** Installs a client into a folder of its own, outside the checkout. */
+/** Installs a client into its own folder outside the checkout. */
 import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -12,12 +12,12 @@ const PATIENCE = 1_200_000;
 
 export interface Installed {
   version: string;
-  /** The command that drives it, in `cwd`. */
+  /** The command that runs its driver in `cwd`. */
   command: [string, ...string[]];
   cwd: string;
 }
 
-/** @throws {Error} with what the package manager printed */
+/** @throws {Error} with the package manager's output */
 export async function install(client: MatrixClient, folder: string): Promise<Installed> {
   await mkdir(folder, { recursive: true });
   await cp(DRIVERS, folder, { recursive: true });
@@ -80,7 +80,7 @@ const INSTALL: Record<MatrixClient["ecosystem"], Install> = {
   },
 };
 
-/** What a program prints, run in a folder. */
+/** Runs a program in a folder; returns its output. */
 async function run(program: string, args: string[], cwd: string): Promise<string> {
   return (await execa(program, args, { cwd, timeout: PATIENCE })).stdout.trim();
 }

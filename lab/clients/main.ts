@@ -1,8 +1,8 @@
 /**
- * `npm run clients [-- NAME…]`: installs each client that npm and, where there is a Python, PyPI have into a folder outside
- * the checkout, drives it through every tool and task step, without sign-in, with a token and with one of an OAuth server,
- * and prints the table that lab/measurements.md holds. `NAME`: those alone whose names contain it. `--keep DIR`: where to
- * install, and not to remove it.
+ * `npm run clients [-- NAME…]`: installs each client from npm and, if there is a Python, from PyPI outside the checkout,
+ * drives it through every tool and task step without authentication, with a static token and with an OAuth token, and
+ * prints the table of lab/measurements.md. `NAME` selects clients whose names contain it. `--keep DIR` installs into DIR and
+ * keeps it.
  */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -20,11 +20,11 @@ import { CLIENTS, type MatrixClient } from "./matrix.ts";
 /** How long one client may take for all of its steps, in milliseconds. */
 const PATIENCE = 400_000;
 
-/** A way to be let in. */
+/** A way to authenticate. */
 interface Way {
   name: string;
   url: string;
-  /** Asked for before each client: an OAuth token lasts for minutes. */
+  /** Called before each client, because an OAuth token lasts only minutes. */
   token?: () => string | Promise<string>;
 }
 
@@ -49,7 +49,7 @@ for (const client of chosen) rows.push(await row(client));
 console.log(markdownTable([["client", "version", ...ways.map(({ name }) => name), "what does not work"], ...rows]));
 process.exitCode = failures > 0 ? 1 : 0;
 
-/** The server three times over: for anybody, for whoever has a token, and for whoever an OAuth server knows. */
+/** Three servers: without authentication, with static tokens, and with OAuth. */
 async function openWays(started: AsyncDisposableStack): Promise<Way[]> {
   const resonate = started.use(await startResonate());
   const open = started.use(await startStack({ resonate }));

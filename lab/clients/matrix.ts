@@ -1,8 +1,8 @@
-/** The clients that the server is driven through, and what is needed for each. */
+/** The tested clients and their packages. */
 
 export interface MatrixClient {
   name: string;
-  /** The first one's version is the client's. */
+  /** The first package has the client's version. */
   packages: readonly string[];
   /** A file of `drivers/`. */
   driver: string;
@@ -22,7 +22,7 @@ const python = (name: string, driver: string, ...packages: string[]): MatrixClie
   ecosystem: "python",
 });
 
-/** Driven line by line, by a program of the folder of `drivers/` that is called as its language. */
+/** Driven line by line by a program in the folder of `drivers/` that is named after its language. */
 const bridged = (name: string, ecosystem: "go" | "rust" | "java", ...packages: string[]): MatrixClient => ({
   name,
   packages,
@@ -51,9 +51,9 @@ export const CLIENTS: readonly MatrixClient[] = [
   npm("OpenAI agents (JavaScript)", "openai-agents", "@openai/agents", "zod"),
   npm("Mastra", "mastra", "@mastra/mcp", "@mastra/core", "zod"),
   npm("mcporter", "mcporter", "mcporter"),
-  // Version 2 is a server's, and the client is no part of it.
+  // Version 2 has only a server, no client.
   npm("mcp-use (JavaScript)", "mcp-use", "mcp-use@1", "langchain", "@langchain/core"),
-  // With what there was of Pydantic at its time.
+  // With a version of Pydantic from its time.
   python("Python SDK 1.9", "mcp_sdk", "mcp==1.9.4", "pydantic<2.12"),
   python("Python SDK 1", "mcp_sdk", "mcp<2"),
   python("Python SDK 2", "mcp_sdk", "mcp>=2"),

@@ -1,4 +1,4 @@
-/** What `npm run containers` checks. */
+/** The checks of `npm run containers`. */
 import { setTimeout as delay } from "node:timers/promises";
 import { execa } from "execa";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
@@ -8,7 +8,7 @@ import { docker, IMAGE, type Machine, makeMachine } from "./machine.ts";
 
 let failures = 0;
 
-/** Carries a check out, and says how long it took and what it found; a check that throws has failed. */
+/** Runs a check and prints its duration and result; a check that throws has failed. */
 async function check(what: string, run: () => Promise<string>): Promise<void> {
   const start = performance.now();
   try {
@@ -26,7 +26,7 @@ function hold(condition: boolean, words: string): void {
   if (!condition) throw new Error(words);
 }
 
-/** Carries them out, each with a line that says what came of it. Returns how many have failed. */
+/** Runs the checks, each with a line about its result. Returns the number of failures. */
 export async function checkContainers(): Promise<number> {
   await using machine = await makeMachine();
   await checkAll(machine);
@@ -97,7 +97,7 @@ async function checkAll(machine: Machine): Promise<void> {
       const start = performance.now();
       await up();
       await jobs.fault(undefined);
-      // What the archive was asked for by a worker that died is asked for again.
+      // Requests of a dead worker are repeated.
       const found = await jobs.complete(asked, service === "worker" ? 8 : 0);
       return `${found}, ${seconds(performance.now() - start)} after it was started again`;
     });
@@ -124,7 +124,7 @@ async function checkAll(machine: Machine): Promise<void> {
     const start = performance.now();
     await compose("stop", "worker");
     const took = performance.now() - start;
-    // Lost, it would be killed after the 20 seconds of its grace.
+    // Without the signal it would be killed after its grace period of 20 seconds.
     hold(took < 15_000, `it takes ${seconds(took)}`);
     await up();
     return `it ends after ${seconds(took)}`;
@@ -132,7 +132,7 @@ async function checkAll(machine: Machine): Promise<void> {
 
   await check("two workers more, with WORKERS", async () => {
     const of = async (workers: string) => {
-      process.env.WORKERS = workers; // As whoever runs Compose has it, or infra/.env.
+      process.env.WORKERS = workers; // Compose reads it from the environment or from infra/.env.
       await up();
       await up();
       return (await compose("ps", "--quiet", "worker")).split("\n").length;
@@ -150,7 +150,7 @@ async function checkAll(machine: Machine): Promise<void> {
   });
 }
 
-/** Months that a caller asks for, each once, and what the archive was asked in all. */
+/** A caller's distinct months, and all requests to the archive. */
 function jobsOf({ archive }: Machine, client: Awaited<ReturnType<typeof currentClient.connect>>) {
   let given = 0;
   const requests = async (): Promise<{ total: number; byQuery: Record<string, number> }> =>
@@ -169,11 +169,11 @@ function jobsOf({ archive }: Machine, client: Awaited<ReturnType<typeof currentC
       const { content } = await client.callTool("set_timer", { timer_name, seconds: 5 });
       return [...names, content.promise_id];
     },
-    /** Waits until the archive has been asked for one of them. */
+    /** Waits for the first archive request for one of them. */
     async underWay(): Promise<void> {
       await until("the archive to be asked", async () => ((await requests()).total > before ? true : undefined));
     },
-    /** Waits until all are complete. Of the requests for them there may be so many `more` than there are months. */
+    /** Waits until all are complete, with at most `more` requests beyond one per month. */
     async complete(names: readonly string[], more = 0): Promise<string> {
       const results = await until(
         "all jobs to be complete",
@@ -194,7 +194,7 @@ function jobsOf({ archive }: Machine, client: Awaited<ReturnType<typeof currentC
       hold(asked <= months + more, `the archive was asked ${asked} times for ${months} months`);
       return `${names.length} jobs complete, ${asked} requests to the archive for ${months}`;
     },
-    /** What the archive does with every request from now on; undefined: it answers. */
+    /** Sets the archive's fault for all later requests; undefined for none. */
     async fault(rule: object | undefined): Promise<void> {
       await fetch(`${archive}/faults`, { method: "DELETE" });
       if (!rule) return;

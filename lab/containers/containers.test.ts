@@ -1,4 +1,4 @@
-/** `npm run containers` where there is nothing to run containers with; what it does with a Docker takes minutes. */
+/** `npm run containers` without Docker; with Docker it takes minutes. */
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

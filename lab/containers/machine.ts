@@ -1,4 +1,4 @@
-/** The machine's part of a deployment (`infra/compose.yaml`) on the Docker that is here, with keys, data and ports of its own. */
+/** The machine's part of a deployment (`infra/compose.yaml`) on the local Docker, with its own keys, data and ports. */
 import { randomBytes } from "node:crypto";
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,9 +14,9 @@ export const IMAGE = "durable-mcp-edge-worker-check";
 export const docker = async (...args: string[]): Promise<string> => (await execa("docker", args)).stdout;
 
 export interface Machine extends AsyncDisposable {
-  /** Runs `docker compose` on it. */
+  /** Runs `docker compose`. */
   compose(...args: string[]): Promise<string>;
-  /** The same, whatever it ends with: the exit code, and what it wrote. */
+  /** The same without an error for a failure; resolves to the exit code and the output. */
   tried(...args: string[]): Promise<{ exitCode: number | undefined; output: string }>;
   /** The Resonate server, and the edge's configuration with the token for it. */
   readonly resonate: string;
@@ -24,11 +24,11 @@ export interface Machine extends AsyncDisposable {
   readonly edgeEnvFile: string;
   /** The sample archive's controls. */
   readonly archive: string;
-  /** The one container of a service. */
+  /** The only container of a service. */
   container(service: string): Promise<string>;
 }
 
-/** Makes its configuration; nothing runs yet. Disposing of it removes all that it has made. */
+/** Writes the configuration, and starts nothing. Disposing of it removes everything. */
 export async function makeMachine(): Promise<Machine> {
   const dir = await mkdtemp(join(tmpdir(), "containers-"));
   const infra = join(dir, "infra");
@@ -48,7 +48,7 @@ export async function makeMachine(): Promise<Machine> {
         command: ["node", "/archive/main.mjs"],
         volumes: [`${join(dir, "archive")}:/archive:ro`],
         ports: [`127.0.0.1:${archivePort}:8003`],
-        // The image looks after it there.
+        // The image sets it there.
         environment: { HEALTH_PORT: "8003" },
       },
     },
@@ -89,7 +89,7 @@ export async function makeMachine(): Promise<Machine> {
   };
 }
 
-/** The sample archive in two files, as what it is made of is not in the worker's image. */
+/** Bundles the sample archive into two files, because the worker's image lacks its dependencies. */
 async function makeArchive(dir: string): Promise<void> {
   const entryPoints = { main: "lab/containers/archive.mjs" };
   const outExtension = { ".js": ".mjs" };

@@ -1,9 +1,9 @@
 /**
- * `npm run containers`: builds the worker's image and runs the machine's part of a deployment (`docs/deploy-server.md`) on the
- * Docker that is here: with the real Resonate server and Postgres, jobs that arrive through an edge of this machine, and
- * every container stopped and killed. What Compose names is pulled, unless it is there; three minutes, and the time to pull.
+ * `npm run containers`: builds the worker's image and runs the machine's part of a deployment (`docs/deploy-server.md`) on
+ * the local Docker, with the standalone Resonate server and Postgres. Jobs arrive through an edge on this machine, and every
+ * container is stopped and killed. Compose pulls missing images. Takes three minutes, and the time to pull.
  *
- * Ends with 0 when all holds, with 1 when something does not, and with 2 where there is no Docker to tell.
+ * Exits with 0 if everything holds, with 1 if something does not, and with 2 without Docker.
  */
 import { execa } from "execa";
 
@@ -17,7 +17,7 @@ const failures = await checkContainers();
 console.log(failures === 0 ? "All of it holds." : `${failures} of the checks failed.`);
 process.exit(failures === 0 ? 0 : 1);
 
-/** Why containers cannot be run here, in words; undefined where they can. */
+/** Why containers cannot run here; undefined if they can. */
 async function whyNoDocker(): Promise<string | undefined> {
   const server = await execa("docker", ["version", "--format", "{{.Server.Version}}"], { reject: false });
   if (server.code === "ENOENT") return "there is no program `docker` on the PATH";

@@ -9,7 +9,7 @@ import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { storedJobs } from "../../test/support/stored.ts";
 import { until } from "../../testing/program.ts";
-import { cpuSeconds } from "../bench/usage.ts";
+import { cpuSeconds } from "../bench/setup/usage.ts";
 
 export interface BurstOptions {
   /** How many timers are due at one moment, and how many when the server comes back. */

@@ -9,11 +9,11 @@ test("with jobs every day, what the server keeps levels off", { timeout: 120_000
   for await (const end of simulateDays(options)) ends.push(end);
   const [first, last] = [ends[0], ends.at(-1)] as [DayEnd, DayEnd];
   expect(last.started).toBe(days * jobs);
-  // What has ended within a day is there, and timers that run: some of a day's jobs at least, and not those of all days.
+  // Jobs that ended within a day are kept, and running timers: some of a day's jobs, but not those of all days.
   for (const { rows } of ends) {
     expect(rows.tasks).toBeGreaterThanOrEqual(jobs / 3);
     expect(rows.tasks).toBeLessThanOrEqual(1.5 * jobs);
   }
-  // What counts, limits and lists jobs is kept a day longer, and some of each chain for longer.
+  // Quota reservations, limits and list entries stay a day longer, and some links of each chain even longer.
   expect(last.rows.promises).toBeLessThanOrEqual((days / 2) * first.rows.promises);
 });

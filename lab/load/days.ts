@@ -1,6 +1,6 @@
 /**
- * Simulated days of a deployment: edge, worker and embedded server as processes whose time is moved, callers who start jobs
- * all day long, and a server that removes what ended longer ago than it keeps.
+ * Simulated days of a deployment: edge, worker and embedded server run with a moved clock, callers start jobs all day, and
+ * the server removes jobs after its retention time.
  */
 import { copyFile, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,11 +19,11 @@ import { CLOCK_PATH } from "../../testing/time/movable-edge.ts";
 import { startTime } from "../../testing/time/stack-time.ts";
 import { startWorker } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { cpuSeconds, memory } from "../bench/usage.ts";
+import { cpuSeconds, memory } from "../bench/setup/usage.ts";
 
 const DAY = 86_400_000;
 
-/** How many calls are under way at once, and how often one is made again that found the server too busy to answer. */
+/** The calls under way at once, and the retries of a call that found the server too busy. */
 const AT_ONCE = 16;
 const AGAIN = 5;
 
@@ -31,36 +31,36 @@ export interface Days {
   days: number;
   /** How many jobs are started a day. */
   jobs: number;
-  /** In how many parts of the day. */
+  /** The number of parts of a day. */
   parts: number;
   callers: number;
-  /** What the server is told of how long it keeps jobs. */
+  /** The server's retention time. */
   retentionDays: number;
-  /** Whether a server is started on a copy each night. */
+  /** Whether a server starts on a copy of the database each night. */
   restarts: boolean;
 }
 
-/** What there is at the end of a day, when what is over has been removed. */
+/** The state at the end of a day, after the removal of expired data. */
 export interface DayEnd {
   day: number;
-  /** Jobs started so far, and calls for it that had to be made again. */
+  /** Jobs started so far, and retried calls. */
   started: number;
   again: number;
-  /** Rows of each table: a job has a task, and promises for what it did, its place and its entry in the caller's list. */
+  /** Rows of each table: a job has a task, and promises for its steps, its quota reservation and its entry in the caller's list. */
   rows: { promises: number; tasks: number; listeners: number };
-  /** The database with its log, and what of it is in use; in megabytes. */
+  /** The size of the database with its log, and the part in use, in megabytes. */
   file: number;
   used: number;
   /** Memory of the processes, in megabytes. */
   server: number;
   worker: number;
   edge: number;
-  /** A server that starts on a copy of the database: the CPU time until it is ready, in milliseconds, and its memory then. */
+  /** A server on a copy of the database: the CPU time until it is ready, in milliseconds, and its memory then. */
   start: number | undefined;
   startedWith: number | undefined;
 }
 
-/** @throws {Error} when a job cannot be started or does not come to its end */
+/** @throws {Error} if a job cannot be started or does not end */
 export async function* simulateDays({ days, jobs, parts, callers, ...options }: Days): AsyncGenerator<DayEnd> {
   await using started = new AsyncDisposableStack();
   let origin = "";
@@ -109,7 +109,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
   const startJob = async (mine: number) => {
     const caller = all[mine % all.length];
     if (mine % 10 < 7) {
-      // Another month each time; the archive has them for one place, and all of whatever place.
+      // A new month each time.
       const [year, month] = [2012 + (mine % 4), 1 + (Math.floor(mine / 4) % 12)];
       const latitude = 40 + Math.floor(mine / 48) / 10_000;
       await caller?.call("start_gathering", { latitude, longitude: -122.3321, year, month });
@@ -136,7 +136,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
   }
 }
 
-/** What is in the database when the server has removed what is over: when it is the same for a while. */
+/** The content of the database after the server has removed expired data, when it no longer changes. */
 async function settled(data: string): Promise<Pick<DayEnd, "rows" | "file" | "used">> {
   for (let before = -1; ; ) {
     const found = await withCopy(data, async (dir) => {
@@ -162,7 +162,7 @@ async function settled(data: string): Promise<Pick<DayEnd, "rows" | "file" | "us
   }
 }
 
-/** Starts a server on a copy, as of the machine's time: it has nothing to remove and nothing to time out. */
+/** Starts a server on a copy with the machine's own clock, so that nothing expires or times out. */
 async function startAgain(
   data: string,
   settings: Record<string, string>,
@@ -176,8 +176,8 @@ async function startAgain(
 }
 
 /**
- * The server alone may open its database. Nothing is written to it now but by what it removes; a copy that was made just
- * then may not be whole, and is made again.
+ * Only the server may open its database, so a copy is read. Its clean-up may write during the copy, which is then damaged
+ * and made again.
  */
 async function withCopy<T>(data: string, work: (dir: string) => Promise<T>): Promise<T> {
   for (let failed = 0; ; ) {

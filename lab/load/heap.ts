@@ -1,8 +1,8 @@
-/** The JavaScript heap of an edge, seen through workerd's inspector. */
+/** Reads the JavaScript heap of an edge through workerd's inspector. */
 import { once } from "node:events";
 
 export interface Heap extends Disposable {
-  /** Megabytes in use after a collection of what is not. The isolate collects when it next has a request. */
+  /** Megabytes in use after a garbage collection, which the isolate runs with its next request. */
   used(): Promise<number>;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Ten ordinary callers, alone and beside one who asks for as much as he is let: what of theirs becomes slower, and whether
- * anything fails.
- */
+/** Ten ordinary callers, alone and beside a hostile one that uses all its limits: how much slower their calls become, and which fail. */
 import { setTimeout as delay } from "node:timers/promises";
 import { bearerBindings } from "../../test/auth/support.ts";
 import { type RpcOptions, rpc, rpcHeaders, rpcMessage } from "../../test/support/rpc.ts";
@@ -14,12 +11,12 @@ export interface HostileOptions {
 }
 
 export interface HostileResult {
-  /** Milliseconds, by what an ordinary caller asked for: alone, and beside the hostile one. */
+  /** Milliseconds by kind of an ordinary caller's call: alone, and beside the hostile one. */
   alone: Record<string, number[]>;
   beside: Record<string, number[]>;
-  /** What failed for an ordinary caller. */
+  /** Failed calls of ordinary callers. */
   failed: string[];
-  /** What the hostile one was answered, by kind. */
+  /** The answers to the hostile caller, by kind. */
   hostile: Record<string, number>;
 }
 
@@ -30,7 +27,7 @@ const tokenOf = (name: string) => `token-of-${name}`;
 /** Pause between the requests of an ordinary caller, in milliseconds. */
 const PAUSE = 500;
 
-/** How many of the hostile one's requests are under way at once. */
+/** The hostile caller's concurrent requests. */
 const PARALLEL = 32;
 
 export async function runHostile({ seconds, say }: HostileOptions): Promise<HostileResult> {
@@ -53,7 +50,7 @@ export async function runHostile({ seconds, say }: HostileOptions): Promise<Host
   };
   say("ten ordinary callers, alone");
   const alone = await measure();
-  // The counts of the minute before are no longer the callers'.
+  // The rate limits of the previous minute no longer count.
   await delay(60_000);
   say("and beside a hostile one");
   const over = new AbortController();
@@ -63,7 +60,7 @@ export async function runHostile({ seconds, say }: HostileOptions): Promise<Host
   return { alone, beside, failed, hostile: await attacking };
 }
 
-/** Goes on as a person does with an agent: starts jobs, looks at them, waits for them. */
+/** Acts like a person with an agent: starts jobs, looks at them, waits for them. */
 async function ordinary(
   { url }: Stack,
   name: string,
@@ -99,7 +96,7 @@ async function ordinary(
 
 const options = (name: string): RpcOptions => ({ capabilities: {}, token: tokenOf(name) });
 
-/** Asks for all that he may, at both edges, and counts what he is answered. */
+/** Sends all allowed requests to both edges, and counts the answers. */
 async function attack(edges: readonly Stack[], signal: AbortSignal): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   const call = (url: string, tool: string, args: object) => ({
@@ -131,7 +128,7 @@ async function attack(edges: readonly Stack[], signal: AbortSignal): Promise<Rec
         method: "POST",
         headers: { ...rpcHeaders(method, params), authorization: `Bearer ${tokenOf(HOSTILE)}` },
         body: JSON.stringify(rpcMessage(method, params, {})),
-        // A stream is kept open; he does not wait for its end.
+        // Does not wait for the end of a stream.
         signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
       })
         .then(async (response) => {
@@ -142,7 +139,7 @@ async function attack(edges: readonly Stack[], signal: AbortSignal): Promise<Rec
         .catch(() => "no answer");
       const kind = `${what}: ${answered}`;
       counts[kind] = (counts[kind] ?? 0) + 1;
-      // As fast as a machine of the test's size can ask without being what is measured.
+      // A rate at which this process does not distort the measurement.
       await delay(20);
     }
   };

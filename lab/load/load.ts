@@ -1,4 +1,4 @@
-/** Many jobs in flight at once, and many clients that wait for them. */
+/** Many concurrent jobs, and many clients that wait for them. */
 import PQueue from "p-queue";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
@@ -10,14 +10,14 @@ import { type Memory, watchMemory } from "./memory.ts";
 export interface LoadOptions {
   timers: number;
   gatherings: number;
-  /** How many clients wait in `await_result`, each for one job after the other. */
+  /** The clients in `await_result`, each of which waits for one job after the other. */
   clients: number;
   workers: number;
-  /** Seconds until the first job may end: by then all have been started. */
+  /** Seconds until the first job may end, when all have been started. */
   hold: number;
   /** Seconds over which the jobs end. */
   spread: number;
-  /** Where an embedded server keeps its state. */
+  /** The data directory of an embedded server. */
   data: string;
   /** The process of the server at `RESONATE_URL`, for its memory. */
   resonatePid?: number | undefined;
@@ -55,7 +55,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     say(`${what}: ${seconds[what].toFixed(1)} s`);
   };
 
-  // The archive is away, and says for how long: the gatherings sleep until then.
+  // The archive is down and names the end, until which gatherings sleep.
   stack.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: String(hold) } });
   const months = Array.from({ length: gatherings }, (_, n) => monthOf(n));
   await timed("starting gatherings", () =>
@@ -100,7 +100,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   };
 }
 
-/** A client of the edge that takes the time of its calls. */
+/** A client of the edge that measures its calls. */
 class Client {
   readonly latencies: Record<string, number[]> = {};
   readonly waits: { name: string; sent: number; answered: number }[] = [];
@@ -133,7 +133,7 @@ class Client {
   }
 }
 
-/** Of the waits that began before their job had ended. */
+/** The delays of the waits that began before their job had ended. */
 function settlementToAnswer({ waits }: Client, stored: Stored[]): Record<string, number[]> {
   const settledAt = new Map(stored.map((job) => [job.name, job.settledAt ?? 0]));
   const live = waits.filter(({ name, sent }) => sent < (settledAt.get(name) ?? 0));
@@ -158,7 +158,7 @@ function mostInFlight(stored: Stored[]): number {
   return most;
 }
 
-/** Places and months of the sample archive, none twice. */
+/** Distinct coordinates and months of the sample archive. */
 function monthOf(n: number) {
   const place = Math.floor(n / 48);
   return {
@@ -169,7 +169,7 @@ function monthOf(n: number) {
   };
 }
 
-/** Both kinds end evenly over the same time. */
+/** Jobs of both kinds end evenly over the same time. */
 function inOrderOfEnding(some: string[], others: string[]): string[] {
   const at = (list: string[]) => list.map((name, n) => ({ name, at: n / list.length }));
   return [...at(some), ...at(others)].sort((a, b) => a.at - b.at).map(({ name }) => name);

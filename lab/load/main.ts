@@ -1,12 +1,12 @@
 /**
- * Puts many jobs in flight and tells what that took. There are four kinds of runs, each with options of its own:
+ * Measures many concurrent jobs. There are four kinds of runs, each with its own options:
  *
- *   npm run load                        many jobs and many clients on the wait  (`commands/load.ts`)
- *   npm run load -- --hostile           ordinary callers beside one who asks for all that he may  (`commands/hostile.ts`)
+ *   npm run load                        many jobs and many waiting clients  (`commands/load.ts`)
+ *   npm run load -- --hostile           ordinary callers beside one that uses all its limits  (`commands/hostile.ts`)
  *   npm run load -- --sleepers 1000000  timers that sleep in the server 0.9.8  (`commands/sleepers.ts`)
  *   npm run load -- --burst             timers that are due at one moment  (`commands/burst.ts`)
  *
- * Ends with 0 when all of it was as it had to be. Needs Linux.
+ * Exits with 0 if all answers were correct. Needs Linux.
  */
 const KINDS: Record<string, () => Promise<{ run(): Promise<number> }>> = {
   "--hostile": () => import("./commands/hostile.ts"),

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { memory } from "../bench/usage.ts";
+import { memory } from "../bench/setup/usage.ts";
 
-/** Memory that a process had in RAM: when watching began, the most, and when it ended. In megabytes. */
+/** The resident memory of a process at the start, at most, and at the end, in megabytes. */
 export interface Memory {
   start: number;
   peak: number;
   end: number;
 }
 
-/** Looks every second at what processes use, until `stop`. */
+/** Reads the memory of processes every second until `stop`. */
 export function watchMemory(processes: Readonly<Record<string, number>>) {
   const over = new AbortController();
   const seen: Record<string, Memory> = {};

@@ -1,4 +1,4 @@
-/** The product's edge, whose time is moved. */
+/** The product's edge with a movable clock. */
 import edge from "../../functions/index.ts";
 import { movable } from "../../testing/time/movable-edge.ts";
 

@@ -1,5 +1,4 @@
-/** Timers that sleep, written into a server's database as copies of one that the edge and a worker made. */
-
+/** Writes sleeping timers into a server's database, as copies of one that the edge and a worker made. */
 import { spawn } from "node:child_process";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { Readable } from "node:stream";
@@ -10,18 +9,18 @@ import { openDatabase } from "../../server/node/database.ts";
 import type { Resonate } from "../../test/support/resonate.ts";
 import { until } from "../../testing/program.ts";
 
-/** Where: a file or a database of the server 0.9.8, or the directory of an embedded one that is stopped. */
+/** A file or a database of the server 0.9.8, or the data directory of a stopped embedded one. */
 export type Database = { sqlite: string } | { postgres: string } | { embedded: string };
 
 export interface Sleepers {
-  /** How many, and when the n-th, from 0, is due: milliseconds since the epoch. */
+  /** The number of copies, and when the n-th, from 0, is due, in milliseconds since the epoch. */
   count: number;
   dueAt(n: number): number;
-  /** Another address than the template's. */
+  /** An address that replaces the template's. */
   target?: string;
 }
 
-/** The records of a sleeping timer: the job's, and that of its sleep. */
+/** The records of a sleeping timer: of the job and of its sleep. */
 export interface Template {
   job: PromiseRecord;
   sleep: PromiseRecord;
@@ -31,7 +30,7 @@ const codec = new Codec();
 const TARGET = "resonate:target";
 const BATCH = 20_000;
 
-/** The timer with this promise id, when it sleeps. */
+/** Waits until the timer with this promise id sleeps. */
 export async function readTemplate(resonate: Resonate, id: string): Promise<Template> {
   const get = async (id: string) => {
     const { head, data } = await resonate.call("promise.get", { id });
@@ -85,12 +84,12 @@ function copies(template: Template, { count, dueAt, target }: Sleepers) {
   );
 }
 
-/** Writes them. What it takes of the machine is not the server's. */
+/** Writes the copies; its use of the machine is not the server's. */
 export async function plant(database: Database, template: Template, sleepers: Sleepers): Promise<void> {
   const batches = copies(template, sleepers);
   if ("postgres" in database) {
     for (const batch of batches) await copyIn(database.postgres, [...batch()]);
-    // As after any bulk load: the planner knows the tables, and what was written is on the disk.
+    // As after any bulk load, so that the planner knows the tables and all data is on disk.
     await psql(database.postgres, ["VACUUM ANALYZE;\n", "CHECKPOINT;\n"], []);
   } else {
     const isEmbedded = "embedded" in database;
@@ -142,7 +141,7 @@ function intoEmbedded(db: DatabaseSync): (row: Row) => void {
   };
 }
 
-/** With `psql`, which every installation of Postgres has. */
+/** Uses `psql`, which every installation of Postgres has. */
 async function copyIn(url: string, rows: Row[]): Promise<void> {
   const line = (...columns: (string | number)[]) =>
     `${columns.map((column) => String(column).replaceAll("\\", "\\\\").replaceAll("\t", "\\t")).join("\t")}\n`;

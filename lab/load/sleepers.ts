@@ -1,4 +1,4 @@
-/** Timers that sleep by the hundred thousand, and what they cost those who work beside them. */
+/** Hundreds of thousands of sleeping timers, and their cost for other callers. */
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { sum } from "simple-statistics";
@@ -6,15 +6,15 @@ import { callerOf } from "../../core/definitions/caller.ts";
 import { bearerBindings } from "../../test/auth/support.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
-import { cpuSeconds } from "../bench/usage.ts";
+import { cpuSeconds } from "../bench/setup/usage.ts";
 import { type Database, plant, readTemplate, sleeperId } from "./plant.ts";
 import { startTraffic } from "./traffic.ts";
 
 export interface SleepersOptions {
   sleepers: number;
-  /** They are due evenly over so many hours. */
+  /** They fall due evenly over this many hours. */
   hours: number;
-  /** How long the server is left alone with them, and how long it has traffic, in seconds. */
+  /** How long the server runs without traffic, and then with traffic, in seconds. */
   rest: number;
   seconds: number;
   /** Requests a second. */
@@ -24,12 +24,12 @@ export interface SleepersOptions {
   resonatePid: number;
   /** The first process of Postgres. */
   databasePid?: number | undefined;
-  /** Where the server tells how many messages it has sent. */
+  /** The address of the server's count of sent messages. */
   metricsUrl: string;
   say: (line: string) => void;
 }
 
-/** What a process used: seconds of CPU a minute, and megabytes of memory at the end. */
+/** The usage of a process: seconds of CPU per minute, and megabytes of memory at the end. */
 export interface Usage {
   "CPU at rest, s/min": number;
   "CPU under traffic, s/min": number;
@@ -38,23 +38,23 @@ export interface Usage {
 
 export interface SleepersResult {
   usage: Record<string, Usage>;
-  /** Messages that the server sent a minute. */
+  /** Messages that the server sent per minute. */
   messages: { rest: number; traffic: number };
   /** Milliseconds: of requests by kind, and how late timers were. */
   latencies: Record<string, number[]>;
-  /** Sleepers that fell due, and of these what did not complete or was early. */
+  /** The sleepers that fell due, and those that did not complete or fired early. */
   due: number;
   wrong: string[];
 }
 
 const TEMPLATE = "sleeper";
-/** Who has them all. Without callers a list is a search over all that the server has. */
+/** The caller of all timers: without callers, a list is a search over the whole server. */
 const [CALLER, TOKEN] = ["ada", "token-of-ada"];
 
 /** How many timers are set through the edge, due during the traffic. */
 const SAMPLE = 100;
 
-/** How late a timer may be in this run before it counts as not having completed, in milliseconds. */
+/** A timer that is later than this counts as not completed, in milliseconds. */
 const PATIENCE = 15_000;
 
 export async function runSleepers(options: SleepersOptions): Promise<SleepersResult> {
@@ -71,7 +71,7 @@ export async function runSleepers(options: SleepersOptions): Promise<SleepersRes
     );
     if (result.isError) throw new Error(result.content[0].text);
   };
-  // Postgres takes longer to write them, and to write them to the disk.
+  // Postgres takes longer to write and flush them.
   const speed = "postgres" in database ? 2_500 : 8_000;
   const from = Date.now() + (sleepers / speed) * 1_000;
   const step = (hours * 3_600_000) / Math.max(sleepers, 1);
@@ -139,7 +139,7 @@ export async function runSleepers(options: SleepersOptions): Promise<SleepersRes
   };
 }
 
-/** How late timers completed; what did not, or was early, is `wrong`. */
+/** How late timers completed; `wrong` lists those that did not, or were early. */
 async function lateness(stack: Stack, timers: { id: string; at: number | undefined }[], wrong: string[]) {
   const late: number[] = [];
   for (const { id, at } of timers) {
@@ -171,7 +171,7 @@ function processesOf({ edge, workers }: Stack, { resonatePid, databasePid }: Sle
   ];
 }
 
-/** A process with those that it has started, the ones that have ended as well. */
+/** A process with its children, including ended ones. */
 function family(name: string, pid: number) {
   const children = () =>
     readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
@@ -185,7 +185,7 @@ function family(name: string, pid: number) {
   return { name, cpu: () => sum(all().map(cpuSeconds)) + ended(), memory: () => sum(all().map(proportional)) };
 }
 
-/** Memory in megabytes, of which what is shared counts in parts. */
+/** Memory in megabytes; shared memory counts proportionally. */
 function proportional(pid: number): number {
   const kibibytes = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1];
   return (Number(kibibytes) * 1_024) / 1e6;

@@ -1,12 +1,12 @@
 /**
- * Keeps an edge in workerd at a steady load and tells whether its memory grows.
+ * Keeps an edge in workerd under a steady load, and checks that its memory does not grow.
  *
  *   npm run soak -- [--minutes 10] [--rate 40]
  *
- * `--rate` is requests a second. Ninety times, evenly, the JavaScript heap is looked at, after a collection, and the
- * memory of the process. The first third is for warming up; of the rest the first and the last quarter are compared,
- * each by its lowest point, as what requests under way hold comes on top. Flat means that the heap is at most 10 %
- * larger in the last and the process at most 15 %. Ends with 0 when both are flat and every answer was as it had to be.
+ * `--rate` is requests per second. The run reads the JavaScript heap, after a garbage collection, and the memory of the
+ * process ninety times at equal intervals. The first third is warm-up. Of the rest, the first and the last quarter are
+ * compared by their lowest values, because requests under way only add memory. The heap may grow by 10 %, the process by
+ * 15 %. Exits with 0 if both stay below and every answer was correct.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { loadavg, tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { startStack } from "../../test/support/stack.ts";
 import { freePort } from "../../testing/port.ts";
-import { memory } from "../bench/usage.ts";
+import { memory } from "../bench/setup/usage.ts";
 import { inspectHeap } from "./heap.ts";
 import { startTraffic } from "./traffic.ts";
 

@@ -1,25 +1,25 @@
-/** A steady mix of everything that clients do with an edge. */
+/** A steady mix of all client requests. */
 import { setTimeout as delay } from "node:timers/promises";
 import { client2025, currentClient, type McpClient } from "../../test/support/clients.ts";
 import { type RpcAnswer, rpc, rpcHeaders } from "../../test/support/rpc.ts";
 import type { Stack } from "../../test/support/stack.ts";
 
 export interface Traffic {
-  /** How many requests were made, in all and of each kind. */
+  /** The number of requests, in total and by kind. */
   readonly requests: number;
   readonly kinds: Readonly<Record<string, number>>;
-  /** How long the requests of each kind took, in milliseconds. */
+  /** The durations of the requests by kind, in milliseconds. */
   readonly latencies: Readonly<Record<string, number[]>>;
-  /** Answers that were not as they had to be. */
+  /** Wrong answers. */
   readonly wrong: readonly string[];
-  /** Makes no more requests, and waits for the answers of those that were made. */
+  /** Stops sending requests, and waits for the outstanding answers. */
   stop(): Promise<void>;
 }
 
-/** How long a client that leaves listens before, in milliseconds. */
+/** When a client that gives up leaves, in milliseconds. */
 const LEAVES_AFTER = 500;
 
-/** With a `token`, by that caller, and without the clients of libraries, which show none here. */
+/** With a `token`, as that caller, and without the clients of libraries, which send none here. */
 export function startTraffic({ url }: Stack, rate: number, token?: string): Traffic {
   const kinds: Record<string, number> = {};
   const latencies: Record<string, number[]> = {};
@@ -46,7 +46,7 @@ export function startTraffic({ url }: Stack, rate: number, token?: string): Traf
   const month = (n: number) => ({ latitude: 47.6, longitude: -122.3, year: 2012 + (n % 4), month: (n % 12) + 1 });
   const names = (n: number) => Array.from({ length: 20 }, (_, i) => `timer_t${Math.max(0, n - i)}`);
 
-  /** Each makes a request or several; `n` counts up. */
+  /** Each sends one request or several; `n` counts up. */
   const mix: Record<string, (n: number) => Promise<unknown>> = {
     "set a timer": (n) => call("set_timer", { timer_name: `t${n}`, seconds: 5 }),
     "find a gathering": (n) => call("start_gathering", month(n)),

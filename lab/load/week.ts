@@ -1,11 +1,11 @@
 /**
- * A simulated week: jobs all day long, on a server that keeps what has ended for a day, and what there is of it each night.
+ * A simulated week: callers start jobs all day on a server with a retention of one day; the state is measured each night.
  *
  *   npm run week -- [--days 7] [--jobs 10000] [--retention 1]
  *
- * `--jobs` is how many are started a day: seven of ten gather a month, the others are timers of up to 20 hours, for ten
- * callers. Ends with 0 when rows, size, memory and the CPU time of a start are at most 15 % more after the last day than after
- * the third, by which as much is kept as is kept at all.
+ * `--jobs` is the number of jobs per day for ten callers: 70 % gather a month, the others are timers of up to 20 hours.
+ * Exits with 0 if rows, size, memory and the CPU time of a start have grown by at most 15 % since the third day, when the
+ * first data has expired.
  */
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -20,9 +20,9 @@ const { values } = parseArgs({
 });
 const [days, jobs, retentionDays] = [Number(values.days), Number(values.jobs), Number(values.retention)];
 
-/** How much more there may be after the last day. */
+/** The accepted growth. */
 const LIMIT = 0.15;
-/** The first day whose end the last is held against: before it less has been kept than is kept for good. */
+/** The day to compare the last one with: before it, no data has expired. */
 const FULL = Math.ceil(retentionDays) + 2;
 
 if (!(days > FULL)) throw new Error(`--days has to be more than ${FULL}: until then it grows`);

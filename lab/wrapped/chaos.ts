@@ -1,6 +1,6 @@
 /**
- * Calls in flight while the worker, the edge, the Resonate server and the wrapped server are killed at moments that the
- * seed chooses. The wrapped server counts what reaches it.
+ * Concurrent calls while the worker, the edge, the Resonate server and the wrapped server are killed at random times from a
+ * seed. The wrapped server counts the calls that reach it.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,26 +11,26 @@ import { connect, type Structured, structuredOf, wrapped } from "../../test/wrap
 import type { WrapOptions } from "../../wrap/index.ts";
 import { Random } from "../chaos/random.ts";
 
-/** In flight at once. */
+/** Concurrent calls. */
 const LANES = 8;
-/** Between kills, and until what was killed is started again; in milliseconds. */
+/** The pause between kills, and until the restart, in milliseconds. */
 const PAUSE = [500, 5_000] as const;
 const AWAY = [0, 4_000] as const;
-/** How long a call takes at the server, at most, and how long is waited for all to end; in milliseconds. */
+/** The longest call at the server, and the wait for the end of all calls, in milliseconds. */
 const LONGEST = 6_000;
 const QUIET = 400_000;
 
-/** How the wrapped server is reached. */
+/** The transport to the wrapped server. */
 export type Over = "http" | "stdio";
 
-/** One of a kind of a call: `write` at most once, `read` as often as need be. */
+/** A kind of call: `write` may happen at most once, `read` may be repeated. */
 interface Made {
   tool: "read" | "write";
   id: string;
   job?: string;
 }
 
-/** What can be killed, and started again. */
+/** A part that can be killed and restarted. */
 interface Part {
   kill(): Promise<unknown>;
   start(): Promise<unknown>;
@@ -107,13 +107,13 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
   return problems;
 }
 
-/** The server as a process of its own. */
+/** The server as a separate process. */
 async function listening(file: string, streams: boolean) {
   const server = await serve(COUNTING, [], { CALLS: file, ...(streams && { STREAMS: "1" }) });
   return { ...server, options: { url: server.url, allowPrivate: true } };
 }
 
-/** The server as the worker's program, which starts it again. One that a dead worker has left behind is killed as well. */
+/** The server as the worker's child, which the worker restarts. Also kills one that a dead worker left behind. */
 async function program(file: string, pids: string) {
   await mkdir(pids);
   const kill = async () => {
@@ -134,7 +134,7 @@ async function program(file: string, pids: string) {
   return { options, kill, start: async () => {}, [Symbol.asyncDispose]: kill };
 }
 
-/** Calls until there is an answer: under one name that is one call, however often it is repeated. */
+/** Repeats a call until it is answered; under one name, all repetitions are one call. */
 async function called(url: string, name: string, args: object): Promise<Structured> {
   for (;;) {
     try {
@@ -147,13 +147,13 @@ async function called(url: string, name: string, args: object): Promise<Structur
         await client.close();
       }
     } catch {
-      // What it calls is away.
+      // The edge is down.
     }
     await delay(300);
   }
 }
 
-/** How each call's job has ended, by the call's id. */
+/** The outcome of each call's job, by the call's id. */
 async function endsOf(url: string, made: readonly Made[]): Promise<Map<string, Structured>> {
   const ends = new Map<string, Structured>();
   const deadline = Date.now() + QUIET;

@@ -1,4 +1,4 @@
-/** What a fast call costs more than without the wrap, call by call beside one another. */
+/** The extra latency of a fast call through the wrap, compared call by call. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

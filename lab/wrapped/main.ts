@@ -1,14 +1,14 @@
 /**
- * `npm run wrapped -- NAME…`: proofs of wrapped servers that take long, kill at random, or need what npm has not.
+ * `npm run wrapped -- NAME…`: checks of wrapped servers that take long, kill at random, or need software outside npm.
  *
  *   chaos     [--seed N] [--minutes 1]  kills the worker, the edge, the Resonate server and the wrapped server at random,
- *             [--over http|stdio]       which is reached by one way and then by the other, unless one is named
- *   patience  [--minutes 10]            a tool that takes so long, through clients that give up after five seconds
- *   latency   [--calls 300]             what a fast call costs more than without the wrap
- *   large     [--seed N] [--rounds 6]   answers of 5 MB, collected whole while the worker is killed as it keeps them
- *   python                              FastMCP servers, with tasks and without, from PyPI
+ *             [--over http|stdio]       over one transport after the other, unless one is named
+ *   patience  [--minutes 10]            a tool that takes this long, through clients that give up after five seconds
+ *   latency   [--calls 300]             the extra latency of a fast call through the wrap
+ *   large     [--seed N] [--rounds 6]   answers of 5 MB, collected completely while the worker is killed as it stores them
+ *   python                              FastMCP servers from PyPI, with and without tasks
  *
- * Ends with 0 when all is as it has to be.
+ * Exits with 0 if everything holds.
  */
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";

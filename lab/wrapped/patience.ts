@@ -12,7 +12,7 @@ export async function patience(minutes: number): Promise<string[]> {
   const ms = minutes * 60_000;
   const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
   await using server = await serve(COUNTING, [], { CALLS: file });
-  // The second one waits longer than its client does, which so never hears of it.
+  // The second call lasts longer than its client waits, so that the client gets no answer.
   await using prompt = await wrapped({ name: "prompt", url: server.url, allowPrivate: true });
   await using late = await wrapped({ name: "late", url: server.url, allowPrivate: true, after: 300_000 });
   const problems: string[] = [];

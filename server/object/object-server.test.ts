@@ -2,7 +2,7 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { newToken } from "../../cli/commands/token.ts";
+import { newToken } from "../../cli/static-token.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
 import { promise } from "../../test/contract/server.ts";

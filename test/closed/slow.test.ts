@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
-import { newToken } from "../../cli/commands/token.ts";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { newToken } from "../../cli/static-token.ts";
 import { bearerBindings, callerAt } from "../auth/support.ts";
 import { send } from "./support.ts";
 

@@ -17,8 +17,6 @@ const COMMANDS = ["start", "dev", "worker", "resonate", "proxy", "doctor", "keys
   "retry",
   "pause",
   "resume",
-  "quiet",
-  "observe",
   "retention",
   "forget",
   "backup",

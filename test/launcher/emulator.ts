@@ -3,7 +3,7 @@ import { styleText } from "node:util";
 
 const SEQUENCE = new RegExp(`${"\u001b"}\\[(\\??)(\\d*)([A-Za-z])`, "y");
 
-/** The lines of a terminal, without those at its end that are empty. Colours and wrapping are not followed. */
+/** The lines of a terminal, without those at its end that are empty. Colors and wrapping are not followed. */
 export function screenOf(written: string): string[] {
   const lines: string[] = [""];
   let row = 0;
@@ -37,5 +37,5 @@ export function screenOf(written: string): string[] {
 }
 
 /** Whether text is coloured. */
-export const isColoured = (written: string): boolean =>
+export const isColored = (written: string): boolean =>
   written.includes(styleText("cyan", "x", { validateStream: false }).slice(0, 5));

@@ -4,7 +4,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
 import { describe, expect, test, vi } from "vitest";
-import { openFront } from "../../cli/process/front.ts";
+import { openReverseProxy } from "../../cli/process/reverse-proxy.ts";
 import { freePort } from "../../testing/port.ts";
 import { run, until } from "../../testing/program.ts";
 import { startResonate } from "../support/resonate.ts";
@@ -137,11 +137,11 @@ describe.concurrent("a busy machine", () => {
   test("a Resonate server at RESONATE_URL that takes its time to answer is waited for, too", async () => {
     await using resonate = await startResonate({ own: true });
     const port = await freePort();
-    const slow = await openFront("127.0.0.1", port);
+    const slow = await openReverseProxy("127.0.0.1", port);
     const env = { RESONATE_URL: `http://127.0.0.1:${port}` };
     await using launcher = await launch({ args: ["--memory"], via: "node", env });
     await launcher.printed("Waiting for RESONATE_URL");
-    slow.to(Number(new URL(resonate.url).port));
+    slow.forwardTo(Number(new URL(resonate.url).port));
     await launcher.printed("Ready.");
     await end(launcher);
     slow.close();

@@ -43,7 +43,7 @@ describe("an error with its stack", () => {
     stack: `Error: boom
     at charge (file://${process.cwd()}/tools/shop/order.ts:7:9)
     at async core (file://${process.cwd()}/node_modules/@resonatehq/sdk/core.js:1:2)
-    at async file://${process.cwd()}/worker/executor.ts:189:16
+    at async file://${process.cwd()}/worker/execution/executor.ts:189:16
     at process.processTicksAndRejections (node:internal/process/task_queues:105:5)`,
   };
 

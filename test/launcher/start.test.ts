@@ -89,7 +89,7 @@ describe.sequential("npm start", () => {
   test.each([
     { part: "the worker", command: "worker/main.ts" },
     { part: "the edge", command: "workerd serve" },
-    { part: "Resonate", command: "resonate/node/main.ts" },
+    { part: "Resonate", command: "server/node/process.ts" },
   ])("starts $part again after a kill -9, and says so", async ({ part, command }) => {
     const { pid } = await launcher.member(command);
     process.kill(pid, "SIGKILL");

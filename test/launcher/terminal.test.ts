@@ -4,7 +4,7 @@ import { until } from "../../testing/program.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { rpc } from "../support/rpc.ts";
 import { CAPABILITIES } from "../tasks/support.ts";
-import { isColoured, screenOf } from "./emulator.ts";
+import { isColored, screenOf } from "./emulator.ts";
 import { type Launcher, launch } from "./launcher.ts";
 
 // Whole stacks are started, two at once.
@@ -76,7 +76,7 @@ describe("at a terminal", () => {
     const done = /^\d\d:\d\d:\d\d {2}complete weather_range\S+ \([\d.]+ (s|min)\)$/;
     const after = await shows(launcher, "its end", (lines) => lines.some((line) => done.test(line)));
     expect(about("weather_")(after)).toHaveLength(1);
-    expect(isColoured(launcher.output())).toBe(true);
+    expect(isColored(launcher.output())).toBe(true);
   });
 
   test("a timer shows what is left, and that it was cancelled asleep", async () => {

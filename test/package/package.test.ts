@@ -8,7 +8,7 @@ import { startChild } from "../../cli/process/child.ts";
 import { freePort } from "../../testing/port.ts";
 import { until, watch } from "../../testing/program.ts";
 import { startUpstream } from "../../testing/upstream.ts";
-import { startPlatform } from "../infra/platform.ts";
+import { startPlatform } from "../cli/platform.ts";
 import { descendants, gone } from "../launcher/launcher.ts";
 import { currentClient } from "../support/clients.ts";
 import { type Scaffold, scaffold } from "./scaffold.ts";

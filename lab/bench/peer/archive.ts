@@ -1,4 +1,4 @@
-/** What the tool of both servers fetches: always the same month, by a process of its own. Its URL is its first message. */
+/** The upstream of both servers, in a separate process: always serves the same month. Its first message is its URL. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerRequest } from "../../../tools/weather/sample-archive/archive.ts";

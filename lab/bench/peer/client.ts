@@ -1,27 +1,27 @@
-/** The Tasks client, a process of its own: starts jobs and polls each until it is complete, as its parent tells it. */
+/** The Tasks client, a separate process: starts jobs for its parent and polls each until it is complete. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
-import { type Message, MODERN, mcpRequest, toolCall } from "../mcp.ts";
+import { type Message, MODERN, mcpRequest, toolCall } from "../setup/mcp.ts";
 
 export interface Work {
   /** The MCP endpoint. */
   url: string;
-  /** How many jobs are to be done, and what their names begin with. */
+  /** The number of jobs, and the prefix of their names. */
   jobs: number;
   prefix: string;
-  /** How many clients there are, and how many jobs each has under way at once. */
+  /** The number of clients, and the jobs that each has under way at once. */
   clients: number;
   window: number;
-  /** How long a client leaves a job alone that was not complete, in milliseconds. */
+  /** The pause between polls of one job, in milliseconds. */
   pause: number;
 }
 
 export interface Done {
   /** From the first start to the last result. */
   seconds: number;
-  /** How often it was asked for jobs altogether. */
+  /** The number of polls of all jobs. */
   polls: number;
-  /** What went wrong, when anything did. */
+  /** Errors, if there were any. */
   failure: string | undefined;
 }
 
@@ -49,7 +49,7 @@ async function run({ url, jobs, prefix, clients, window, pause }: Work): Promise
     if (status === "completed" && result.content[0].text.includes("2013-05-31")) return true;
     throw new Error(`a job ended as ${status}: ${JSON.stringify(result)}`);
   };
-  /** Keeps its window full, and asks for the oldest job until that is complete. */
+  /** Keeps the window full, and polls the oldest job until it is complete. */
   const client = async () => {
     const open: string[] = [];
     for (;;) {

@@ -6,6 +6,6 @@ export { Listener } from "../../../functions/edge.ts";
 
 export default createEdge({ name: "bench", version: "1.0.0", tools: [fetchOnce] });
 
-/** Bound in the configuration that this is bundled with; nothing here uses it. */
+/** The shared configuration binds this class; it is unused here. */
 export class ResonateObject {}
 export class RunnerObject {}

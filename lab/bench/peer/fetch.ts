@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { durableTool, HOUR } from "../../../core/index.ts";
 
-/** The tool that both servers have: it fetches once, and returns what it got. */
+/** The tool of both servers: fetches once and returns the answer. */
 export const fetchOnce = durableTool({
   name: "fetch_once",
   title: "Fetch once",

@@ -1,6 +1,6 @@
 /**
- * Jobs from end to end beside a peer, FastMCP's tasks on Redis: the same client, on the same work, in turns. Both keep each
- * start on disk before it is answered: the embedded server with `synchronous = FULL`, Redis with `appendfsync always`.
+ * Jobs from end to end, compared with a peer, FastMCP's tasks on Redis: the same client does the same work in turns. Both
+ * write each start to disk before they answer: the embedded server with `synchronous = FULL`, Redis with `appendfsync always`.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -15,10 +15,10 @@ import { startResonate } from "../../../test/support/resonate.ts";
 import { freePort } from "../../../testing/port.ts";
 import { until, watch } from "../../../testing/program.ts";
 import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
-import type { Bench } from "../bench.ts";
-import { atLeast, type Figure, figure, type Spread, spreadOf } from "../figures.ts";
-import { ask, MODERN, mcpRequest, toolCall } from "../mcp.ts";
-import { cpuSeconds } from "../usage.ts";
+import { atLeast, type Figure, figure, type Spread, spreadOf } from "../report/figures.ts";
+import type { Bench } from "../setup/bench.ts";
+import { ask, MODERN, mcpRequest, toolCall } from "../setup/mcp.ts";
+import { cpuSeconds } from "../setup/usage.ts";
 import type { Done, Work } from "./client.ts";
 
 const FOLDER = import.meta.dirname;
@@ -26,27 +26,27 @@ const FOLDER = import.meta.dirname;
 /** How the client works: see `client.ts`. */
 const CLIENTS = { clients: 16, window: 16, pause: 100 };
 
-/** For how long each server works at a time, in seconds, about; and for how long it is asked one thing. */
+/** The approximate length of a turn, and of a measurement of one request, in seconds. */
 const TURN = 3;
 const ASKED = 2;
 
 /** How many tasks the peer's worker runs at once. */
 const PEER_CONCURRENCY = 100;
 
-/** One of both: where it is served, and its processes. */
+/** One of the two servers. */
 interface Side {
   name: string;
   url: string;
   pids: Record<string, number>;
 }
 
-/** What was measured of one, round by round. */
+/** The measurements of one server, per round. */
 interface Measured {
   jobs: number[];
   polls: number[];
   starts: number[];
   gets: number[];
-  /** Milliseconds of CPU time a job, by process. */
+  /** Milliseconds of CPU time per job, by process. */
   cpu: Record<string, number[]>;
 }
 
@@ -102,7 +102,7 @@ export async function measurePeer(bench: Bench, rounds: number): Promise<Figure[
       gets.push(await asked(side, { method: "tasks/get", params: { taskId } }, "completed"));
       const name = `s${round}-{n}`;
       starts.push(await asked(side, toolCall("fetch_once", { name }), "taskId"));
-      // What was started is done before the other's turn.
+      // All started jobs end before the other's turn.
       await run(side, 1);
     }
   }
@@ -153,7 +153,7 @@ async function startOurs(use: AsyncDisposableStack, data: string, env: Record<st
   const bindings = {
     ...resonate.env,
     ...group.env,
-    // As the peer's, it writes no line for each request.
+    // Like the peer, it logs no line per request.
     LOG_LEVEL: "warn",
     AUTH_MODE: "none",
     RATE_LIMIT: "0",
@@ -203,7 +203,7 @@ async function startPeer(
   return { name: "FastMCP with Redis", url: `http://127.0.0.1:${port}/mcp`, pids };
 }
 
-/** What a run needs that is not here, in words. */
+/** Describes the requirements that are missing. */
 async function whatIsMissing(python: string): Promise<string | undefined> {
   const [redis, fastmcp] = await Promise.all([
     execa("redis-server", ["--version"], { reject: false }),

@@ -1,15 +1,15 @@
-/** The product, whose objects say when they begin and end each thing that keeps them awake: a request, its answer's body, an alarm. */
+/** The product, whose objects log the start and end of everything that keeps them awake: requests, answer bodies, alarms. */
 import { Listener as OwnListener } from "../../../functions/edge.ts";
 import { ResonateObject as OwnResonate, RunnerObject as OwnRunner } from "../../../functions/objects.ts";
 
 export { default } from "../../../functions/index.ts";
 
-/** One more thing, or one less, that keeps an object awake. */
+/** Logs the start or end of something that keeps an object awake. */
 function say(object: string, by: 1 | -1): void {
   console.log(JSON.stringify({ awake: object, by, at: Date.now() }));
 }
 
-/** Runs `work`, which an object is awake for until its answer is read. */
+/** Runs `work`, which keeps an object awake until its answer is read. */
 async function awakeFor(object: string, work: () => Promise<Response>): Promise<Response> {
   say(object, 1);
   let isOver = false;
@@ -65,7 +65,7 @@ export class RunnerObject extends OwnRunner {
 
 type Told = Parameters<OwnListener["listen"]>[1];
 
-/** Awake for a wait from when it keeps what it tells it by until it lets go of that. */
+/** A wait keeps the object awake from its subscription to its end. */
 export class Listener extends OwnListener {
   override listen(wait: Parameters<OwnListener["listen"]>[0], tell: Told): ReturnType<OwnListener["listen"]> {
     const kept = (told: Told): Told =>

@@ -1,7 +1,7 @@
-/** The least a Worker can be: what workerd itself takes to start, and how much the load generator can ask of it. */
+/** The smallest Worker: shows the start time of workerd itself, and the highest rate of the load generator. */
 export default { fetch: () => new Response("ok") };
 
-/** Bound in the configuration that this is bundled with; nothing here uses it. */
+/** The shared configuration binds this class; it is unused here. */
 export class Listener {}
 export class ResonateObject {}
 export class RunnerObject {}

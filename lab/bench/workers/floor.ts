@@ -1,15 +1,15 @@
 /**
- * The floor: what any server in front of Resonate costs. A bare Hono app that makes the calls it is given to the Resonate
- * server and answers. What the product does beyond that is MCP.
+ * The floor: the cost of any server in front of Resonate. A bare Hono app that forwards given calls to the Resonate server
+ * and answers. The product adds MCP.
  */
 import { Hono } from "hono";
 
 const app = new Hono<{ Bindings: { RESONATE_URL: string; RESONATE_TOKEN?: string } }>();
 
 /**
- * The body is the calls, a line each. The answer to a single call is passed through; after none or several, all read
- * to their end, `x-answer-bytes` bytes are answered. With `x-poll` an event stream is opened first, as to wait on; with
- * `x-hold` the answer is an event stream too, which lasts as long as the server's and is read from it.
+ * The body has one call per line. The answer to a single call is passed through; otherwise the answers are read to their
+ * end, and the answer has `x-answer-bytes` bytes. With `x-poll` an event stream is opened first; with `x-hold` the answer
+ * is an event stream, fed from the server's and as long.
  */
 app.post("/", async (c) => {
   const url = c.env.RESONATE_URL;
@@ -27,7 +27,7 @@ app.post("/", async (c) => {
   return c.body(answerOf(Number(c.req.header("x-answer-bytes"))), 200, { "content-type": "application/json" });
 });
 
-/** What is pushed is not what an MCP client is sent: it has to be read, and another stream written. */
+/** Reads one stream and writes another, because MCP clients get other messages than Resonate pushes. */
 function held(pushed: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   const reader = pushed.getReader();
   return new ReadableStream({
@@ -55,7 +55,7 @@ function eventStream({ RESONATE_TOKEN }: { RESONATE_TOKEN?: string }): RequestIn
 
 export default app;
 
-/** Bound in the configuration that this is bundled with; nothing here uses it. */
+/** The shared configuration binds this class; it is unused here. */
 export class Listener {}
 export class ResonateObject {}
 export class RunnerObject {}

@@ -1,4 +1,4 @@
-/** Vercel's AI SDK, and what its converters make of the schemas for each vendor's model. */
+/** Vercel's AI SDK, and its conversion of the schemas for each vendor's model. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createMCPClient } from "@ai-sdk/mcp";
@@ -14,7 +14,7 @@ await drive({
   call: (name, args) => tools[name].execute(args, { toolCallId: "1", messages: [] }),
 });
 
-/** The request that a vendor's model would have been sent. */
+/** The request that would go to a vendor's model. */
 async function sentTo(model) {
   let body;
   const fetch = async (_url, init) => {
@@ -25,7 +25,7 @@ async function sentTo(model) {
   return body;
 }
 
-/** Whether all tools are there, and nothing in them is what the vendor refuses. */
+/** Checks that all tools are present and within the limits of the vendor. */
 function accepted(tools, rules) {
   const refused = tools.flatMap((tool) => rules.flatMap((rule) => rule(tool).map((what) => `${tool.name}: ${what}`)));
   return (tools.length === TOOLS.length && refused.length === 0) || [tools.length, ...refused];

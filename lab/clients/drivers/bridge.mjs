@@ -1,6 +1,6 @@
 /**
- * A client in another language: `node bridge.mjs PROGRAM ARG…`. The program reads a line of JSON a request, `{"list":true}`
- * or `{"name":…,"args":{…}}`, and writes one an answer, `{"result":…}` or `{"error":"…"}`.
+ * A client in another language: `node bridge.mjs PROGRAM ARG…`. The program reads one line of JSON per request,
+ * `{"list":true}` or `{"name":…,"args":{…}}`, and writes one per answer, `{"result":…}` or `{"error":"…"}`.
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-/** Google's SDK, which makes a tool for Gemini of a client. */
+/** Google's SDK, which turns an MCP client into a tool for Gemini. */
 import { mcpToTool } from "@google/genai";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

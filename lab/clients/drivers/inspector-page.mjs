@@ -1,4 +1,4 @@
-/** The Inspector's page, in a browser: the form of a tool, and its arguments as JSON for every other step. */
+/** The Inspector's page in a browser: the form of a tool, and arguments as JSON for the other steps. */
 import { spawn } from "node:child_process";
 import chromium from "@sparticuz/chromium";
 import { chromium as browsers } from "playwright-core";
@@ -25,7 +25,7 @@ const browser = await browsers.launch({
 const page = await browser.newPage({ viewport: { width: 1_600, height: 2_000 } });
 page.setDefaultTimeout(PATIENCE);
 await page.goto(address);
-// The switches are drawn over their inputs.
+// The switches cover their inputs.
 const flip = (at) =>
   page
     .locator("input[role=switch]")
@@ -49,7 +49,7 @@ async function type(area, text) {
   await page.keyboard.insertText(text);
 }
 
-/** Calls the tool whose arguments are filled in; what its result is shown as. */
+/** Calls the tool with the arguments in its form; returns the shown result. */
 async function execute() {
   await page.getByRole("button", { name: "Execute Tool" }).click();
   await page.getByText("Results", { exact: true }).waitFor();
@@ -58,7 +58,7 @@ async function execute() {
       (one) => one.childElementCount === 0 && one.textContent === "Results",
     );
     const panel = heading.closest(".mantine-Card-root, .mantine-Paper-root") ?? heading.parentElement.parentElement;
-    // An editor draws only the rows that are in sight.
+    // An editor renders only visible rows.
     const editor = panel.querySelector(".ace_editor");
     return editor?.env?.editor?.getValue() ?? panel.textContent;
   });

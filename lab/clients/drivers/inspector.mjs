@@ -1,4 +1,4 @@
-/** The Inspector's command line: a process a call. */
+/** The Inspector's command line: one process per call. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { drive, token, url } from "./steps.mjs";

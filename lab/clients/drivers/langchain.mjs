@@ -1,4 +1,4 @@
-/** LangChain's adapters, which check arguments before they send them. */
+/** LangChain's adapters, which validate arguments before they send them. */
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { drive, headers, url } from "./steps.mjs";
 

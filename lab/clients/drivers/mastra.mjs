@@ -1,4 +1,4 @@
-/** Mastra, which turns the schemas into its own and checks arguments with those. */
+/** Mastra, which converts the schemas and validates arguments with the result. */
 import { MCPClient } from "@mastra/mcp";
 import { drive, headers, url } from "./steps.mjs";
 

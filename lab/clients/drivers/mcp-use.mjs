@@ -1,4 +1,4 @@
-/** mcp-use, whose first version is a client. */
+/** mcp-use, whose first major version is a client. */
 process.env.MCP_USE_ANONYMIZED_TELEMETRY = "false"; // it would wait for an address of its vendor's
 const { MCPClient } = await import("mcp-use");
 

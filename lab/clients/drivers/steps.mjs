@@ -1,6 +1,6 @@
 /**
- * What every client is driven through. A driver says how its client lists and calls tools; each step prints a line of JSON:
- * its name, and why it failed where it did.
+ * The steps of every client. A driver supplies how its client lists and calls tools; each step prints a line of JSON with
+ * its name and, if it failed, the reason.
  */
 const { MCP_URL: url, MCP_TOKEN: token, RUN = "run" } = process.env;
 
@@ -23,7 +23,7 @@ export const TOOLS = [
   "weather_range",
 ];
 
-/** The sample weather is Seattle's; each run has a place of its own beside it. */
+/** The sample weather is Seattle's; each run has its own coordinates nearby. */
 const latitude = Number((47.5 + (Number.parseInt(RUN, 36) % 2_000) / 10_000).toFixed(4));
 const place = { latitude, longitude: -122.3 };
 const long = { ...place, from: "2012-01", to: "2014-02" };
@@ -43,7 +43,7 @@ export async function step(name, run) {
 
 export const skip = (name, why) => console.log(JSON.stringify({ step: name, skipped: why }));
 
-/** What a tool answered, from whatever a client makes of it: its structured content, and its text. */
+/** The structured content and the text of a tool's answer, from any client's form of it. */
 export function answerOf(result) {
   const content = result?.content ?? (Array.isArray(result) ? result : undefined);
   const parts = Array.isArray(content) ? content : [content ?? result];
@@ -60,7 +60,7 @@ function jsonIn(text) {
   }
 }
 
-/** `list` resolves to the names of the tools; `call` to what `answerOf` takes, and may throw what the tool refused with. */
+/** `list` resolves to the names of the tools; `call` to the argument of `answerOf`, or throws the refusal of the tool. */
 export async function drive({ list, call }) {
   const ask = async (name, args) => answerOf(await call(name, args));
   const refusal = async (name, args) => {
@@ -148,7 +148,7 @@ export async function drive({ list, call }) {
   });
 }
 
-/** The steps of a client that knows tasks: `request` sends a request of the 2026-07-28 revision, and resolves to its result. */
+/** The steps of a client with tasks: `request` sends a request of the 2026-07-28 revision and resolves to its result. */
 export async function driveTasks(request) {
   let taskId = "";
   const until = async (status) => {

@@ -1,4 +1,4 @@
-/** What the vendors of models do not accept of a tool, by their documentation: to be told by them takes an account. */
+/** The limits of the model vendors for tools, from their documentation: testing them needs accounts. */
 
 interface Schema {
   [keyword: string]: unknown;
@@ -15,7 +15,7 @@ export interface ToolSaid {
   schema: Schema;
 }
 
-/** What no vendor takes: of a name, of a field's name, and of the schema's root. */
+/** Violations of limits that all vendors have: names of tools and fields, and the root of the schema. */
 export function generally({ name, description, schema }: ToolSaid): string[] {
   const fields = [...within(schema)].flatMap(({ properties = {} }) => Object.keys(properties));
   return [
@@ -31,7 +31,7 @@ const RANGES = ["minimum", "maximum", "minItems", "maxItems"];
 
 const STRICT = words("type description title enum const properties required additionalProperties items anyOf", RANGES);
 
-/** What OpenAI does not take of a tool whose schema is strict. */
+/** Violations of OpenAI's limits for strict schemas. */
 export function strictly({ schema }: ToolSaid): string[] {
   return [...within(schema)].flatMap((part) => {
     const { type, properties = {}, required = [], additionalProperties, anyOf, enum: listed, const: only } = part;
@@ -42,7 +42,7 @@ export function strictly({ schema }: ToolSaid): string[] {
       ...((type ?? anyOf ?? listed ?? only) === undefined ? ["a field without a type"] : []),
       ...(isArray && !part.items ? ["a list of anything"] : []),
       ...(isObject && additionalProperties !== false ? ["an object that is open"] : []),
-      // Which is taken, and stays empty.
+      // Accepted, and stays empty.
       ...(isObject && !part.properties ? ["an object without fields"] : []),
       ...(isObject ? Object.keys(properties).filter((field) => !required.includes(field)) : []),
     ];
@@ -54,7 +54,7 @@ const GEMINI = words(
   RANGES,
 );
 
-/** What Google's documentation does not name of a declaration in JSON Schema. */
+/** JSON Schema keywords that Google's documentation does not list. */
 export const byGemini = ({ schema }: ToolSaid): string[] =>
   [...within(schema)].flatMap((part) => unknownIn(part, GEMINI));
 
@@ -65,7 +65,7 @@ function words(text: string, more: readonly string[]): ReadonlySet<string> {
 const unknownIn = (part: Schema, known: ReadonlySet<string>): string[] =>
   Object.keys(part).filter((word) => !known.has(word));
 
-/** Every schema in a schema. */
+/** All nested schemas of a schema. */
 function* within(schema: Schema): Generator<Schema> {
   yield schema;
   const { properties = {}, items, anyOf = [] } = schema;

@@ -19,7 +19,7 @@ export async function run(): Promise<number> {
   });
   console.log("Milliseconds: p50, p99");
   console.table(Object.fromEntries(rows));
-  console.log("What the hostile one was answered");
+  console.log("Answers to the hostile caller");
   console.table(hostile);
   for (const what of failed.slice(0, 10)) console.log(`Failed: ${what}`);
   return failed.length === 0 ? 0 : 1;

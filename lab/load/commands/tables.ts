@@ -1,4 +1,4 @@
-/** What the runs print. */
+/** The tables of the runs. */
 import { quantile } from "simple-statistics";
 
 export const round = (number: number): number => Math.round(number * 10) / 10;

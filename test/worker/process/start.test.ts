@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../../testing/port.ts";
 import { run, until } from "../../../testing/program.ts";
 import { ownGroup } from "../../../testing/worker-process.ts";
-import { serveNewer } from "../../infra/doctor.ts";
-import { startProtectedResonate } from "../../infra/protected-resonate.ts";
+import { serveNewer } from "../../cli/doctor.ts";
+import { startProtectedResonate } from "../../cli/protected-resonate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 let resonate: Resonate;

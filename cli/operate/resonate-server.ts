@@ -1,0 +1,74 @@
+/** Finds the Resonate server that an operator's command talks to: a deployment's, the environment's, or this machine's. */
+import { ResonateClient } from "../../core/store/client.ts";
+import { ResonateUnavailable, SearchRefused } from "../../core/store/failures.ts";
+import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
+import { readProject, typed } from "../project.ts";
+
+/** The options that select the server, for `parseArgs`. */
+export const SERVER_OPTIONS = {
+  url: { type: "string" },
+  "env-file": { type: "string" },
+  data: { type: "string", default: DATA },
+} as const;
+
+/** The lines about {@link SERVER_OPTIONS} in a command's usage. */
+export const SERVER_USAGE = `  --url URL        a deployment that keeps its jobs itself; needs an operator's token in OPERATOR_TOKEN
+  --env-file FILE  read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from this file
+  --data DIR       without RESONATE_URL: the state directory of the stack on this machine (default ${DATA})`;
+
+export interface Server {
+  client: ResonateClient;
+  url: string;
+  /** The variable or directory that the token comes from, for error messages; undefined without a token. */
+  tokenSource: string | undefined;
+  namespace: string;
+  /** The deployment's worker group. */
+  group: string;
+}
+
+/** @throws {Error} when no option, variable or local stack names a server */
+export function findServer(values: { url?: string; "env-file"?: string; data: string }): Server {
+  if (values["env-file"] !== undefined) process.loadEnvFile(values["env-file"]);
+  const { RESONATE_NAMESPACE: namespace = "", RESONATE_GROUP, ENCRYPTION_KEYS: encryptionKeys } = process.env;
+  const { url, token, tokenSource } = endpointFrom(values);
+  const client = new ResonateClient({ url, token, encryptionKeys: encryptionKeys || undefined });
+  return { client, url, tokenSource: token && tokenSource, namespace, group: RESONATE_GROUP || "workers" };
+}
+
+function endpointFrom({ url: deployment, data }: { url?: string; data: string }) {
+  const { RESONATE_URL: url, RESONATE_TOKEN, OPERATOR_TOKEN } = process.env;
+  if (deployment !== undefined) {
+    const resonate = `${deployment.replace(/\/+$/, "")}/resonate`;
+    return { url: resonate, token: OPERATOR_TOKEN, tokenSource: "OPERATOR_TOKEN" };
+  }
+  if (url) return { url, token: RESONATE_TOKEN || undefined, tokenSource: "RESONATE_TOKEN" };
+  const local = stackRecordIn(data);
+  if (!local) throw new Error(`RESONATE_URL is not set, and ${data} has no record of a stack on this machine.`);
+  return { url: local.resonateUrl, token: local.resonateToken, tokenSource: data };
+}
+
+/** Runs `work` with the server. @throws {Error} that explains a refusal by the server and its remedy */
+export async function withServer<T>(server: Server, work: (server: Server) => Promise<T>): Promise<T> {
+  try {
+    return await work(server);
+  } catch (error) {
+    throw new Error(explain(error as Error, server), { cause: error });
+  }
+}
+
+function explain(error: Error, { url, tokenSource, namespace }: Server): string {
+  if (error instanceof SearchRefused) {
+    const remedy = `${typed(readProject(), "keys", "--operator")} makes one that may, or --url takes a deployment's operator's`;
+    return `The Resonate server at ${url} does not let the token in ${tokenSource} search: ${remedy}.`;
+  }
+  if (!(error instanceof ResonateUnavailable)) return error.message;
+  if (error.status === 401) {
+    return tokenSource === undefined
+      ? `The Resonate server at ${url} asks for a token: set RESONATE_TOKEN, or OPERATOR_TOKEN with --url.`
+      : `The Resonate server at ${url} does not know the token in ${tokenSource}, or it has expired.`;
+  }
+  if (error.status === 403) {
+    return `The Resonate server at ${url} does not let the token in ${tokenSource} touch jobs of the namespace "${namespace}" (RESONATE_NAMESPACE).`;
+  }
+  return `The Resonate server at ${url} cannot be used: ${error.message}.`;
+}

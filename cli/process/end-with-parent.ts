@@ -1,0 +1,39 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { programPath } from "../package.ts";
+
+let watchdog: ChildProcess | undefined;
+const pids = new Set<number>();
+
+/** Makes `child` end with this process, even if this process is killed with SIGKILL. */
+export function endWithParent(child: Pick<ChildProcess, "pid" | "once">): void {
+  const { pid } = child;
+  if (pid === undefined) return; // It did not start; its error event has the reason.
+  pids.add(pid);
+  tell(`+${pid}`);
+  child.once("exit", () => {
+    pids.delete(pid);
+    tell(`-${pid}`);
+  });
+}
+
+function tell(line: string): void {
+  watchdog ??= startWatchdog();
+  watchdog.stdin?.write(`${line}\n`);
+}
+
+function startWatchdog(): ChildProcess {
+  // Detached, so that a Ctrl-C or a kill of the process group does not end it before its work is done.
+  const child = spawn(process.execPath, [programPath("cli/process/parent-watchdog")], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  child.once("exit", () => {
+    watchdog = undefined;
+    for (const pid of pids) tell(`+${pid}`);
+  });
+  child.stdin.on("error", () => {}); // The exit event follows, and with it another watchdog.
+  // Neither the watchdog nor the pipe to it keeps this process running.
+  child.unref();
+  if ("unref" in child.stdin && typeof child.stdin.unref === "function") child.stdin.unref();
+  return child;
+}

@@ -1,0 +1,130 @@
+/** The worker: jobs from the first call to the last result, compared with the same work by the bare function. */
+
+import { sum } from "simple-statistics";
+import type { Step } from "../../../core/index.ts";
+import { MAX_NAMES } from "../../../core/tools/arguments.ts";
+import { freePort } from "../../../testing/port.ts";
+import { answers, run } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { ArchiveEnv, archiveOf } from "../../../tools/weather/open-meteo.ts";
+import { type Figure, figure, spreadOf } from "../report/figures.ts";
+import { type Bench, inParallel, pidOf } from "../setup/bench.ts";
+import { callTool } from "../setup/mcp.ts";
+import { cpuSeconds } from "../setup/usage.ts";
+
+/** How many jobs are started and awaited at once, and the worker's concurrent requests to the archive. */
+const JOBS = 200;
+const STARTS = 16;
+const UPSTREAM = 8;
+
+/** How many jobs run one at a time. */
+const SINGLE = 20;
+
+export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[]> {
+  await using archive = await startArchive();
+  const { env } = ownGroup();
+  await using edge = await bench.serve("product", env);
+  const url = `${edge.url}/mcp`;
+  const settings = { WEATHER_API_URL: archive.url, UPSTREAM_CONCURRENCY: String(UPSTREAM) };
+  const bare = archiveOf(ArchiveEnv.parse(settings));
+  await using worker = await startWorker({ ...bench.resonate.env, ...env, ...settings });
+
+  let used = 0;
+  /** Months of new jobs. */
+  const months = (count: number) => Array.from({ length: count }, () => place(used++));
+  const gather = async (count: number) => {
+    const names = await inParallel(months(count), STARTS, async (month) => {
+      return (await callTool(url, "start_gathering", month)).job_name as string;
+    });
+    const lists = Array.from({ length: Math.ceil(count / MAX_NAMES) }, (_, i) =>
+      names.slice(i * MAX_NAMES).slice(0, MAX_NAMES),
+    );
+    const complete = await inParallel(lists, lists.length, async (job_names) => {
+      const answer = await callTool(url, "await_result", { job_names, timeout_seconds: 60 });
+      // Results that do not fit into the answer are summarized.
+      return Object.keys({ ...answer.results, ...answer.summaries }).length;
+    });
+    if (sum(complete) !== count) throw new Error(`of ${count} jobs, not all are complete`);
+  };
+  const fetchBare = (count: number) => inParallel(months(count), count, (month) => bare.daily(period(month), BARE));
+
+  await gather(JOBS);
+  await fetchBare(JOBS);
+  const durable: number[] = [];
+  const direct: number[] = [];
+  const requests: number[] = [];
+  const cpu = { worker: [] as number[], edge: [] as number[] };
+  for (let i = 0; i < rounds; i++) {
+    const before = {
+      worker: cpuSeconds(worker.pid),
+      edge: cpuSeconds(pidOf(edge)),
+      requests: await requestsOf(worker),
+    };
+    durable.push(await timed(() => gather(JOBS)));
+    cpu.worker.push(((cpuSeconds(worker.pid) - before.worker) / JOBS) * 1_000);
+    cpu.edge.push(((cpuSeconds(pidOf(edge)) - before.edge) / JOBS) * 1_000);
+    requests.push(((await requestsOf(worker)) - before.requests) / JOBS);
+    direct.push(await timed(() => fetchBare(JOBS)));
+  }
+  const single: number[] = [];
+  const singleDirect: number[] = [];
+  for (let i = 0; i < SINGLE; i++) {
+    single.push(await timed(() => gather(1)));
+    singleDirect.push(await timed(() => fetchBare(1)));
+  }
+  const overhead = durable.map((ms, i) => (ms - (direct[i] ?? Number.NaN)) / JOBS);
+  const singleOverhead = single.map((ms, i) => ms - (singleDirect[i] ?? Number.NaN));
+  const rate = (ms: number) => (JOBS / ms) * 1_000;
+  return [
+    figure("jobs, from start_gathering to await_result", "a second", spreadOf(durable.map(rate))),
+    figure("the same months by the bare function", "a second", spreadOf(direct.map(rate))),
+    figure("overhead a job over the bare function, many at once", "ms", spreadOf(overhead)),
+    figure("overhead a job over the bare function, one at a time", "ms", spreadOf(singleOverhead)),
+    figure("requests to Resonate a job, worker", "", spreadOf(requests)),
+    figure("CPU time a job, worker", "ms", spreadOf(cpu.worker)),
+    figure("CPU time a job, edge", "ms", spreadOf(cpu.edge)),
+  ];
+}
+
+/** The sample archive in a separate process, so that its CPU time is not counted for another part. */
+async function startArchive() {
+  const port = await freePort();
+  const program = run("tools/weather/sample-archive/main.ts", { args: ["--port", String(port)] });
+  await answers(`http://127.0.0.1:${port}/health`, program);
+  return { url: `http://127.0.0.1:${port}/v1/archive`, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
+}
+
+/** A month at coordinates that the sample archive covers. */
+function place(n: number) {
+  return { latitude: 47.2 + n / 10_000, longitude: -122.3, year: 2013, month: 5 };
+}
+
+/** The number of a worker's requests to Resonate, from its metrics. */
+async function requestsOf({ healthUrl }: WorkerProcess): Promise<number> {
+  const text = await (await fetch(new URL("/metrics", healthUrl))).text();
+  const counts = text.split("\n").filter((line) => line.startsWith("durable_worker_resonate_requests_total{"));
+  return counts.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+/** The step context of the bare function. */
+const BARE: Step = {
+  attempt: 1,
+  idempotencyKey: "",
+  signal: new AbortController().signal,
+  owner: "",
+  deadline: Number.MAX_SAFE_INTEGER,
+  env: {},
+  log: { debug() {}, info() {}, warn() {}, error() {} },
+  metrics: { count() {}, observe() {} },
+  progress() {},
+};
+
+function period({ latitude, longitude }: ReturnType<typeof place>) {
+  return { latitude, longitude, start_date: "2013-05-01", end_date: "2013-05-31", timezone: "auto" };
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}

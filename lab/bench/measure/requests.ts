@@ -1,0 +1,169 @@
+/** Throughput, latency and CPU time of each request and of its floor, side by side in rounds. */
+import type { EdgeProcess } from "../../../cli/launcher/local-edge.ts";
+import { type Spread, spreadOf } from "../report/figures.ts";
+import { type Bench, pidOf } from "../setup/bench.ts";
+import type { Load } from "../setup/load.ts";
+import { numbered, type Revision } from "../setup/mcp.ts";
+import { describeOperations, floorRequestOf, type Operation, requestOf } from "../setup/operations.ts";
+import { cpuSeconds } from "../setup/usage.ts";
+
+const CONNECTIONS = 16;
+
+/** How long each request runs before any is measured, in seconds. */
+const WARM_UP = 0.3;
+
+/** One run of one request. */
+interface Run {
+  /** Requests per second. */
+  rate: number;
+  /** Milliseconds. */
+  p50: number;
+  p99: number;
+  /** Microseconds of CPU time per request, by process; unknown for a server at RESONATE_URL. */
+  cpu: { edge: number; generator: number; server: number };
+}
+
+/** The measurements of one request in one revision. A ratio compares two runs of one round. */
+export interface Pair {
+  operation: Operation;
+  revision: Revision;
+  product: Run[];
+  floor: Run[];
+}
+
+export interface Requests {
+  /** Measures pairs for some more rounds. */
+  measure(rounds: number, pairs?: readonly Pair[]): Promise<void>;
+  readonly pairs: readonly Pair[];
+  readonly edge: EdgeProcess;
+  /** The edge's MCP endpoint. */
+  readonly url: string;
+  /** How many requests the edge has answered. */
+  readonly answered: number;
+}
+
+export interface RequestOptions {
+  /** How long each run takes, in seconds. */
+  seconds: number;
+  /** Only the operations of the short form. */
+  short: boolean;
+}
+
+/** Starts an edge and a floor, which end with `use`, and warms up all operations. */
+export async function prepareRequests(
+  bench: Bench,
+  { seconds, short }: RequestOptions,
+  use: AsyncDisposableStack,
+): Promise<Requests> {
+  const edge = use.use(await bench.serve("product"));
+  const floor = use.use(await bench.serve("floor"));
+  const url = `${edge.url}/mcp`;
+  const operations = (await describeOperations(bench, url)).filter((operation) => operation.short || !short);
+  const pairs = operations.flatMap((operation) =>
+    operation.revisions.map((revision): Pair => ({ operation, revision, product: [], floor: [] })),
+  );
+  const sizes = new Map<Operation, number>();
+  for (const operation of operations) sizes.set(operation, await sizeOfAnswer(url, operation));
+  let answered = 0;
+
+  const run = async (part: EdgeProcess, load: Omit<Load, "first">): Promise<Run> => {
+    const { program } = bench.resonate;
+    const before = { edge: cpuSeconds(pidOf(part)), server: program ? cpuSeconds(program.pid) : Number.NaN };
+    const loaded = await bench.generator.run(load);
+    if (part === edge) answered += loaded.requests;
+    const each = (used: number) => (used / loaded.requests) * 1e6;
+    return {
+      rate: loaded.requests / loaded.seconds,
+      p50: loaded.p50,
+      p99: loaded.p99,
+      cpu: {
+        edge: each(cpuSeconds(pidOf(part)) - before.edge),
+        generator: each(loaded.cpu),
+        server: program ? each(cpuSeconds(program.pid) - before.server) : Number.NaN,
+      },
+    };
+  };
+  const runProduct = ({ operation, revision }: Pair, time: number) => {
+    const { expect, connections = CONNECTIONS } = operation;
+    return run(edge, { url, ...requestOf(operation, revision), connections, seconds: time, expect });
+  };
+  const runFloor = (operation: Operation, time: number) => {
+    const { calls, connections = CONNECTIONS } = operation;
+    const expect = calls.length === 1 ? '"status":200' : "xxx";
+    const request = floorRequestOf(calls, { bytes: sizes.get(operation) ?? 0 });
+    return run(floor, { url: `${floor.url}/`, ...request, connections, seconds: time, expect });
+  };
+
+  /** One round: the floor runs between the two revisions; every second round has the opposite order. */
+  const round = async (pairs: readonly Pair[], reverse: boolean, record: boolean) => {
+    for (const [operation, [first, ...others]] of Map.groupBy(pairs, ({ operation }) => operation)) {
+      const time = (record ? seconds : WARM_UP) * (operation.length ?? 1);
+      const order = [first, undefined, ...others];
+      if (reverse) order.reverse();
+      let floorRun: Run | undefined;
+      const runs: [Pair, Run][] = [];
+      for (const pair of order) {
+        if (pair) runs.push([pair, await runProduct(pair, time)]);
+        else floorRun = await runFloor(operation, time);
+      }
+      if (!record || !floorRun) continue;
+      for (const [pair, run] of runs) {
+        pair.product.push(run);
+        pair.floor.push(floorRun);
+      }
+    }
+  };
+  await round(pairs, false, false);
+  return {
+    async measure(rounds, only = pairs) {
+      for (let i = 0; i < rounds; i++) await round(only, i % 2 === 1, true);
+    },
+    pairs,
+    edge,
+    url,
+    get answered() {
+      return answered;
+    },
+  };
+}
+
+async function sizeOfAnswer(url: string, operation: Operation): Promise<number> {
+  const [revision] = operation.revisions;
+  if (!revision) return 0;
+  const request = requestOf(operation, revision);
+  const response = await fetch(url, { method: "POST", ...request, body: numbered(request.body, 100_000_000) });
+  return (await response.arrayBuffer()).byteLength;
+}
+
+/** The ratios of the product to the floor, per round. */
+export const RATIOS = {
+  throughput: ({ product, floor }: Pair) => product.map(({ rate }, i) => rate / (floor[i]?.rate ?? Number.NaN)),
+  /** By CPU time per request: the ratio of the throughputs if workerd were the only limit. */
+  "CPU time": ({ product, floor }: Pair) => product.map(({ cpu }, i) => (floor[i]?.cpu.edge ?? Number.NaN) / cpu.edge),
+};
+
+export function summarize(pair: Pair) {
+  const { operation, revision, product, floor } = pair;
+  const side = (runs: Run[]) => {
+    const spread = (value: (run: Run) => number): Spread => spreadOf(runs.map(value));
+    return {
+      requests_per_second: spread(({ rate }) => rate),
+      p50_ms: spread(({ p50 }) => p50),
+      p99_ms: spread(({ p99 }) => p99),
+      cpu_us: spread(({ cpu }) => cpu.edge),
+      generator_cpu_us: spread(({ cpu }) => cpu.generator),
+      server_cpu_us: spread(({ cpu }) => cpu.server),
+    };
+  };
+  return {
+    operation: operation.name,
+    revision,
+    product: side(product),
+    floor: side(floor),
+    ratio: spreadOf(RATIOS.throughput(pair)),
+    cpu_ratio: spreadOf(RATIOS["CPU time"](pair)),
+    target: operation.targets?.[revision],
+  };
+}
+
+export type Summary = ReturnType<typeof summarize>;

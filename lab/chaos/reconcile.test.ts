@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import type { Stored } from "../../test/support/stored.ts";
+import { ClientLog } from "./client-log.ts";
+import { makePlan, type PlannedJob } from "./plan.ts";
+import { reconcile, repeats, undisturbed } from "./reconcile.ts";
+
+test("a plan is the same for the same seed, and another for another", () => {
+  const plan = (seed: number) => makePlan({ seed, seconds: 30, workers: 3, lease: 4_000 });
+  expect(plan(1)).toEqual(plan(1));
+  expect(plan(1).faults).not.toEqual(plan(2).faults);
+  expect(new Set(plan(1).jobs.map(({ kind }) => kind)).size).toBe(5);
+});
+
+describe("the reckoning", () => {
+  const away = (from: number, to: number, process: "worker" | "edge" = "worker") => ({ what: "", process, from, to });
+
+  /** Of a timer that was set at 0 and fired as it was due, after a second; `change` makes something else of it. */
+  function reckon(change: (job: Stored, log: ClientLog, jobs: Map<string, Stored>) => void): string[] {
+    const log = new ClientLog();
+    const fires_at = new Date(1_000).toISOString();
+    const planned: PlannedJob = { kind: "timer", at: 0, starters: 1, args: { timer_name: "tea", seconds: 1 } };
+    Object.assign(log.attempt("timer_tea", planned), { firstSent: 0, lastSent: 0 });
+    log.acknowledged("timer_tea", "timer_tea", fires_at);
+    const settled = { state: "resolved" as const, value: "complete", createdAt: 0, settledAt: 1_000 };
+    const job: Stored = { name: "timer_tea", func: "timer", args: { timer_name: "tea", fires_at }, ...settled };
+    const jobs = new Map([[job.name, job]]);
+    change(job, log, jobs);
+    const violations = reconcile({ log, jobs, requests: [], disruptions: [away(5_000, 6_000)], allowedDelay: 100 });
+    return violations.map(({ rule }) => rule);
+  }
+
+  test.each<[string, Parameters<typeof reckon>[0]]>([
+    ["lost", (job, _journal, jobs) => jobs.delete(job.name)],
+    ["lost", (job) => Object.assign(job, { state: "pending", settledAt: undefined })],
+    ["invented", (job, _journal, jobs) => jobs.set("timer_b", { ...job, name: "timer_b", args: { ...job.args } })],
+    ["invented", (job, _journal, jobs) => jobs.set("timer_tea~2", { ...job, name: "timer_tea~2", func: "other" })],
+    ["wrong value", (job) => Object.assign(job, { state: "rejected_canceled" })],
+    ["wrong value", (job) => Object.assign(job, { state: "rejected_timedout" })],
+    ["changed", (_job, log) => log.ended("timer_tea", { status: "complete", result: "another" })],
+    ["early", (job) => Object.assign(job, { settledAt: 999 })],
+    ["late", (job) => Object.assign(job, { settledAt: 1_101 })],
+    ["not told", (_job, log) => log.stillRunning.push({ name: "timer_tea", at: 1_101 })],
+  ])("finds what is %s", (rule, change) => {
+    expect(reckon(change)).toContain(rule);
+  });
+
+  test("finds nothing where nothing is wrong, nor where a disruption explains it", () => {
+    expect(reckon(() => {})).toEqual([]);
+    expect(reckon((job) => Object.assign(job, { args: { ...job.args }, settledAt: 1_100 }))).toEqual([]);
+    expect(reckon((_job, log) => log.ended("timer_tea", { status: "complete", result: "complete" }))).toEqual([]);
+  });
+
+  test("excuses a second request for each time a worker was away between the two, and no other", () => {
+    expect(repeats([10], [])).toBe(0);
+    expect(repeats([10, 20], [])).toBe(1);
+    expect(repeats([10, 20], [away(12, 15)])).toBe(0);
+    expect(repeats([10, 20], [away(5, 30)])).toBe(0);
+    expect(repeats([10, 20], [away(30, 40)])).toBe(1);
+    expect(repeats([10, 20], [away(12, 15, "edge")])).toBe(1);
+    expect(repeats([8_000, 9_000], [away(1_000, 7_000)])).toBe(0); // back, but not aware of what it has lost
+    expect(repeats([18_000, 19_000], [away(1_000, 7_000)])).toBe(1);
+    expect(repeats([10, 20, 30], [away(12, 28)])).toBe(1);
+    expect(repeats([10, 20, 30], [away(12, 15), away(22, 25)])).toBe(0);
+  });
+
+  test("counts as delay only the time in which nothing was disrupted", () => {
+    expect(undisturbed(100, 200, [])).toBe(100);
+    expect(undisturbed(100, 200, [away(0, 120), away(110, 130), away(190, 300)])).toBe(60);
+    expect(undisturbed(100, 200, [away(0, 300)])).toBe(0);
+  });
+});

@@ -1,0 +1,155 @@
+/** Operators' commands at servers that ask for a token: what each may, and in what words it is refused what it may not. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
+import { newToken } from "../../cli/static-token.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { startRecordId } from "../../core/store/ids.ts";
+import { run } from "../../testing/program.ts";
+import { type Resonate, resonateAt, startResonate } from "../support/resonate.ts";
+import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const NAMESPACE = "prod/";
+
+async function command(env: Record<string, string>, ...args: string[]) {
+  const unset = { RESONATE_URL: "", RESONATE_TOKEN: "", OPERATOR_TOKEN: "", RESONATE_NAMESPACE: "" };
+  await using program = run("cli/main.ts", { args, env: { ...unset, RESONATE_GROUP: "prod", ...env } });
+  const { exitCode } = await program.exited;
+  return { exitCode, said: program.output().trim() };
+}
+
+/** A kind is paused, seen to be, and goes on. */
+async function operate(env: Record<string, string>, ...options: string[]) {
+  const ask = async (...args: string[]) => {
+    const { exitCode, said } = await command(env, ...args, ...options);
+    expect([exitCode, said]).toEqual([0, expect.any(String)]);
+    return said;
+  };
+  expect(await ask("pause", "timer")).toMatch(/^Jobs of the kind timer are paused since /);
+  expect(await ask("jobs")).toMatch(/^timer: 1 under way, 0 blocked, 0 failing, 0 asking, paused since /);
+  expect(await ask("resume", "timer")).toBe("Jobs of the kind timer go on.");
+  expect(await ask("retry", "timer_tea")).toBe("timer_tea: it is not blocked");
+}
+
+/** What each command is refused with. */
+async function refusals(env: Record<string, string>, commands: string[][]) {
+  const answers = await Promise.all(commands.map((args) => command(env, ...args)));
+  expect(answers.map(({ exitCode }) => exitCode)).toEqual(commands.map(() => 1));
+  return answers.map(({ said }) => said);
+}
+
+const startTimer = (resonate: Resonate, namespace = "") =>
+  resonate.start({ id: `${namespace}timer_tea`, func: "timer", args: {}, group: "prod" });
+
+describe("the embedded server, with a secret", () => {
+  const token = "a secret of this machine";
+  let resonate: Resonate;
+  beforeAll(async () => {
+    resonate = await startResonate({ own: true, token });
+    await startTimer(resonate);
+  });
+  afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+  test("does what it is told by who shows it, and nobody else", async () => {
+    await operate(resonate.env);
+    const [wrong] = await refusals({ ...resonate.env, RESONATE_TOKEN: "another" }, [["jobs"]]);
+    expect(wrong).toBe(
+      `The Resonate server at ${resonate.url} does not know the token in RESONATE_TOKEN, or it has expired.`,
+    );
+    const [none] = await refusals({ RESONATE_URL: resonate.url }, [["pause", "timer"]]);
+    expect(none).toBe(
+      `The Resonate server at ${resonate.url} asks for a token: set RESONATE_TOKEN, or OPERATOR_TOKEN with --url.`,
+    );
+  });
+});
+
+describe("a server that checks signed tokens", () => {
+  let resonate: ProtectedResonate;
+  beforeAll(async () => {
+    resonate = await startProtectedResonate();
+    const admin = await resonate.token({ prefix: "" });
+    await startTimer(resonateAt(resonate.url, undefined, admin), NAMESPACE);
+  });
+  afterAll(() => resonate?.[Symbol.asyncDispose]());
+
+  test("does what an operator's token asks; a namespace's may not search, and touches no other namespace", async () => {
+    const place = { RESONATE_URL: resonate.url, RESONATE_NAMESPACE: NAMESPACE };
+    await operate({ ...place, RESONATE_TOKEN: await resonate.token({ prefix: "", role: "operator" }) });
+    const own = { ...place, RESONATE_TOKEN: await resonate.token({ prefix: NAMESPACE, role: "worker" }) };
+    expect((await command(own, "retry", "timer_tea")).said).toBe("timer_tea: it is not blocked");
+    for (const searched of await refusals(own, [["jobs"]])) {
+      expect(searched).toMatch(
+        / does not let the token in RESONATE_TOKEN search: npm run keys -- --operator makes one/,
+      );
+    }
+    const elsewhere = await refusals({ ...own, RESONATE_NAMESPACE: "test/" }, [
+      ["pause", "timer"],
+      ["retry", "timer_tea"],
+    ]);
+    const refused = `The Resonate server at ${resonate.url} does not let the token in RESONATE_TOKEN touch jobs of the namespace "test/" (RESONATE_NAMESPACE).`;
+    expect(elsewhere).toEqual([refused, refused]);
+    const expired = await resonate.token({ prefix: "", exp: 1 });
+    expect((await refusals({ ...place, RESONATE_TOKEN: expired }, [["jobs"]]))[0]).toContain("or it has expired");
+  });
+});
+
+describe("a deployment that keeps its jobs itself", () => {
+  const [worker, operator] = [newToken(), newToken()];
+  const listed = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "ada", sha256 }]);
+  let data: string;
+  let edge: EdgeProcess;
+  let resonate: Resonate;
+  beforeAll(async () => {
+    data = await mkdtemp(join(tmpdir(), "operated-"));
+    const tokens = { RESONATE_TOKENS: listed(worker), OPERATOR_TOKENS: listed(operator) };
+    const own = { RESONATE_PUBLIC: "1", RUNNER: "", RESONATE_GROUP: "prod", RESONATE_NAMESPACE: NAMESPACE, ...tokens };
+    edge = await startEdge({ port: 0, data, bindings: { AUTH_MODE: "none", ...own } });
+    resonate = resonateAt(`${edge.url}/resonate`, undefined, worker.token);
+    await startTimer(resonate, NAMESPACE);
+  });
+  afterAll(async () => {
+    await edge?.[Symbol.asyncDispose]();
+    await rm(data, { recursive: true, force: true });
+  });
+
+  test("does what its operator's token asks; a worker's may not search, and touches no other namespace", async () => {
+    await operate({ OPERATOR_TOKEN: operator.token, RESONATE_NAMESPACE: NAMESPACE }, "--url", edge.url);
+    const own = { RESONATE_URL: resonate.url, RESONATE_TOKEN: worker.token, RESONATE_NAMESPACE: NAMESPACE };
+    for (const searched of await refusals(own, [["jobs"]])) {
+      expect(searched).toMatch(/ search: .*or --url takes a deployment's operator's\.$/);
+    }
+    const [elsewhere] = await refusals({ ...own, RESONATE_NAMESPACE: "test/" }, [["resume", "timer"]]);
+    expect(elsewhere).toContain('touch jobs of the namespace "test/"');
+    const [wrong] = await refusals({ OPERATOR_TOKEN: worker.token }, [["forget", "ada", "--url", edge.url]]);
+    expect(wrong).toBe("The server does not know the token in OPERATOR_TOKEN.");
+  });
+
+  test("removes what a caller has left, when its operator tells it to, while it runs", async () => {
+    const [{ key: hers }, { key: other }] = await Promise.all([callerOf("ada"), callerOf("bob")]);
+    const start = (id: string) => resonate.start({ id: NAMESPACE + id, func: "timer", args: {}, group: "prod" });
+    for (const id of [`${hers}timer_tea`, `${other}timer_tea`, `weather_1`]) await start(id);
+    const record = {
+      id: startRecordId(`${NAMESPACE}weather_1`, hers),
+      timeoutAt: Date.now() + 60_000,
+      param: {},
+      tags: {},
+    };
+    await resonate.call("promise.create", record);
+    const forget = (...options: string[]) =>
+      command({ OPERATOR_TOKEN: operator.token }, "forget", "ada", "--url", edge.url, ...options);
+    expect((await forget()).said).toBe("2 promises of this caller: nothing was removed. Add --apply.");
+    expect((await forget("--apply")).said).toBe("2 promises were removed.");
+    const found = await Promise.all(
+      [`${hers}timer_tea`, startRecordId("weather_1", hers), `${other}timer_tea`, "weather_1"].map((id) =>
+        resonate.get(NAMESPACE + id),
+      ),
+    );
+    expect(found.map((promise) => promise?.state)).toEqual([undefined, undefined, "pending", "pending"]);
+    expect((await forget("--apply")).said).toBe("0 promises were removed.");
+  });
+});
