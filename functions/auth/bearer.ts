@@ -1,4 +1,4 @@
-/** Tokens that the operator hands out. Only their hashes are known here. */
+/** Tokens that the operator hands out, of which only hashes are known here. */
 import { callerOf } from "../../core/definitions/caller.ts";
 import type { Token } from "./auth-config.ts";
 import { isSame } from "./secret.ts";
@@ -11,10 +11,10 @@ export class BearerVerifier {
     this.#tokens = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
   }
 
-  /** @throws {TokenRefused} when it is none of the tokens */
+  /** @throws {TokenRefused} for an unknown token */
   async verify(token: string): Promise<Verified> {
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
-    // Every one is compared: how long it takes tells nothing of which it was.
+    // All are compared, so that the time taken does not tell which one matched.
     const [match] = this.#tokens.filter((known) => isSame(known.hash, hash));
     if (!match) throw new TokenRefused("The token is not known");
     return { caller: await callerOf(match.name, match.name), subject: match.name, scopes: [] };

@@ -1,13 +1,13 @@
-/** Reads a request's body: how large it may be, and how deep. */
-import { loadSdk } from "./load-sdk.ts";
+/** Reads request bodies, within limits of size, time and depth. */
+import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
 
-/** How long a body may take to come, in milliseconds: on a machine of one's own each that does not takes a connection. */
+/** How long a body may take to arrive, in milliseconds: on one machine, each slow one holds a connection. */
 const READING = 30_000;
 
-/** How deep a body may be nested. What looks into it calls itself for each level, and would come to the stack's end. */
+/** How deep a body may be nested: code that walks it recurses, and would overflow the stack. */
 const MAX_DEPTH = 100;
 
 export type Body =
@@ -15,10 +15,10 @@ export type Body =
   | { step: "sdk"; request: Request }
   | { step: "refused"; response: Response };
 
-/** A media type that needs no closer look. */
+/** The media types that are accepted without asking the SDK. */
 const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
 
-/** The request's body as JSON, read once; what cannot be had that way is the SDK's to refuse. */
+/** The request's body as JSON, read once. The SDK refuses bodies that are not JSON. */
 export async function readBody(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
   const length = headers.get("content-length");
@@ -32,7 +32,7 @@ export async function readBody(request: Request): Promise<Body> {
   const text = await Promise.race([reading, late]).finally(() => clearTimeout(timer));
   if (typeof text === "object") return text;
   if (text === undefined) {
-    await readOn(request);
+    await drain(request);
     return { step: "refused", response: tooLarge() };
   }
   let parsed: unknown;
@@ -45,7 +45,7 @@ export async function readBody(request: Request): Promise<Body> {
   return { step: "refused", response: invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) };
 }
 
-/** The answer to a body that is no acceptable JSON-RPC message, or messages; for the id that can be read off it. */
+/** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */
 export function invalidRequest(reason: string, parsed?: unknown): Response {
   const id = typeof parsed === "object" && parsed !== null && "id" in parsed ? parsed.id : undefined;
   const error = { code: -32600, message: `Invalid Request: ${reason}` };
@@ -63,7 +63,7 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_LIST = 0x5d;
 const CLOSE_OBJECT = 0x7d;
 
-/** Whether JSON text is nested too deep, told from its brackets. */
+/** Whether JSON text is nested too deep, judged by its brackets. */
 function isTooDeep(json: string): boolean {
   if (json.length < 2 * MAX_DEPTH) return false;
   let depth = 0;
@@ -88,7 +88,7 @@ async function isJsonType(type: string | null): Promise<boolean> {
   return isJsonContentType(type);
 }
 
-/** The text of a body whose length was not declared; undefined for one that turns out too large. */
+/** The text of a body of undeclared length; undefined if it is too large. */
 async function readUnmeasured({ body }: Request): Promise<string | undefined> {
   const decoder = new TextDecoder();
   const reader = body?.getReader();
@@ -107,20 +107,17 @@ async function readUnmeasured({ body }: Request): Promise<string | undefined> {
   }
 }
 
-/** How much of a body that is refused is read, in bytes, and for how long, in milliseconds. */
-const READ_ON = 10 * MAX_BODY;
-const READ_ON_FOR = 5_000;
+/** How much of a refused body is read, in bytes, and for how long, in milliseconds. */
+const DRAIN = 10 * MAX_BODY;
+const DRAIN_TIME = 5_000;
 
-/**
- * Reads what is left of a body, to no use but this: a client whose connection ends while it sends may never look at the
- * answer.
- */
-async function readOn({ body }: Request): Promise<void> {
+/** Drains a refused body: a client whose connection ends while it still sends may never read the response. */
+async function drain({ body }: Request): Promise<void> {
   const reader = body?.getReader();
   if (!reader) return;
-  const limit = setTimeout(() => void reader.cancel().catch(() => {}), READ_ON_FOR);
+  const limit = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN_TIME);
   try {
-    for (let left = READ_ON; left > 0; ) {
+    for (let left = DRAIN; left > 0; ) {
       const { done, value } = await reader.read();
       if (done) return;
       left -= value.byteLength;
@@ -133,7 +130,7 @@ async function readOn({ body }: Request): Promise<void> {
   }
 }
 
-/** The SDK's answer, without loading it. */
+/** The response that the SDK would give, without loading it. */
 export function notAllowed(): Response {
   const response = refusal(405, "Method not allowed.");
   response.headers.set("allow", "POST");

@@ -27,7 +27,7 @@ describe("a link to a job", () => {
     const followed = await pages().follow(sealedIn(url), true);
     expect(followed?.path).toMatch(/^\/jobs\/timer_a%2Fb\?link=[\w-]{16}$/);
     expect(followed?.cookie).toMatch(
-      /; Path=\/pages\/link\/[\w-]{16}; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+      /; Max-Age=\d+; Path=\/pages\/link\/[\w-]{16}; HttpOnly; Secure; SameSite=Strict$/,
     );
   });
 

@@ -2,23 +2,23 @@ import { subscribe } from "../../core/jobs/promise-watcher.ts";
 import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
-import { type DetailedTask, detailedTask, type Telling } from "./task.ts";
+import { type Audience, type DetailedTask, detailedTask } from "./task.ts";
 
-/** A task that is watched: its id and its job's name. */
+/** A task that is watched, and the name of its job. */
 export interface Watched {
   taskId: string;
   name: string;
 }
 
 /**
- * Reports every task once it is known to be other than plainly working, and again at each change, until all have
- * ended or `signal` aborts. Changes are pushed by the Resonate server, over one connection however many tasks there are;
- * see {@link subscribe} for when the promises are read instead.
+ * Reports each task as soon as it has more to say than "working", and again at each change, until all have ended or `signal`
+ * aborts. The Resonate server pushes changes over one connection for all tasks; {@link subscribe} says when the promises are
+ * read instead.
  */
 export async function watchTasks(
   store: RemoteStore,
   tasks: readonly Watched[],
-  telling: Omit<Telling, "now">,
+  audience: Omit<Audience, "now">,
   onChange: (task: DetailedTask) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -26,7 +26,7 @@ export async function watchTasks(
   const allEnded = new AbortController();
   const over = AbortSignal.any([signal, allEnded.signal]);
   const watchers = new Map(
-    tasks.map((task) => [task.name, new Watcher(store, { ...task, ...telling }, onChange, over)]),
+    tasks.map((task) => [task.name, new Watcher(store, { ...task, ...audience }, onChange, over)]),
   );
   const look = async (name: string, channel: Channel | undefined) => {
     const watcher = watchers.get(name);
@@ -48,16 +48,16 @@ export async function watchTasks(
 
 class Watcher {
   readonly #store: RemoteStore;
-  readonly #task: Watched & Omit<Telling, "now">;
+  readonly #task: Watched & Omit<Audience, "now">;
   readonly #onChange: (task: DetailedTask) => void;
   readonly #signal: AbortSignal;
-  /** Looks are made one after another, so that what is reported never goes back in time. */
+  /** Looks happen one after another, so that reports never go back in time. */
   #last: Promise<unknown> = Promise.resolve();
   #reported: string;
 
   constructor(
     store: RemoteStore,
-    task: Watched & Omit<Telling, "now">,
+    task: Watched & Omit<Audience, "now">,
     onChange: (task: DetailedTask) => void,
     signal: AbortSignal,
   ) {
@@ -68,7 +68,7 @@ class Watcher {
     this.#reported = JSON.stringify({ status: "working" });
   }
 
-  /** Reports the task if it has changed and, given a channel, listens for its next change. Whether the task has ended. */
+  /** Reports the task if it has changed, and listens for its next change on a channel. Resolves to whether it has ended. */
   look(channel: Channel | undefined): Promise<boolean> {
     const look = this.#last.catch(() => {}).then(() => this.#look(channel));
     this.#last = look;
@@ -93,7 +93,7 @@ class Watcher {
     return promise && jobSnapshotOf(this.#store, promise, this.#signal);
   }
 
-  /** Listens before it reads, so that nothing happens unnoticed in between. */
+  /** Listens before it reads, so that no change in between goes unnoticed. */
   async #listenAndRead(channel: Channel): Promise<JobSnapshot | undefined> {
     for (;;) {
       const promise = await this.#store.listen(this.#task.name, channel, this.#signal);
