@@ -3,15 +3,15 @@ import type { TimelineEntry } from "../../core/jobs/timeline.ts";
 import { lengthOf, Time } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 
-/** How many records are shown at first: the last. */
+/** How many records are shown at first: the latest ones. */
 const MOST = 12;
 
-/** What the job did, from its start: its own records, where its code keeps any. */
+/** The history of a job, from the records that it keeps. */
 export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, entries }) => {
   const { finished_at } = job;
   const [isWhole, setWhole] = useState(false);
-  const told = entries.filter(({ kind }) => kind !== "heard");
-  const hidden = isWhole ? 0 : Math.max(0, told.length - MOST);
+  const shown = entries.filter(({ kind }) => kind !== "heard");
+  const hidden = isWhole ? 0 : Math.max(0, shown.length - MOST);
   return (
     <ol class="timeline">
       <Item at={Date.parse(job.started_at)} mark="done">
@@ -24,7 +24,7 @@ export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, 
           </button>
         </li>
       )}
-      {told.slice(hidden).map((entry) => (
+      {shown.slice(hidden).map((entry) => (
         <Entry key={entry.n} entry={entry} />
       ))}
       {finished_at !== undefined && (
