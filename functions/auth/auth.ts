@@ -4,7 +4,7 @@ import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import type { Access } from "../http/scope.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig } from "./auth-config.ts";
-import { BearerVerifier } from "./bearer.ts";
+import { bearerVerifier } from "./bearer.ts";
 import { KeysUnavailable } from "./keys.ts";
 import { OAuthVerifier } from "./oauth.ts";
 import { type Demands, metadataOf, refuse, unavailable } from "./refusal.ts";
@@ -37,24 +37,22 @@ export interface PublicAddress {
   BLOCKED_CALLERS?: readonly string[] | undefined;
 }
 
+/** All callers are one, who may do everything. */
+const OPEN: Auth = {
+  presentsToken: () => false,
+  authenticate: async () => ({ caller: ANYONE, scopes: [] }),
+  authorize: async () => undefined,
+  metadata: async () => undefined,
+};
+
 /** @param title the name of the server, for people */
 export function createAuth(config: AuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth {
   switch (config.AUTH_MODE) {
     case "none":
-      return {
-        presentsToken: () => false,
-        authenticate: async () => ({ caller: ANYONE, scopes: [] }),
-        authorize: async () => undefined,
-        metadata: async () => undefined,
-      };
+      return OPEN;
     case "bearer": {
-      const verifier = new BearerVerifier(config.BEARER_TOKENS);
-      return {
-        presentsToken,
-        authenticate: (request) => authenticate(request, (token) => verifier.verify(token), {}, address, log),
-        authorize: async () => undefined,
-        metadata: async () => undefined,
-      };
+      const verify = bearerVerifier(config.BEARER_TOKENS);
+      return { ...OPEN, presentsToken, authenticate: (request) => authenticate(request, verify, {}, address, log) };
     }
     case "oauth":
       return createResourceServer(config, address, log, title);

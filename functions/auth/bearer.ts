@@ -4,21 +4,16 @@ import type { Token } from "./auth-config.ts";
 import { isSame } from "./secret.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
-export class BearerVerifier {
-  readonly #tokens: readonly { name: string; hash: Uint8Array<ArrayBuffer> }[];
-
-  constructor(tokens: readonly Token[]) {
-    this.#tokens = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
-  }
-
-  /** @throws {TokenRefused} for an unknown token */
-  async verify(token: string): Promise<Verified> {
+/** Verifies a token. @throws {TokenRefused} for an unknown one */
+export function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Verified> {
+  const known = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
+  return async (token) => {
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
     // All are compared, so that the time taken does not tell which one matched.
-    const [match] = this.#tokens.filter((known) => isSame(known.hash, hash));
+    const [match] = known.filter((each) => isSame(each.hash, hash));
     if (!match) throw new TokenRefused("The token is not known");
     return { caller: await callerOf(match.name, match.name), subject: match.name, scopes: [] };
-  }
+  };
 }
 
 function fromHex(text: string): Uint8Array<ArrayBuffer> {

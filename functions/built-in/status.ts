@@ -164,26 +164,26 @@ async function questionsOf(store: RemoteStore, name: string, signal: AbortSignal
   }
 }
 
+/** Entries, since a job may be called `__proto__`. */
+const byName = <Value>(views: readonly JobView[], value: (view: JobView) => Value): Record<string, Value> =>
+  Object.fromEntries(views.map((view) => [view.job_name, value(view)]));
+
 function awaited(held: readonly Held[], running: readonly string[], taken: number) {
   const fitted = arrange(held, MAX_ANSWER, { taken: costOf(running) + taken });
   const note = noteOn(fitted);
-  const of = (isOne: (view: JobView) => boolean, value: (view: JobView) => unknown) =>
-    Object.fromEntries(fitted.views.filter(isOne).map((view) => [view.job_name, value(view)]));
-  const summaries = of(
-    ({ summary }) => summary !== undefined,
-    ({ summary }) => summary,
-  ) as Record<string, ResultSummary>;
+  const { views } = fitted;
+  const summarized = views.filter(({ summary }) => summary !== undefined);
   return {
-    results: of(
-      (view) => "result" in view,
+    results: byName(
+      views.filter((view) => "result" in view),
       ({ result }) => result,
     ),
-    errors: of(
-      ({ status }) => status !== "complete",
+    errors: byName(
+      views.filter(({ status }) => status !== "complete"),
       ({ status, error }) => `${status}: ${error}`,
-    ) as Record<string, string>,
+    ),
     running: [...running],
-    ...(Object.keys(summaries).length > 0 && { summaries }),
+    ...(summarized.length > 0 && { summaries: byName(summarized, ({ summary }) => summary as ResultSummary) }),
     ...(note !== undefined && { note }),
   };
 }

@@ -10,39 +10,35 @@ const READING = 30_000;
 /** How deep a body may be nested: code that walks it recurses, and would overflow the stack. */
 const MAX_DEPTH = 100;
 
-export type Body =
-  | { step: "parsed"; parsed: unknown }
-  | { step: "sdk"; request: Request }
-  | { step: "refused"; response: Response };
+/** The parsed body, the response that refuses it, or the request for the SDK to refuse. */
+export type Body = { parsed: unknown } | Response | Request;
 
 /** The media types that are accepted without asking the SDK. */
 const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
 
-/** The request's body as JSON, read once. The SDK refuses bodies that are not JSON. */
+/** Reads a request's body once, as JSON. */
 export async function readBody(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
   const length = headers.get("content-length");
-  const isJson = method === "POST" && (await isJsonType(headers.get("content-type")));
-  if (!isJson) return { step: "sdk", request };
+  if (method !== "POST" || !(await isJsonType(headers.get("content-type")))) return request;
   const reading = length === null ? readUnmeasured(request) : Number(length) > MAX_BODY ? undefined : request.text();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<Body>((resolve) => {
-    timer = setTimeout(() => resolve({ step: "refused", response: tooSlow() }), READING);
+  const late = new Promise<Response>((resolve) => {
+    timer = setTimeout(() => resolve(tooSlow()), READING);
   });
   const text = await Promise.race([reading, late]).finally(() => clearTimeout(timer));
-  if (typeof text === "object") return text;
+  if (text instanceof Response) return text;
   if (text === undefined) {
     await drain(request);
-    return { step: "refused", response: tooLarge() };
+    return tooLarge();
   }
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch {
-    return { step: "sdk", request: new Request(url, { method, headers, body: text, signal }) };
+    return new Request(url, { method, headers, body: text, signal });
   }
-  if (!isTooDeep(text)) return { step: "parsed", parsed };
-  return { step: "refused", response: invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) };
+  return isTooDeep(text) ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) : { parsed };
 }
 
 /** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */
@@ -55,29 +51,28 @@ export function invalidRequest(reason: string, parsed?: unknown): Response {
   );
 }
 
-/** Character codes of `"`, `\`, `[`, `{`, `]` and `}`. */
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_LIST = 0x5b;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_LIST = 0x5d;
-const CLOSE_OBJECT = 0x7d;
-
 /** Whether JSON text is nested too deep, judged by its brackets. */
 function isTooDeep(json: string): boolean {
   if (json.length < 2 * MAX_DEPTH) return false;
   let depth = 0;
   let quoted = false;
   for (let i = 0; i < json.length; i++) {
-    const code = json.charCodeAt(i);
-    if (quoted) {
-      if (code === BACKSLASH) i += 1;
-      else if (code === QUOTE) quoted = false;
-    } else if (code === QUOTE) quoted = true;
-    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
-      depth += 1;
-      if (depth > MAX_DEPTH) return true;
-    } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1;
+    switch (json.charCodeAt(i)) {
+      case 0x5c: // \, which occurs in strings alone
+        i += 1;
+        break;
+      case 0x22: // "
+        quoted = !quoted;
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        if (!quoted) depth += 1;
+        if (depth > MAX_DEPTH) return true;
+        break;
+      case 0x5d: // ]
+      case 0x7d: // }
+        if (!quoted) depth -= 1;
+    }
   }
   return false;
 }

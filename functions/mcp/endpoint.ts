@@ -68,8 +68,8 @@ export function createMcp({ tools, identity, handles, kept, log, links, files, r
     // Clients of 2025 ask for a stream of a session, or end one; there are no sessions.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
-    if (body.step === "refused") return body.response;
-    if (body.step === "sdk") return (await bySdk())({ request: body.request, scope });
+    if (body instanceof Response) return body;
+    if (body instanceof Request) return (await bySdk())({ request: body, scope });
     const { parsed } = body;
     if (Array.isArray(parsed)) {
       return serveBatch(parsed, request.headers, scope, {

@@ -3,7 +3,7 @@ import { withoutConsent } from "../../core/author/consent.ts";
 import { type CallContext, refusal, type Tool, type ToolContext, ToolError } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
-import { ResonateRefused, ResonateUnavailable, SearchRefused } from "../../core/jobs/remote-store.ts";
+import { SearchRefused } from "../../core/jobs/remote-store.ts";
 import { check } from "../../core/tools/arguments.ts";
 import {
   type CallToolResult,
@@ -15,6 +15,7 @@ import {
 import { structured } from "../../core/tools/present.ts";
 import { linksIn, MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
+import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
 import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
@@ -191,14 +192,8 @@ export class ToolCalls {
     if (error instanceof SearchRefused) {
       return "Nothing was done: this deployment's token for its Resonate server may not search. Look at jobs by name, with probe_status.";
     }
-    if (error instanceof ResonateRefused) {
-      this.#log.error("resonate refused", { reason: error.message });
-      return `The Resonate server, which keeps the jobs, refuses this: ${error.message}. No job is lost. Repeating it does not help before whoever runs this server has looked into it.`;
-    }
-    if (error instanceof ResonateUnavailable) {
-      if (!signal.aborted) this.#log.warn("resonate unavailable", { reason: error.message });
-      return `The Resonate server, which keeps the jobs, is unavailable: ${error.message}. No job is lost. Repeat the same call later: that is safe, and never starts a job twice.`;
-    }
+    const outage = outageIn(error, this.#log, signal);
+    if (outage !== undefined) return outage;
     this.#log.error("tool failed", { error: this.#log.describe(error) });
     return "Something went wrong inside the server. Repeating the same call is safe.";
   }

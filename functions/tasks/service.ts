@@ -1,13 +1,9 @@
 import type { Caller } from "../../core/definitions/caller.ts";
-import {
-  type DurablePromise,
-  type RemoteStore,
-  ResonateRefused,
-  ResonateUnavailable,
-} from "../../core/jobs/remote-store.ts";
+import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
+import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
 
@@ -53,15 +49,8 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof ResonateRefused) {
-      log.error("resonate refused", { reason: error.message });
-      const message = `The Resonate server, which keeps the tasks, refuses this: ${error.message}. No task is lost. Repeating it does not help before whoever runs this server has looked into it.`;
-      throw new ProtocolError(ErrorCode.InternalError, message);
-    }
-    if (!(error instanceof ResonateUnavailable)) throw error;
-    log.warn("resonate unavailable", { reason: error.message });
-    const message = `The Resonate server, which keeps the tasks, is unavailable: ${error.message}. No task is lost. Repeat the same request later.`;
-    throw new ProtocolError(ErrorCode.InternalError, message);
+    const outage = outageIn(error, log);
+    throw outage === undefined ? error : new ProtocolError(ErrorCode.InternalError, outage);
   }
 }
 

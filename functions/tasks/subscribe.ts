@@ -4,7 +4,7 @@ import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTIO
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { findPromise, missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
-import { showsForms, TASKS } from "./task.ts";
+import { type Declared, showsForms, TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
 /** The most tasks of one subscription. */
@@ -15,19 +15,7 @@ interface ListenMessage {
   params: Record<string, unknown>;
 }
 
-const Listen = z.object({
-  params: z.object({
-    _meta: z.looseObject({
-      [CLIENT_CAPABILITIES]: z.looseObject({
-        extensions: z.record(z.string(), z.unknown()).optional(),
-        elicitation: z
-          .looseObject({ form: z.looseObject({}).optional(), url: z.looseObject({}).optional() })
-          .optional(),
-      }),
-    }),
-    notifications: z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) }),
-  }),
-});
+const Notifications = z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) });
 
 /**
  * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers one that names no
@@ -46,14 +34,14 @@ export async function subscribeToTasks(
   if (typeof params.notifications !== "object" || !("taskIds" in (params.notifications ?? {}))) return response;
   await response.body?.cancel();
 
-  const listen = Listen.safeParse(message);
-  if (!listen.success) {
+  const { data: notifications } = Notifications.safeParse(params.notifications);
+  if (!notifications) {
     const reason = `notifications.taskIds: a list of 1 to ${MAX_TASKS} task ids is required`;
     return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: reason });
   }
-  const { _meta: declaring, notifications } = listen.data.params;
-  const declared = declaring[CLIENT_CAPABILITIES];
-  if (declared.extensions?.[TASKS] === undefined) return jsonRpcError(id, missingTasksCapability(), 400);
+  // The SDK has checked their form.
+  const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
+  if (declared?.extensions?.[TASKS] === undefined) return jsonRpcError(id, missingTasksCapability(), 400);
 
   const find = async (taskId: string): Promise<Watched[]> => {
     const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });

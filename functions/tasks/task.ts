@@ -32,7 +32,7 @@ export type DetailedTask = TaskBase &
   );
 
 /** The capabilities that a request declares. */
-interface Declared {
+export interface Declared {
   elicitation?: { form?: object | undefined; url?: object | undefined } | undefined;
   extensions?: Record<string, unknown> | undefined;
 }
