@@ -51,60 +51,58 @@ const Item: FC<{ at: number; mark: "done" | "bad" | "open"; children?: Child }> 
 );
 
 const Entry: FC<{ entry: TimelineEntry }> = ({ entry }) => {
-  const { kind, op, at, until, over, attempt, error, message } = entry;
+  const { kind, at, over, error } = entry;
+  const isOpen = over === undefined && kind !== "begin" && kind !== "race";
+  const mark = kind === "retry" || error !== undefined ? "bad" : isOpen ? "open" : "done";
+  return (
+    <Item at={at} mark={mark}>
+      <Event entry={entry} />
+    </Item>
+  );
+};
+
+const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, over, attempt, error, message } }) => {
   const name = <strong>{op}</strong>;
-  const mark = error !== undefined ? "bad" : over === undefined ? "open" : "done";
   switch (kind) {
     case "sleep":
       return (
-        <Item at={at} mark={mark}>
+        <>
           {name}: {over === undefined ? "sleeps until " : "slept until "}
           <Time at={over ?? until ?? at} />
-        </Item>
+        </>
       );
     case "retry":
       return (
-        <Item at={at} mark="bad">
+        <>
           {name}: attempt {attempt} failed, {error}. The next begins after {lengthOf((until ?? at) - at)}
-        </Item>
+        </>
       );
     case "ask":
       return (
-        <Item at={at} mark={mark}>
+        <>
           Asked: {message}
-          {over !== undefined && (
-            <>
-              {" "}
-              (answered <Time at={over} />)
-            </>
-          )}
-        </Item>
+          {over !== undefined && " (answered "}
+          {over !== undefined && <Time at={over} />}
+          {over !== undefined && ")"}
+        </>
       );
     case "begin":
-      return (
-        <Item at={at} mark="done">
-          {name} begun
-        </Item>
-      );
+      return <>{name} begun</>;
     case "start":
       return (
-        <Item at={at} mark={mark}>
+        <>
           Started another job: {name}
           {error !== undefined && `, ${error}`}
-        </Item>
+        </>
       );
     case "race":
-      return (
-        <Item at={at} mark="done">
-          {name}: decided
-        </Item>
-      );
+      return <>{name}: decided</>;
     default:
       return (
-        <Item at={at} mark={mark}>
+        <>
           {name}
           {error === undefined ? " done" : ` failed: ${error}`}
-        </Item>
+        </>
       );
   }
 };

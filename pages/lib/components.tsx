@@ -73,16 +73,8 @@ export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job"; c
   </>
 );
 
-const WORDS: Record<Status, string> = {
-  running: "running",
-  complete: "complete",
-  failed: "failed",
-  cancelled: "cancelled",
-  timed_out: "timed out",
-};
-
 export const StatusChip: FC<{ status: Status; asks?: boolean }> = ({ status, asks }) => (
-  <span class={`chip ${asks ? "asks" : status}`}>{asks ? "asks you" : WORDS[status]}</span>
+  <span class={`chip ${asks ? "asks" : status}`}>{asks ? "asks you" : status.replace("_", " ")}</span>
 );
 
 /** A moment in the viewer's time zone. */
