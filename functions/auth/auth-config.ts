@@ -76,7 +76,7 @@ export const AuthConfig = z.discriminatedUnion(
   {
     error:
       "set it to oauth (access tokens of an OAuth authorization server), bearer (tokens that you hand out) or " +
-      "none (whoever reaches this server may use it, and all see the same jobs)",
+      "none (anyone who reaches this server may use it, and all see the same jobs)",
   },
 );
 export type AuthConfig = z.infer<typeof AuthConfig>;

@@ -5,7 +5,7 @@ import { StreamSlots } from "./stream-slots.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A stream over which nothing comes, and whether it was given up. */
+/** A silent stream, and whether it was cancelled. */
 function silent() {
   const state = { isCancelled: false };
   const body = new ReadableStream({
@@ -16,7 +16,7 @@ function silent() {
   return { state, response: new Response(body, { headers: { "content-type": "text/event-stream" } }) };
 }
 
-test("a stream ends after its time, whether anything comes or not, and its slot is free", async () => {
+test("a silent stream ends at its deadline, which frees its slot", async () => {
   const slots = new StreamSlots(1);
   const { state, response } = silent();
   const slot = slots.enter("ada");
@@ -24,7 +24,7 @@ test("a stream ends after its time, whether anything comes or not, and its slot 
   await vi.advanceTimersByTimeAsync(LONGEST_STREAM - 1_000);
   expect([state.isCancelled, slots.take("ada")]).toEqual([false, undefined]);
   expect(slots.refusal().status).toBe(429);
-  // What it is saying just then is said to its end.
+  // A message that is being sent at the deadline may take a moment.
   await vi.advanceTimersByTimeAsync(10_000);
   expect(await reading).toBe("");
   expect(state.isCancelled).toBe(true);
@@ -42,7 +42,7 @@ test("the slot of a stream that ended unnoticed is free after a while", async ()
   expect(slots.take("ada")).toBeDefined();
 });
 
-test("a stream of the edge's own does so by itself, and whoever writes to it hears of it", async () => {
+test("a stream of the edge's own ends at its deadline by itself, and its writer is told", async () => {
   const slots = new StreamSlots(1);
   const slot = slots.enter("ada");
   const heard: string[] = [];
@@ -64,7 +64,7 @@ test("a stream of the edge's own does so by itself, and whoever writes to it hea
   expect(slots.take("ada")).toBeDefined();
 });
 
-test.each(["left by its reader", "done"])("the slot of one that is %s is free at once", async (how) => {
+test.each(["left by its reader", "done"])("the slot of a stream that is %s is free at once", async (how) => {
   const slots = new StreamSlots(1);
   const slot = slots.enter("ada");
   const done = Promise.withResolvers<void>();

@@ -59,8 +59,7 @@ export function createMcp({ tools, identity, handles, kept, log, links, files, r
     };
     if (!message) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
     const method = methods.get(message.method);
-    const form = method?.params && { params: method.params, ...(method.namedBy && { namedBy: method.namedBy }) };
-    const plain = form && asPlain(request.headers, message, form);
+    const plain = method?.form && asPlain(request.headers, message, method.form);
     return (await method?.answer?.({ message, plain, request, scope, sdk })) ?? sdk();
   };
 

@@ -26,7 +26,9 @@ export interface MethodRequest {
   sdk(streamed?: boolean): Promise<Response>;
 }
 
-export interface Method extends Partial<PlainForm> {
+export interface Method {
+  /** What a plain request holds; without it no request for the method is plain. */
+  form?: PlainForm;
   access?(params: Params): Access | undefined;
   /** What a request costs; 1 by default. */
   weight?(params: Params): number;
@@ -58,7 +60,7 @@ export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, 
       modern: modern && JSON.stringify(complete({ ...modern, ...CACHE }, info)),
     };
     return {
-      params: [],
+      form: { params: [] },
       answer({ message: { id }, plain }) {
         const result = plain && results[plain.era];
         return result === undefined
@@ -72,7 +74,7 @@ export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, 
   return new Map<string, Method>(
     Object.entries<Method>({
       initialize: {
-        params: HANDSHAKE_PARAMS,
+        form: { params: HANDSHAKE_PARAMS },
         answer({ message: { id }, plain }) {
           if (plain?.revision === undefined) return undefined;
           const result = {
@@ -98,8 +100,7 @@ export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, 
       "resources/read": { access: ({ uri }) => (calls.reads(uri) ? "write" : "read") },
       "tools/call": toolCall(calls, info),
       "tasks/get": {
-        params: ["taskId"],
-        namedBy: "taskId",
+        form: { params: ["taskId"], namedBy: "taskId" },
         access: () => "read",
         async answer({ message: { id, params }, plain, request: { signal }, scope }) {
           if (!tasks || plain?.era !== "modern" || !plain.declaresTasks) return undefined;
@@ -124,8 +125,7 @@ export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, 
 function toolCall(calls: ToolCalls, info: object): Method {
   const waits = (params: Params) => calls.waits(params.name, saysTasks(params));
   return {
-    params: ["name", "arguments"],
-    namedBy: "name",
+    form: { params: ["name", "arguments"], namedBy: "name" },
     access: ({ name }) => calls.accessOf(name),
     weight: weightOfCall,
     streams: waits,

@@ -46,7 +46,7 @@ describe("an answer does not fit", () => {
   ])("%j with %j", async (property, value) => expect(await accepts(property, value)).toBe(false));
 });
 
-test("what is required has to be there, and no more where no more is allowed", async () => {
+test("required properties must be there, and no others where others are not allowed", async () => {
   const form = await formOf({
     type: "object",
     properties: { a: { type: "string" } },
@@ -61,7 +61,7 @@ test("what is required has to be there, and no more where no more is allowed", a
   expect(filled.safeParse({}).success).toBe(false);
 });
 
-test("what is wrong with an answer is told at once, however long the form is", async () => {
+test("a wrong answer to a very long form is refused at once", async () => {
   const choice = `${".".repeat(600_000)}x`;
   const requestedSchema = { type: "object" as const, properties: { choice: { type: "string", enum: [choice] } } };
   const checked = await checkAnswer({ message: "?", requestedSchema }, { action: "accept", content: { choice: "." } });

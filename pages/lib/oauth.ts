@@ -37,7 +37,8 @@ export async function hidesSubjects(deployment: About): Promise<boolean> {
 /** Sends the browser to the authorization server. */
 export async function leave(deployment: About): Promise<void> {
   const { server, client, about } = await discover(deployment);
-  if (server.authorization_endpoint === undefined) throw new Error("It lets nobody sign in from a browser.");
+  if (server.authorization_endpoint === undefined)
+    throw new Error("The authorization server does not let browsers sign in.");
   const begun: Begun = { state: oauth.generateRandomState(), verifier: oauth.generateRandomCodeVerifier() };
   sessionStorage.setItem(STORED, JSON.stringify(begun));
   const url = new URL(server.authorization_endpoint);
