@@ -6,6 +6,9 @@ const ROOMS = "core functions worker wrap tools server cli testing infra pages t
 /** The layers of core/, the lowest first. */
 const LAYERS = ["store", "definitions", "engine", "jobs", "tools", "author"];
 
+/** The rooms of the edge, the lowest first; its Durable Objects are beside them. */
+const EDGE = ["http", "auth", "tasks", "built-in", "resources", "mcp", "pages", "app"];
+
 const SDK = {
   name: "@modelcontextprotocol/server",
   message: "Only a module that is loaded when it is needed imports the SDK; its types are in core/tools/mcp.ts.",
@@ -44,7 +47,12 @@ export default defineConfig({
     // It imports types alone.
     layer(LAYERS.indexOf("tools"), "mcp.ts", 1, { sdk: false }),
     files(["functions/**"], "functions/ imports core/ and pages/.", allBut("core", "pages"), { sdk: true }),
-    files(["functions/{sdk,mcp/sdk,tasks/methods,tasks/server}.ts"], "functions/ imports core/.", allBut("core")),
+    ...EDGE.map((room, i) => {
+      const above = EDGE.slice(i + 1).map((each) => `^\\.\\./${each}/`);
+      const message = `functions/${room}/ imports core/ and what is below it: ${EDGE.slice(0, i).join(", ") || "nothing"}.`;
+      return files([`functions/${room}/*.ts`], message, [...allBut("core", "pages"), ...above], { sdk: true });
+    }),
+    files(["functions/{sdk,mcp/sdk,tasks/methods}.ts"], "functions/ imports core/.", allBut("core")),
     files(["worker/**", "server/**", "wrap/**", "infra/**"], "It imports core/ alone.", allBut("core")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
     files(["pages/**"], "pages/ imports core/ and functions/.", allBut("core", "functions")),

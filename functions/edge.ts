@@ -1,5 +1,4 @@
-/** `durable-mcp-edge/edge`: a Worker that answers MCP requests and keeps no state. */
-
+/** `durable-mcp-edge/edge`: a stateless Worker that answers MCP requests. */
 import type { Tool } from "../core/author/tool.ts";
 import { conflicts, type Job } from "../core/definitions/job.ts";
 import { createApp } from "./app/app.ts";
@@ -11,23 +10,23 @@ export { resonateObject, runnerObject } from "./app/lazy-objects.ts";
 export { Listener } from "./listener/listener.ts";
 
 /**
- * What a server says of itself, and its tools.
+ * The description of a server, and its tools.
  *
  * @example
  * const options: EdgeOptions = { name: "my-server", title: "My server", version: "1.0.0", tools: [waitForSite] };
  */
 export interface EdgeOptions {
-  /** What the server is called by programs: letters, digits, `-`, `_` and `.`. */
+  /** The name for programs: letters, digits, `-`, `_` and `.`. */
   name: string;
-  /** What it is called by people. Default: the name. */
+  /** The name for people. Default: `name`. */
   title?: string;
   version: string;
-  /** What it is for, for people who choose among servers: up to 100 characters. Default: the title. */
+  /** The purpose of the server, for people who choose among servers: up to 100 characters. Default: the title. */
   description?: string;
-  /** What a model has to know of these tools beside what they say themselves. Put before the general instructions. */
+  /** What a model must know about these tools besides their descriptions. It precedes the general instructions. */
   instructions?: string;
   websiteUrl?: string;
-  /** The tools of the deployment, in the order in which they are listed. */
+  /** The tools, in the order of `tools/list`. */
   tools: readonly Tool[];
 }
 
@@ -42,9 +41,9 @@ export interface EdgeWorker {
 }
 
 /**
- * Makes the edge of a deployment: its tools, and those that look at jobs, at `/mcp`.
+ * Makes the edge of a deployment. It serves MCP at `/mcp`: the deployment's tools, and the built-in tools for jobs.
  *
- * @throws {Error} in words, for tools that cannot stand beside one another
+ * @throws {Error} naming all conflicts between tools or jobs, and a description that is too long
  *
  * @example
  * export default createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] });
@@ -53,7 +52,7 @@ export function createEdge(options: EdgeOptions): EdgeWorker {
   const { name, title = name, version, description = title, instructions, websiteUrl, tools } = options;
   const jobs = jobsOf(tools);
   const all = [...tools, ...builtIn(jobs)];
-  const problems = [...conflicts(jobs), ...twice([...all.map((tool) => tool.name), ...CARD_TOOLS])];
+  const problems = [...conflicts(jobs), ...duplicates([...all.map((tool) => tool.name), ...CARD_TOOLS])];
   if (description.length > 100)
     problems.push(`The description has ${description.length} characters; up to 100 are possible.`);
   if (problems.length > 0) throw new Error(problems.join("\n"));
@@ -65,12 +64,11 @@ export function createEdge(options: EdgeOptions): EdgeWorker {
   }) as EdgeWorker;
 }
 
-/** The jobs that tools start, each once. */
 function jobsOf(tools: readonly Tool[]): Job[] {
   return [...new Set(tools.flatMap(({ job }) => job ?? []))];
 }
 
-function twice(names: readonly string[]): string[] {
+function duplicates(names: readonly string[]): string[] {
   const repeated = new Set(names.filter((name, i) => names.indexOf(name) !== i));
   return [...repeated].map(
     (name) => `Two tools are called ${name}, the engine's counted. A wrapped server takes a prefix.`,

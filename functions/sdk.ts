@@ -1,4 +1,4 @@
-/** `durable-mcp-edge/sdk`: what the edge needs of the SDK. A Worker has it as a module of its own, loaded when it is needed. */
+/** `durable-mcp-edge/sdk`: what the edge loads on demand, as a module of its own. */
 export {
   buildOAuthProtectedResourceMetadata,
   createMcpHandler,
@@ -10,3 +10,4 @@ export {
   originValidationResponse,
   Server,
 } from "@modelcontextprotocol/server";
+export { fromJSONSchema } from "zod";

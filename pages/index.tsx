@@ -1,10 +1,10 @@
-/** The front page: what this server is, how to connect to it, whether it is well, and what it offers. */
+/** The front page: the server, its health, its tools, and how to connect to it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Copy, Page, Part, useAbout } from "./lib/components.tsx";
-import { type About, type FormSchema, hasSignedIn, type ToolInfo, trouble } from "./lib/server.ts";
+import { Copy, Notice, Page, Part, useAbout, usePolling } from "./lib/components.tsx";
+import { type About, type FormSchema, hasSignedIn, type ToolInfo, unavailability } from "./lib/server.ts";
 
 const Front: FC = () => {
   const about = useAbout();
@@ -18,8 +18,8 @@ const Front: FC = () => {
           <h1>{about.title}</h1>
           {about.description !== about.title && <p class="lead">{about.description}</p>}
           <p class="lead muted">
-            An MCP server whose tools are durable: a call starts a job that goes on whatever crashes, and whose result
-            stays there under its name, for every later conversation.
+            An MCP server whose tools are durable: a call starts a job that survives crashes, and whose result stays
+            available under its name in every later conversation.
           </p>
           <Health mayAsk={about.auth === "none" || hasSignedIn()} />
           <Connect about={about} />
@@ -44,26 +44,22 @@ const Front: FC = () => {
 
 type State = { isKnown: boolean; edge: boolean; reason?: string | undefined };
 
-/** `mayAsk`: whether jobs can be asked after, which tell whether workers take them. */
+/** `mayAsk`: whether the viewer may read jobs, which show whether workers take them. */
 const Health: FC<{ mayAsk: boolean }> = ({ mayAsk }) => {
   const [health, setHealth] = useState<State>({ isKnown: false, edge: false });
-  useEffect(() => {
-    const look = () => {
-      if (document.visibilityState !== "visible") return;
-      trouble().then(
+  usePolling(
+    () =>
+      unavailability().then(
         (reason) => setHealth({ isKnown: true, edge: true, reason }),
         () => setHealth({ isKnown: true, edge: false, reason: "not known" }),
-      );
-    };
-    look();
-    const ticker = setInterval(look, 10_000);
-    return () => clearInterval(ticker);
-  }, []);
+      ),
+    10_000,
+  );
   const { isKnown, edge, reason } = health;
   return (
     <ul class="health" aria-label="Health">
-      <Part name="Edge" isKnown={isKnown} isWell={edge} said={edge ? "answers" : "does not answer"} />
-      <Part name="Resonate server" isKnown={isKnown} isWell={reason === undefined} said={reason ?? "ready"} />
+      <Part name="Edge" isKnown={isKnown} isWell={edge} text={edge ? "answers" : "does not answer"} />
+      <Part name="Resonate server" isKnown={isKnown} isWell={reason === undefined} text={reason ?? "ready"} />
       {mayAsk && <Workers />}
     </ul>
   );
@@ -76,15 +72,10 @@ const Connect: FC<{ about: About }> = ({ about }) => {
   const headers = isToken && { headers: { Authorization: "Bearer YOUR-TOKEN" } };
   const cursor = btoa(JSON.stringify({ url, ...headers }));
   const code = JSON.stringify({ name, type: "http", url, ...headers });
+  const option = isToken ? ' --header "Authorization: Bearer YOUR-TOKEN"' : "";
   const lines: [client: string, line: string][] = [
-    [
-      "Claude Code",
-      `claude mcp add --transport http ${name} ${url}${isToken ? ' --header "Authorization: Bearer YOUR-TOKEN"' : ""}`,
-    ],
-    [
-      "Claude Desktop, and others over stdio",
-      `npx mcp-remote ${url}${isToken ? ' --header "Authorization: Bearer YOUR-TOKEN"' : ""}`,
-    ],
+    ["Claude Code", `claude mcp add --transport http ${name} ${url}${option}`],
+    ["Claude Desktop, and others over stdio", `npx mcp-remote ${url}${option}`],
     ["Any other", JSON.stringify({ mcpServers: { [name]: { url, ...headers } } })],
   ];
   return (
@@ -116,7 +107,7 @@ const Connect: FC<{ about: About }> = ({ about }) => {
           </div>
         ))}
       </dl>
-      {isToken && <p class="muted">YOUR-TOKEN is the token that whoever runs this server gave you.</p>}
+      {isToken && <p class="muted">YOUR-TOKEN is the token that the operator of this server gave you.</p>}
       {auth === "oauth" && <p class="muted">Your client signs you in at {about.issuer} when it connects.</p>}
     </section>
   );
@@ -128,7 +119,7 @@ const Recent: FC = () => {
   return (
     <section aria-labelledby="recent">
       <h2 id="recent">Latest jobs</h2>
-      {isLost && <p class="notice lost">Connection lost. Trying again …</p>}
+      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
       {jobs.length === 0 ? (
         <p class="muted">None yet. Ask your client for one of the tools below.</p>
       ) : (

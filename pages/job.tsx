@@ -1,5 +1,5 @@
-/** One job, live: how it is, what it did, asks and produced. */
-import { type FC, render, useEffect } from "hono/jsx/dom";
+/** One job, live: its state, questions, result and timeline. */
+import { type Child, type FC, render, useEffect } from "hono/jsx/dom";
 import { Actions } from "./job/actions.tsx";
 import { Doing } from "./job/doing.tsx";
 import { Result } from "./job/result.tsx";
@@ -58,37 +58,31 @@ const Facts: FC<{ job: JobInfo }> = ({ job }) => {
   const end = job.finished_at === undefined ? now : Date.parse(job.finished_at);
   return (
     <dl class="facts">
-      <div>
-        <dt>State</dt>
-        <dd aria-live="polite">
-          <StatusChip status={job.status} asks={job.questions.length > 0} />
-        </dd>
-      </div>
-      <div>
-        <dt>Kind</dt>
-        <dd>{job.kind}</dd>
-      </div>
-      <div>
-        <dt>Started</dt>
-        <dd>
-          <Time at={job.started_at} />
-        </dd>
-      </div>
-      <div>
-        <dt>{job.finished_at === undefined ? "Has run for" : "Took"}</dt>
-        <dd>{lengthOf(end - Date.parse(job.started_at))}</dd>
-      </div>
+      <Fact name="State" isLive>
+        <StatusChip status={job.status} asks={job.questions.length > 0} />
+      </Fact>
+      <Fact name="Kind">{job.kind}</Fact>
+      <Fact name="Started">
+        <Time at={job.started_at} />
+      </Fact>
+      <Fact name={job.finished_at === undefined ? "Has run for" : "Took"}>
+        {lengthOf(end - Date.parse(job.started_at))}
+      </Fact>
       {job.finished_at === undefined && (
-        <div>
-          <dt>Deadline</dt>
-          <dd>
-            <Time at={job.deadline} />
-          </dd>
-        </div>
+        <Fact name="Deadline">
+          <Time at={job.deadline} />
+        </Fact>
       )}
     </dl>
   );
 };
+
+const Fact: FC<{ name: string; isLive?: boolean; children?: Child }> = ({ name, isLive, children }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd aria-live={isLive ? "polite" : undefined}>{children}</dd>
+  </div>
+);
 
 const Questions: FC<{ job: JobInfo; onAnswered(): void }> = ({ job, onAnswered }) => (
   <>

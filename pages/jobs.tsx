@@ -1,4 +1,4 @@
-/** The caller's jobs, live, with a search. */
+/** The viewer's jobs, live, with a search. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";

@@ -1,43 +1,46 @@
-/** Who makes a request, and whether it is one of too many: what MCP and the pages' data have in common. */
+/** Identifies the caller of a request and applies the caller's limits, for MCP and for the pages' data alike. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { createFanOut } from "../../core/store/pacing/fan-out.ts";
-import { addressOf } from "../http/address.ts";
+import { clientAddress } from "../http/client-address.ts";
+import { isStream, LONGEST_STREAM } from "../http/event-stream.ts";
 import { tooManyRequests } from "../http/rate-limit.ts";
-import type { RequestLine } from "../http/request-line.ts";
+import type { RequestLog } from "../http/request-log.ts";
+import type { RequestScope } from "../http/scope.ts";
+import type { StreamSlot } from "../http/stream-slots.ts";
 import type { Edge } from "./composition.ts";
 
-/** How many tokens of one address may be refused in a minute before no more of its tokens are looked at. */
+/** How many tokens of one address may be refused in a minute before further tokens are not looked at. */
 const MAX_REFUSED = 100;
 
 export interface Identified {
-  /** With the token of its session, where it came with one. */
+  /** With the token of its browser session, where it has one. */
   request: Request;
   caller: Caller;
   scopes: readonly string[];
-  /** When its token expires, in milliseconds since the epoch; infinity for one that does not. */
+  /** When its token expires, in milliseconds since the epoch; infinity for a token that does not expire. */
   expires: number;
-  /** What its limits go by. */
+  /** The key of its limits. */
   key: string;
-  /** The jobs, as the caller sees them, for this request alone. */
+  /** The jobs as the caller sees them, for this request alone. */
   store: RemoteStore;
 }
 
-/** The answer to an address of which too many tokens have been refused, whatever they were for. */
+/** The response to an address of which too many tokens have been refused. */
 export function tooManyRefused({ refused }: Edge, address: string): Response | undefined {
   return refused.of(address) < MAX_REFUSED
     ? undefined
     : tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, refused.secondsLeft);
 }
 
-/** The caller of a request, which counts as one of his, or the answer that refuses it. */
-export async function identify(asked: Request, edge: Edge, line: RequestLine): Promise<Identified | Response> {
+/** The caller of a request, which is charged to the caller's limit; or the response that refuses it. */
+export async function identify(received: Request, edge: Edge, line: RequestLog): Promise<Identified | Response> {
   const { auth, rateLimit, refused, store, pages } = edge;
-  const request = await pages.withSession(asked);
-  const address = addressOf(request);
+  const request = await pages.withSession(received);
+  const address = clientAddress(request);
   const guesses = address !== undefined && auth.presentsToken(request);
-  const guessed = guesses ? tooManyRefused(edge, address) : undefined;
-  if (guessed) return guessed;
+  const tooMany = guesses ? tooManyRefused(edge, address) : undefined;
+  if (tooMany) return tooMany;
   const authenticated = await auth.authenticate(request);
   if (authenticated instanceof Response) {
     if (guesses && authenticated.status === 401) refused.add(address, 1);
@@ -46,8 +49,54 @@ export async function identify(asked: Request, edge: Edge, line: RequestLine): P
   const { caller, scopes, expires = Number.POSITIVE_INFINITY } = authenticated;
   line.caller = caller.label;
   const key = caller.key || (address ?? caller.label);
-  // For the request itself, before its body is read; what it asks for is counted when that is known.
+  // The request itself, before its body is read; the rest of its weight is charged once it is known.
   const limited = await rateLimit?.(key, { weight: 1, of: 1 });
   if (limited) return limited;
   return { request, caller, scopes, expires, key, store: store.as(caller, line.requestId, createFanOut()) };
+}
+
+/** Lets an identified caller's MCP request be answered within the caller's limits. */
+export async function admitted(
+  { request, caller, scopes, expires, key, store }: Identified,
+  { auth, rateLimit, slots }: Edge,
+  line: RequestLog,
+  answer: (request: Request, scope: RequestScope) => Promise<Response>,
+): Promise<Response> {
+  let slot: StreamSlot | undefined;
+  const release = () => {
+    slot?.release();
+    slot = undefined;
+  };
+  const scope: RequestScope = {
+    caller,
+    store,
+    line,
+    until: Math.min(Date.now() + LONGEST_STREAM, expires),
+    links: knowsLinks(request.headers),
+    slot() {
+      slot ??= slots.enter(key);
+      return { renew: slot.renew, release };
+    },
+    async admit({ weight, access, streams }) {
+      const refusal =
+        (weight > 1 ? await rateLimit?.(key, { weight: weight - 1, of: weight }) : undefined) ??
+        (await auth.authorize(request, scopes, access));
+      if (refusal || !streams) return refusal;
+      slot = slots.take(key);
+      return slot ? undefined : slots.refusal();
+    },
+  };
+  let response: Response | undefined;
+  try {
+    response = await answer(request, scope);
+    return response;
+  } finally {
+    if (!response || !isStream(response)) release();
+  }
+}
+
+/** Whether the client's revision has resource links in results, which came with 2025-06-18. Revisions are dates. */
+function knowsLinks(headers: Headers): boolean {
+  const revision = headers.get("mcp-protocol-version") ?? "";
+  return /^\d{4}-\d{2}-\d{2}$/.test(revision) && revision >= "2025-06-18";
 }

@@ -6,7 +6,7 @@ const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tes
 const PLACE = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent", RATE_LIMIT: "0" };
 const JSON_TYPE = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** A request as Cloudflare passes it on. */
+/** A request as Cloudflare forwards it. */
 function through(address: string, path: string, headers: Record<string, string>, body = "{}"): Request {
   const request = new Request(`https://edge.example${path}`, {
     method: "POST",
@@ -16,8 +16,8 @@ function through(address: string, path: string, headers: Record<string, string>,
   return Object.assign(request, { cf: { colo: "FRA" } });
 }
 
-describe("who guesses tokens", () => {
-  test("has a hundred tries a minute from an address, an IPv6 network being one; others theirs", async () => {
+describe("a client that guesses tokens", () => {
+  test("has a hundred tries a minute from an address or IPv6 network, and takes none from others", async () => {
     const OAUTH = { OAUTH_ISSUER: "https://issuer.example", OAUTH_AUDIENCE: "https://edge.example/mcp" };
     const env = { ...PLACE, AUTH_MODE: "oauth", ...OAUTH };
     const guess = async (n: number, network = "2001:db8:1:2") =>
@@ -27,7 +27,7 @@ describe("who guesses tokens", () => {
     expect(await guess(102, "2001:db8:1:3")).toBe(401);
   });
 
-  test("has no more at the account's Resonate server, which is not asked after that", async () => {
+  test("has as many at the account's Resonate server, which is not asked after that", async () => {
     let asked = 0;
     const object = {
       fetch: async () => {

@@ -1,6 +1,7 @@
-/** What an edge is made of, once for its bindings. */
+/** The composition root: makes the parts of an edge from its bindings. */
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
+import type { Hono } from "hono/tiny";
 import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -11,23 +12,27 @@ import { keyFrom } from "../../core/store/object-address.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
+import type { RequestLog } from "../http/request-log.ts";
 import { SharedValue } from "../http/shared-value.ts";
-import { Streams } from "../http/streams.ts";
-import { createFeed } from "../listener/feed.ts";
+import { StreamSlots } from "../http/stream-slots.ts";
+import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { createKeeper } from "../listener/quota-keeper.ts";
-import { createMcp, type Mcp } from "../mcp/handler.ts";
+import { createMcp, type Mcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
 import { Pages } from "../pages/sessions.ts";
 import { TaskHandles } from "../tasks/handle.ts";
 import type { Config } from "./config.ts";
 import { Discovery } from "./discovery.ts";
 
-/** What a deployment offers, and what it says of itself. */
+/** What a deployment offers, and how it describes itself. */
 export interface Deployment {
   jobs: readonly Job[];
   tools: readonly Tool[];
   identity: Identity;
 }
+
+/** The routes of an edge. */
+export type App = Hono<{ Bindings: Partial<Config>; Variables: { edge: Edge; line: RequestLog } }>;
 
 export interface Edge {
   store: RemoteStore;
@@ -35,35 +40,36 @@ export interface Edge {
   auth: Auth;
   discovery: Discovery;
   rateLimit: RateLimit | undefined;
-  streams: Streams;
-  /** Tokens that were refused, by the address they came from. */
+  slots: StreamSlots;
+  /** Refused tokens, by the address that sent them. */
   refused: Counts;
-  /** Whether the Resonate server is ready: undefined, or why it is not. */
+  /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
   log: EdgeLog;
   pages: Pages;
-  /** The host names requests may name and come from, or undefined for any. */
+  /** The host names that requests may be addressed to and come from; undefined for any. */
   hosts: string[] | undefined;
-  /** The origins whose pages may call the server, besides those of the host that a request is addressed to; `*` for all. */
+  /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
   origins: readonly string[];
-  /** For pages on those that are another server's; undefined when there are none. */
+  /** Answers pages of other servers' origins; undefined when none may call. */
   cors: MiddlewareHandler | undefined;
 }
 
-/** How long what was learned of the Resonate server's readiness is told, in milliseconds. */
+/** How long the readiness of the Resonate server is remembered, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 
-/** How long the Resonate server may take to answer, in milliseconds, before a call says that it is away. */
+/** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
 const PATIENCE = 5_000;
 
-export function createParts({ jobs, tools, identity: said }: Deployment, config: Config): Edge {
-  const identity = withIcon(said, config);
+export function createParts({ jobs, tools, identity: described }: Deployment, config: Config): Edge {
+  const identity = withIcon(described, config);
   const log = new EdgeLog(config.LOG_LEVEL);
-  const settlements = config.LISTENER && createFeed(config.LISTENER);
-  const keeper = config.LISTENER && createKeeper(config.LISTENER);
-  const place = { ...endpointOf(config), settlements, keeper };
-  const client = new ResonateClient({ ...place, timeout: PATIENCE });
-  const store = new RemoteStore(place, jobs, { quota: config.MAX_JOBS }, client);
+  const listeners = config.LISTENER as ListenerNamespace | undefined;
+  const settlements = listeners && createFeed(listeners);
+  const keeper = listeners && createKeeper(listeners);
+  const endpoint = { ...endpointOf(config), settlements, keeper };
+  const client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
+  const store = new RemoteStore(endpoint, jobs, { quota: config.MAX_JOBS }, client);
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
@@ -79,13 +85,14 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
       handles,
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
-      pages,
-      policy: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },
+      links: pages,
+      files: config.ASSETS,
+      rules: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },
     }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: new Discovery(identity, config),
-    rateLimit: createRateLimit(config),
-    streams: new Streams(config.MAX_STREAMS),
+    rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
+    slots: new StreamSlots(config.MAX_STREAMS),
     refused: new Counts(),
     ready: new SharedValue(READY),
     hosts: config.ALLOWED_HOSTS,
@@ -94,14 +101,14 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
   };
 }
 
-/** What a server says of itself with its icon, where it knows its own address. */
+/** The identity with an icon, where the deployment knows its own address. */
 function withIcon(identity: Identity, { PUBLIC_URL, ASSETS }: Config): Identity {
   if (PUBLIC_URL === undefined || !ASSETS) return identity;
   const icon = { src: new URL("/assets/icon.svg", PUBLIC_URL).href, mimeType: "image/svg+xml", sizes: ["any"] };
   return { ...identity, info: { ...identity.info, icons: [icon] } };
 }
 
-/** What a client in a browser sends and reads besides what every page may. */
+/** Methods and headers of clients in browsers, besides those that every page may use. */
 const CORS = {
   allowMethods: ["GET", "POST", "DELETE"],
   exposeHeaders: ["www-authenticate", "mcp-session-id", "mcp-protocol-version", "retry-after", "x-request-id"],

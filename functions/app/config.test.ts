@@ -5,7 +5,7 @@ import { readConfig } from "./config.ts";
 const MINIMAL = { AUTH_MODE: "none", RESONATE_URL: "http://127.0.0.1:9" };
 
 describe("bindings", () => {
-  test("have defaults but for the Resonate server's address and how callers authenticate", () => {
+  test("have defaults, except the Resonate server's address and the way of authentication", () => {
     expect(readConfig(MINIMAL)).toEqual({
       RESONATE_URL: MINIMAL.RESONATE_URL,
       RESONATE_GROUP: "workers",
@@ -21,7 +21,7 @@ describe("bindings", () => {
     });
   });
 
-  test("set limits where callers are authenticated, unless there are to be none", () => {
+  test("set limits where callers are authenticated, unless the limits are 0", () => {
     const tokens = [{ name: "ada", sha256: "0".repeat(64) }];
     const env = { ...MINIMAL, AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens) };
     for (const unset of [{}, { RATE_LIMIT: "", MAX_JOBS: "", MAX_STREAMS: "" }, { RATE_LIMIT: " ", MAX_JOBS: "\t" }]) {
@@ -30,7 +30,7 @@ describe("bindings", () => {
     expect(readConfig({ ...env, RATE_LIMIT: "0", MAX_JOBS: "3" })).toMatchObject({ RATE_LIMIT: 0, MAX_JOBS: 3 });
   });
 
-  test("a Resonate object needs no address, and a server elsewhere takes its place", () => {
+  test("need no address for a Resonate object, which a server elsewhere replaces", () => {
     const RESONATE = { idFromName: () => ({}), get: () => ({ fetch }) };
     expect(readConfig({ AUTH_MODE: "none", RESONATE })).toMatchObject({ RESONATE, RESONATE_URL: "http://resonate" });
     expect(readConfig({ ...MINIMAL, RESONATE })).toEqual(readConfig(MINIMAL));
@@ -58,7 +58,7 @@ describe("an edge", () => {
   const identity = { info: { name: "edge", title: "Edge", version: "1.0.0" }, description: "", instructions: "" };
   const app = createApp({ jobs: [], tools: [], identity });
 
-  test("that is misconfigured says so, in its log too", async () => {
+  test("reports that it is misconfigured, in its log too", async () => {
     using log = vi.spyOn(console, "error").mockImplementation(() => {});
     for (const path of ["/mcp", "/ready", "/health"]) {
       const response = await app.request(path, { method: "GET" }, { RESONATE_URL: "nonsense" });
@@ -79,6 +79,6 @@ describe("an edge", () => {
   ])("with ALLOWED_HOSTS %s, addressed as %s, answers %i", async (hosts, host, status) => {
     const env = { ...MINIMAL, LOG_LEVEL: "silent", ...(hosts !== undefined && { ALLOWED_HOSTS: hosts }) };
     const response = await app.request(`http://${host}/ready`, { headers: { host } }, env);
-    expect(response.status).toBe(status); // 503: let through, to a Resonate server that is not there
+    expect(response.status).toBe(status); // 503: admitted, but there is no Resonate server
   });
 });

@@ -4,9 +4,9 @@ import { NAMESPACE } from "../../core/store/ids.ts";
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { KEYS } from "../../core/store/sealing.ts";
 import { AuthConfig, TrustedUrl } from "../auth/auth-config.ts";
+import type { Assets } from "../http/assets.ts";
 import { LogLevel } from "../http/log.ts";
-import type { ListenerNamespace } from "../listener/feed.ts";
-import type { PageFiles } from "../pages/files.ts";
+import type { RateLimiterBinding } from "../http/rate-limit.ts";
 
 /** Comma-separated. */
 const list = z.string().transform((text) =>
@@ -18,15 +18,15 @@ const list = z.string().transform((text) =>
 
 /** The edge's bindings, as wrangler vars and secrets. */
 const Env = z.object({
-  /** Base URL of the Resonate server; without one it is the object at `RESONATE`. */
+  /** Base URL of the Resonate server; when not set, the object at `RESONATE` is the server. */
   RESONATE_URL: z.url({ protocol: /^https?$/ }),
-  /** `1`: the account's own Resonate server answers workers elsewhere, under `/resonate`. */
+  /** `1`: the account's own Resonate server answers workers elsewhere, at `/resonate`. */
   RESONATE_PUBLIC: z.string().exactOptional(),
   /** The account's own Resonate server. */
   RESONATE: z.custom<ResonateNamespace>((value) => typeof value === "object").optional(),
   /** Bearer token for the Resonate server, when it requires one. */
   RESONATE_TOKEN: z.string().optional(),
-  /** What arguments and results are encrypted with before the Resonate server gets them: the first; all decrypt. */
+  /** Keys for the arguments and results in the Resonate server: the first one encrypts, all decrypt. */
   ENCRYPTION_KEYS: z.string().regex(KEYS, "must be keys of 32 bytes in base64, separated by commas").optional(),
   /** The worker group that executes the jobs. Never `default`: sleeping promises of every SDK carry that target. */
   RESONATE_GROUP: z
@@ -36,59 +36,57 @@ const Env = z.object({
     .default("workers"),
   /** Put before every promise id, so that several deployments can share one server. */
   RESONATE_NAMESPACE: z.string().regex(NAMESPACE).default(""),
-  /** Seals task ids; at least 32 characters, kept for as long as tasks live. Unset, the server offers no tasks. */
+  /** Seals task ids; at least 32 characters, unchanged for as long as tasks live. Without it the server offers no tasks. */
   TASK_KEY: z.string().min(32).optional(),
-  /** Host names a request may be addressed to and come from; unset means any. Set on localhost. */
+  /** Host names that requests may be addressed to and come from; any when not set. Set on localhost. */
   ALLOWED_HOSTS: list.optional(),
-  /** The URL at which clients reach the deployment, without a path: what tokens are for is derived from it. */
+  /** The URL at which clients reach the deployment, without a path. The audience of tokens is derived from it. */
   PUBLIC_URL: TrustedUrl.refine((url) => URL.parse(url)?.pathname === "/", "set it to a URL without a path").optional(),
-  /** Callers who are let in no more: names of static tokens, subjects of OAuth tokens, or as the log names them. */
+  /** Callers who are refused: names of static tokens, subjects of OAuth tokens, or labels as the log has them. */
   BLOCKED_CALLERS: list.optional(),
-  /** Origins whose pages may call the server from a browser, `*` for all; unset means none. */
+  /** Origins whose pages may call the server from a browser, `*` for all; none when not set. */
   CORS_ORIGINS: list.optional(),
   /**
-   * What a caller may ask for in a minute, a request counting for each job that it touches; 0 for any number. Where
-   * `RATE_LIMITER` is bound, that decides.
+   * The jobs that a caller's requests may touch in a minute; 0 for any number. Where `RATE_LIMITER` is bound, that decides
+   * instead.
    */
   RATE_LIMIT: z.coerce.number().int().min(0).exactOptional(),
-  /** Cloudflare's rate-limiting binding. */
   RATE_LIMITER: z.custom<RateLimiterBinding>((value) => typeof value === "object").optional(),
-  /** The Durable Objects that tell of settlements and take callers' places; without them waits look with pauses, and each isolate takes places. */
-  LISTENER: z.custom<ListenerNamespace>((value) => typeof value === "object").optional(),
-  /** Jobs of each length (up to an hour, a day, 30 days, a year) a caller may start in that time; 0 for any number. */
+  /** The Durable Objects that report settlements and make quota reservations; without them waits poll, and each isolate reserves. */
+  LISTENER: z.custom<ObjectNamespace>((value) => typeof value === "object").optional(),
+  /** The jobs of each length (up to an hour, a day, 30 days, a year) that a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),
   /**
-   * For how many seconds a call waits for its job where the caller asked for no progress, before it is answered with the
-   * job's name. Clients give up after 5 seconds and more, and none says after how many.
+   * How many seconds a call waits for its job, when its caller did not ask for progress, before the job's name is the answer.
+   * Clients give up after 5 seconds or more, and none tells its limit.
    */
   WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
-  /** `off` takes the arguments away by which a model says that the user agreed to something. */
+  /** `off` removes the arguments by which a model states that the user agreed to something. */
   CONFIRM_ARGUMENTS: z.enum(["on", "off"]).default("on"),
-  /** For how many days jobs that have ended are kept, or `forever`, where that is known. */
+  /** How many days jobs are kept after their end, or `forever`, where that is known. */
   RETENTION_DAYS: z.string().regex(DAYS, "must be a number of days above 0, or `forever`").exactOptional(),
-  /** Streams a caller may have open at once, of one isolate's; 0 for any number. */
+  /** The streams that a caller may have open at once in one isolate; 0 for any number. */
   MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
   /** The files of the pages. */
-  ASSETS: z.custom<PageFiles>((value) => typeof value === "object").optional(),
-  /** Seals links to jobs and sessions of browsers; at least 32 characters. Unset, where callers sign in, there are none. */
+  ASSETS: z.custom<Assets>((value) => typeof value === "object").optional(),
+  /** Seals links to jobs and sessions of browsers; at least 32 characters. Without it, where callers sign in, there are none. */
   VIEW_KEY: z.string().min(32).optional(),
-  /** `off`: tools return no links to jobs, and those returned before are void. */
+  /** `off`: tools return no links to jobs, and earlier links are void. */
   VIEW_LINKS: z.enum(["on", "off"]).default("on"),
 });
 
-export interface RateLimiterBinding {
-  limit(options: { key: string }): Promise<{ success: boolean }>;
-}
+/** A binding of Durable Objects, of which only the location is of interest here. */
+type ObjectNamespace = Pick<ResonateNamespace, "idFromName"> & { get(id: object, options?: object): unknown };
 
-/** Unless others are set. Where callers are not authenticated all are one, who is not to be kept from working. */
+/** The defaults. Without authentication all callers are one, who must not be kept from working. */
 const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 };
 const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000 };
 
-/** Bindings that are what they are: objects of the platform's, and where those are. */
-type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ListenerNamespace };
+/** The bindings of Durable Objects, and their location. */
+type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ObjectNamespace };
 
-/** The bindings are missing or malformed: nothing can be served. */
+/** Bindings are missing or malformed, so nothing can be served. */
 export class ConfigError extends Error {
   override name = "ConfigError";
 }
@@ -99,9 +97,9 @@ const AUDIENCE =
   "set it to this deployment's URL (https://...), which tokens are for; or set OAUTH_AUDIENCE or ALLOWED_HOSTS";
 
 /**
- * Reads the bindings; an empty one counts as not set.
+ * Reads the bindings. An empty one counts as not set.
  *
- * @throws {ConfigError} naming each variable that is missing or malformed, but not its value
+ * @throws {ConfigError} naming each variable that is missing or malformed, without its value
  */
 export function readConfig(env: unknown): Config {
   const given: Record<string, unknown> & Bound = Object.fromEntries(
@@ -124,7 +122,7 @@ export function readConfig(env: unknown): Config {
     const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
     const isPlaced = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
     if (isPlaced) return { ...limits, ...general.data, auth: auth.data };
-    // Never the name that a request gives: whoever sends it chooses it.
+    // Never the name in a request, which its sender chooses.
     problems.push(`PUBLIC_URL: ${AUDIENCE}`);
   }
   throw new ConfigError(`This deployment is misconfigured. ${problems.join("; ")}.`);

@@ -20,7 +20,7 @@ async function read(url: string, env: object, headers: Record<string, string> = 
 }
 
 describe("a server's card", () => {
-  test("says who it is and how it is reached, to pages of any origin, without a token", async () => {
+  test("names the server and its address, for pages of any origin, without a token", async () => {
     const env = { ...BEARER, PUBLIC_URL: "https://mcp.example.com" };
     const origin = { origin: "https://elsewhere.example", accept: "application/mcp-server-card+json" };
     const { status, headers, body } = await read("https://other.workers.dev/mcp/server-card", env, origin);
@@ -46,7 +46,7 @@ describe("a server's card", () => {
     });
   });
 
-  test("has the icon that the server's identity has, where it knows its own address", async () => {
+  test("has the server's icon, where the deployment knows its own address", async () => {
     const env = { ...BEARER, PUBLIC_URL: "https://mcp.example.com", ASSETS: { fetch: () => {} } };
     const { body } = await read("https://mcp.example.com/mcp/server-card", env);
     expect(body.icons).toEqual([
@@ -54,13 +54,13 @@ describe("a server's card", () => {
     ]);
   });
 
-  test("asks for no header where clients get tokens themselves, or need none", async () => {
+  test("asks for no header where clients get tokens by themselves or need none", async () => {
     const { body } = await read("http://127.0.0.1:8787/mcp/server-card", { ...PLACE, AUTH_MODE: "none" });
     expect(body).toMatchObject({ name: "localhost/weather", remotes: [{ url: "http://127.0.0.1:8787/mcp" }] });
     expect(body.remotes[0]).not.toHaveProperty("headers");
   });
 
-  test("is not told to a page that has its own name resolved to this machine", async () => {
+  test("is not served to a page that makes its own name resolve to this machine", async () => {
     const env = { ...PLACE, AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost" };
     expect(await read("http://evil.example/mcp/server-card", env)).toMatchObject({ status: 403 });
   });

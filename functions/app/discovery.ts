@@ -1,23 +1,22 @@
 /**
- * What clients and directories may know of a server before they connect: its card (SEP-2127), and the catalog that leads to
- * it. Everybody reads them: they say nothing that a caller would not be told, and list no tools.
+ * The documents about a server that clients and directories read before they connect: its card (SEP-2127), and the catalog
+ * that leads to it. They are public, so they list no tools.
  */
 import { REVISION } from "../../core/tools/mcp.ts";
 import { resourceOf } from "../auth/auth.ts";
 import type { Identity } from "../mcp/identity.ts";
-import { LegacyRevision } from "../mcp/plain.ts";
+import { LegacyRevision } from "../mcp/message.ts";
 import type { Config } from "./config.ts";
 
 const CARD = "application/mcp-server-card+json";
 
-/** Where they are, and as what they are served. */
+/** Their paths and media types. */
 export const DISCOVERY = [
   { path: "/mcp/server-card", document: "card", type: CARD },
   { path: "/.well-known/ai-catalog.json", document: "catalog", type: "application/ai-catalog+json" },
 ] as const;
 
-/** They may be kept for an hour. */
-export const KEPT = "public, max-age=3600";
+export const CACHE_CONTROL = "public, max-age=3600";
 
 export class Discovery {
   readonly #identity: Identity;
@@ -28,7 +27,7 @@ export class Discovery {
     this.#config = config;
   }
 
-  /** The card of the server as a request has reached it, or as it is configured. */
+  /** The card of the server, at its configured address or else the one that the request reached. */
   card(request: Request): object {
     const { info, description } = this.#identity;
     const { name, ...about } = info;
@@ -44,7 +43,7 @@ export class Discovery {
           type: "streamable-http",
           url: endpoint.href,
           supportedProtocolVersions: [REVISION, ...LegacyRevision.options],
-          // With OAuth clients get a token themselves.
+          // With OAuth, clients get a token by themselves.
           ...(this.#config.auth.AUTH_MODE === "bearer" && { headers: [token] }),
         },
       ],
@@ -59,5 +58,5 @@ export class Discovery {
   }
 }
 
-/** The domain that a server is known by; an address is none. */
+/** The domain of a server; an IP address is none. */
 const domainOf = ({ hostname }: URL): string => (/^[\d.]+$|^\[/.test(hostname) ? "localhost" : hostname);

@@ -1,16 +1,20 @@
-/** The classes of a Worker's Durable Objects beside the listener: what they do is loaded when they are first used. */
+/** The classes of a Worker's Durable Objects besides the listener. Their modules are loaded when an object is first used. */
 
-/** The Resonate server of a deployment, as the module of it exports it: `durable-mcp-edge/resonate`. */
-interface ResonateModule {
-  ObjectServer: new (
-    state: never,
-    env: never,
-  ) => { fetch(request: Request): Promise<Response>; alarm(): Promise<void> };
+interface Served {
+  fetch(request: Request): Promise<Response>;
+}
+interface Alarmed extends Served {
+  alarm(): Promise<void>;
 }
 
-/** What runs jobs, as the module of it exports it: made of `durable-mcp-edge/runner` and the durable functions. */
+/** `durable-mcp-edge/resonate`. */
+interface ResonateModule {
+  ObjectServer: new (state: never, env: never) => Alarmed;
+}
+
+/** A module made of `durable-mcp-edge/runner` and the durable functions. */
 interface RunnerModule {
-  createRunner(env: object): { fetch(request: Request): Promise<Response> };
+  createRunner(env: object): Served;
 }
 
 /** A class that a Worker's entry exports, and `wrangler.toml` binds. */
@@ -19,53 +23,42 @@ type ObjectClass<T> = new (state: object, env: object) => T;
 /**
  * The account's own Resonate server: promises, tasks and schedules in the SQLite storage of a Durable Object. A Worker's
  * entry exports it beside its default export, and `wrangler.toml` binds it as `RESONATE`. Its module is loaded when the
- * object is first used: what the edge evaluates at its start does not grow by it.
+ * object is first used, so the edge starts no slower.
  *
  * @example
  * const ResonateObject = resonateObject(() => import("durable-mcp-edge/resonate"));
  */
-export function resonateObject(
-  load: () => Promise<ResonateModule>,
-): ObjectClass<{ fetch(request: Request): Promise<Response>; alarm(): Promise<void> }> {
-  return class {
-    readonly #server: Promise<InstanceType<ResonateModule["ObjectServer"]>>;
-
-    constructor(state: object, env: object) {
-      this.#server = load().then(({ ObjectServer }) => new ObjectServer(state as never, env as never));
-      this.#server.catch(() => {}); // Each request tells it.
-    }
-
-    async fetch(request: Request): Promise<Response> {
-      return (await this.#server).fetch(request);
-    }
-
+export function resonateObject(load: () => Promise<ResonateModule>): ObjectClass<Alarmed> {
+  return class extends lazy(async (state, env) => new (await load()).ObjectServer(state as never, env as never)) {
     async alarm(): Promise<void> {
-      return (await this.#server).alarm();
+      return (await this.loaded).alarm();
     }
   };
 }
 
 /**
- * Runs jobs inside the account's own Workers, where nobody else takes them: the Resonate object wakes one of these for each
- * task. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `RUNNER`. It keeps nothing.
+ * Runs jobs inside the account's own Workers when no worker is connected: the Resonate object wakes one of these for each
+ * task. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `RUNNER`. It has no state.
  *
  * @example
  * const load = async () => ({ createRunner: (env: object) => new RunnerServer(env, [waitForSiteRun]) });
- * const RunnerObject = runnerObject(load); // A project loads a module of its own: `() => import("./modules/runner.js")`.
+ * const RunnerObject = runnerObject(load); // A project loads a module of its own: `() => import("../modules/runner.js")`.
  */
-export function runnerObject(
-  load: () => Promise<RunnerModule>,
-): ObjectClass<{ fetch(request: Request): Promise<Response> }> {
-  return class {
-    readonly #runner: Promise<ReturnType<RunnerModule["createRunner"]>>;
+export function runnerObject(load: () => Promise<RunnerModule>): ObjectClass<Served> {
+  return lazy(async (_state, env) => (await load()).createRunner(env));
+}
 
-    constructor(_state: object, env: object) {
-      this.#runner = load().then(({ createRunner }) => createRunner(env));
-      this.#runner.catch(() => {}); // Each request tells it.
+function lazy<T extends Served>(load: (state: object, env: object) => Promise<T>) {
+  return class {
+    protected readonly loaded: Promise<T>;
+
+    constructor(state: object, env: object) {
+      this.loaded = load(state, env);
+      this.loaded.catch(() => {}); // Each request reports the failure.
     }
 
     async fetch(request: Request): Promise<Response> {
-      return (await this.#runner).fetch(request);
+      return (await this.loaded).fetch(request);
     }
   };
 }

@@ -1,15 +1,14 @@
-/** The bindings that say how callers authenticate. */
+/** The bindings that configure authentication. */
 import * as z from "zod";
 
-/** The names of this machine in URLs, on which no certificate is needed. */
+/** The names of this machine in URLs, for which no certificate is needed. */
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
-/** Whether a URL is one of a server on this machine. */
 export function isLoopback(url: URL): boolean {
   return LOOPBACK.includes(url.hostname);
 }
 
-/** A URL whose answers can be trusted: HTTPS, or a server on this machine; with nobody's name or password in it. */
+/** A URL whose answers can be trusted: HTTPS or a server on this machine, without credentials. */
 export const TrustedUrl = z.url({ error: "set it to a URL" }).superRefine((text, context) => {
   const url = URL.parse(text);
   if (!url) return context.addIssue("set it to a URL");
@@ -18,7 +17,7 @@ export const TrustedUrl = z.url({ error: "set it to a URL" }).superRefine((text,
   if (!isTrusted) context.addIssue("it must begin with https:");
 });
 
-/** What the secret holds of a token: a name, which is the caller and may have several, and the SHA-256 of the token. */
+/** A token that the operator hands out: the name of its caller, who may have several, and its SHA-256. */
 const Token = z.object({
   name: z.string().regex(/^[\w.@-]{1,64}$/),
   /** In hexadecimal. */
@@ -43,43 +42,41 @@ const Tokens = z
 /** Separated by spaces. */
 const scopes = z.string().transform((text) => text.split(/\s+/).filter((scope) => scope !== ""));
 
-/** One scope, as RFC 6749 has it. */
+/** One scope, by RFC 6749. */
 const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, "set it to one scope");
 
 export const AuthConfig = z.discriminatedUnion(
   "AUTH_MODE",
   [
     z.object({
-      /** Access tokens of an OAuth 2.1 authorization server. */
       AUTH_MODE: z.literal("oauth"),
-      /** The authorization server, exactly as its tokens name it in `iss`. */
+      /** The authorization server, exactly as in the `iss` claim of its tokens. */
       OAUTH_ISSUER: TrustedUrl,
-      /** Where its keys are; found through its metadata when not set. */
+      /** The URL of its keys; found through its metadata when not set. */
       OAUTH_JWKS_URL: TrustedUrl.optional(),
-      /** What its tokens for this server name in `aud`; the configured URL of `/mcp` when not set. */
+      /** The `aud` claim of tokens for this server; the configured URL of `/mcp` when not set. */
       OAUTH_AUDIENCE: z.string().min(1).optional(),
-      /** The scopes that a token needs, whatever it is used for. */
+      /** The scopes that every token needs. */
       OAUTH_SCOPES: scopes.default(["mcp"]),
-      /** The scope that a token needs besides to look at jobs, and to start, answer and stop them; none when not set. */
+      /** The further scopes for looking at jobs, and for starting, answering and stopping them; none when not set. */
       OAUTH_READ_SCOPE: scope.optional(),
       OAUTH_WRITE_SCOPE: scope.optional(),
-      /** What browsers that sign in are called there: a public client, whose redirect URI is that of `/jobs`. */
+      /** The client id of browsers that sign in: a public client whose redirect URI is that of `/jobs`. */
       OAUTH_CLIENT_ID: z.string().min(1).optional(),
-      /** Which tokens are taken: any JWT for an access token, or RFC 9068's only. */
+      /** Which tokens are accepted: any JWT that may be an access token, or only those of RFC 9068. */
       OAUTH_TOKENS: z.enum(["jwt", "rfc9068"]).default("jwt"),
     }),
     z.object({
-      /** Tokens that the operator hands out. */
       AUTH_MODE: z.literal("bearer"),
       BEARER_TOKENS: Tokens,
     }),
-    /** Whoever reaches the server may use it, and all are one caller. */
+    /** Anyone who reaches the server may use it, and all are one caller. */
     z.object({ AUTH_MODE: z.literal("none") }),
   ],
   {
     error:
       "set it to oauth (access tokens of an OAuth authorization server), bearer (tokens that you hand out) or " +
-      "none (whoever reaches this server may use it, and all see the same jobs)",
+      "none (anyone who reaches this server may use it, and all see the same jobs)",
   },
 );
 export type AuthConfig = z.infer<typeof AuthConfig>;

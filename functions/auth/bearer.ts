@@ -1,24 +1,19 @@
-/** Tokens that the operator hands out. Only their hashes are known here. */
+/** Tokens that the operator hands out, of which only hashes are known here. */
 import { callerOf } from "../../core/definitions/caller.ts";
 import type { Token } from "./auth-config.ts";
 import { isSame } from "./secret.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
-export class BearerVerifier {
-  readonly #tokens: readonly { name: string; hash: Uint8Array<ArrayBuffer> }[];
-
-  constructor(tokens: readonly Token[]) {
-    this.#tokens = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
-  }
-
-  /** @throws {TokenRefused} when it is none of the tokens */
-  async verify(token: string): Promise<Verified> {
+/** Verifies a token. @throws {TokenRefused} for an unknown one */
+export function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Verified> {
+  const known = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
+  return async (token) => {
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
-    // Every one is compared: how long it takes tells nothing of which it was.
-    const [match] = this.#tokens.filter((known) => isSame(known.hash, hash));
+    // All are compared, so that the time taken does not tell which one matched.
+    const [match] = known.filter((each) => isSame(each.hash, hash));
     if (!match) throw new TokenRefused("The token is not known");
     return { caller: await callerOf(match.name, match.name), subject: match.name, scopes: [] };
-  }
+  };
 }
 
 function fromHex(text: string): Uint8Array<ArrayBuffer> {

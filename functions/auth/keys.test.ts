@@ -9,7 +9,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** A server that answers these paths with JSON, or redirects where a path has a URL; its origin. */
+/** Starts a server that answers these paths with JSON, or redirects those that have a URL. Returns its origin. */
 async function serve(answers: Answers): Promise<string> {
   const server = createServer((req, res) => {
     const answer = answers[req.url ?? ""]?.(origin);
@@ -44,13 +44,13 @@ describe("keys are found", () => {
     expect(set).toEqual(SET);
   });
 
-  test("at the address that is configured, without any metadata", async () => {
+  test("at the configured address, without metadata", async () => {
     const origin = await serve(JWKS);
     expect((await new PublishedKeys("https://issuer.example", `${origin}/jwks`).get()).set).toEqual(SET);
   });
 });
 
-describe("there are none", () => {
+describe("keys are not found", () => {
   test.each<[string, Answers]>([
     ["without metadata", JWKS],
     ["where it names another issuer", { [OIDC]: named("/else"), [OAUTH]: named("/else"), ...JWKS }],

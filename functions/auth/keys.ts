@@ -1,4 +1,4 @@
-/** The keys of an authorization server, as it publishes them. */
+/** The published keys of an authorization server. */
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { SharedValue } from "../http/shared-value.ts";
@@ -7,14 +7,14 @@ import { isLoopback, TrustedUrl } from "./auth-config.ts";
 /** How long a request to the authorization server may take, in milliseconds. */
 const TIMEOUT = 5_000;
 
-/** How long keys are good, and a failure to get them is not tried again, in milliseconds. */
+/** How long keys are good, and how long a failure to get them is not tried again, in milliseconds. */
 const FRESH = 10 * 60_000;
 const FAILED = 5_000;
 
-/** How long after they were fetched the keys are not fetched again, whatever key a token names, in milliseconds. */
+/** How long fetched keys are not fetched again for tokens that name an unknown key, in milliseconds. */
 const COOLDOWN = 5_000;
 
-/** Whether a token is genuine cannot be told at present. */
+/** Tokens cannot be verified at present. */
 export class KeysUnavailable extends Error {
   override name = "KeysUnavailable";
 }
@@ -26,16 +26,15 @@ export interface Keys {
 }
 
 /**
- * However many requests with whatever tokens come in, an isolate asks the authorization server for its keys once in a
- * while: one request at a time does, and a failure is not tried again for some seconds.
+ * Fetches the keys at a bounded rate, regardless of the requests and tokens that come in: one request of an isolate at a time,
+ * and not again for some seconds after a failure.
  */
 export class PublishedKeys {
   readonly #issuer: URL;
   readonly #keys = new SharedValue<JSONWebKeySet>({ fresh: FRESH, failed: FAILED, turn: TIMEOUT / 2 });
-  /** Where the keys are. */
   #url: URL | undefined;
 
-  /** @param url where the keys are; found through the server's metadata when not given */
+  /** @param url the URL of the keys; found through the server's metadata when not given */
   constructor(issuer: string, url: string | undefined) {
     this.#issuer = new URL(issuer);
     this.#url = url === undefined ? undefined : new URL(url);
@@ -46,7 +45,7 @@ export class PublishedKeys {
     return this.#get(0);
   }
 
-  /** The keys that are published now, or `keys` when those were fetched a moment ago. @throws {KeysUnavailable} */
+  /** The current keys; `keys` themselves when they were fetched a moment ago. @throws {KeysUnavailable} */
   async newerThan(keys: Keys): Promise<Keys> {
     return Date.now() - keys.at < COOLDOWN ? keys : this.#get(keys.at);
   }
@@ -62,19 +61,19 @@ export class PublishedKeys {
 
   async #fetch(): Promise<JSONWebKeySet> {
     this.#url ??= await this.#discover();
-    // Not by the library's own cache, which shares what it is fetching among requests.
+    // The library's own cache would share promises among requests.
     const keys = (await read(this.#url)) as JSONWebKeySet;
-    createLocalJWKSet(keys); // throws for what is none
+    createLocalJWKSet(keys); // throws if it is not a key set
     return keys;
   }
 
-  /** Where the keys are, by the authorization server's metadata: OpenID Connect's, or else RFC 8414's. */
+  /** The URL of the keys, from the metadata of OpenID Connect or else of RFC 8414. */
   async #discover(): Promise<URL> {
     const issuer = this.#issuer;
     const path = issuer.pathname.replace(/\/$/, "");
     const discover = async (pathname: string) => {
       const { issuer: named, jwks_uri } = Metadata.parse(await read(new URL(pathname, issuer)));
-      // What another issuer publishes there says nothing of this one's keys.
+      // Another issuer's metadata is not evidence of this issuer's keys.
       if (new URL(named).href !== issuer.href) throw new Error("the metadata is of another issuer");
       return new URL(jwks_uri);
     };
@@ -86,10 +85,10 @@ export class PublishedKeys {
   }
 }
 
-/** What an authorization server says of itself, as far as it is of use here. */
+/** The metadata of an authorization server, as far as it is used here. */
 const Metadata = z.object({ issuer: z.string(), jwks_uri: TrustedUrl });
 
-/** The JSON at a URL; no other is followed to. */
+/** The JSON at a URL, without following redirects. */
 async function read(url: URL): Promise<unknown> {
   const headers = { accept: "application/json, application/jwk-set+json" };
   const response = await fetch(url, { headers, signal: AbortSignal.timeout(TIMEOUT), redirect: "manual" });

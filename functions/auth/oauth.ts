@@ -1,4 +1,4 @@
-/** Access tokens of an OAuth 2.1 authorization server: JWTs, verified by the server's published keys. */
+/** Access tokens of an OAuth 2.1 authorization server: JWTs, verified with its published keys. */
 import {
   createLocalJWKSet,
   decodeJwt,
@@ -13,16 +13,13 @@ import type { OAuthConfig } from "./auth-config.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
-/** Those with a public key: a token cannot be made by whoever can verify it. */
+/** Algorithms with public keys: those who can verify a token must not be able to make one. */
 const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
 
-/** How far this clock and the authorization server's may be apart, in seconds. */
+/** The tolerated difference between the clocks of the two servers, in seconds. */
 const CLOCK_TOLERANCE = 5;
 
-/**
- * What an access token says it is: RFC 9068's type, or `JWT`, which issuers in wide use send, or nothing. A token for
- * another purpose, such as a logout token, says so.
- */
+/** Accepted types, besides none: RFC 9068's, and `JWT`, which widespread issuers send. Logout tokens and others name theirs. */
 const TYPES = ["at+jwt", "jwt"];
 
 /** The claims that RFC 9068 requires, besides those that are always required. */
@@ -38,9 +35,7 @@ export class OAuthVerifier {
   }
 
   /**
-   * Verifies a token for one of `audiences`.
-   *
-   * @throws {TokenRefused} when the token is not acceptable
+   * @throws {TokenRefused} for a token that is not acceptable, or not for `audience`
    * @throws {KeysUnavailable}
    */
   async verify(token: string, audience: string): Promise<Verified> {
@@ -53,7 +48,7 @@ export class OAuthVerifier {
       clockTolerance: CLOCK_TOLERANCE,
       ...(strict && { typ: "at+jwt" }),
     };
-    this.#glance(token);
+    this.#precheck(token);
     const keys = await this.#keys.get();
     const { sub, ...claims } = await this.#claims(token, options, keys);
     if (typeof sub !== "string" || sub === "") throw refused('"sub" must be a non-empty string');
@@ -65,21 +60,12 @@ export class OAuthVerifier {
     };
   }
 
-  /** Refuses what cannot be accepted whatever the keys are, before anybody is asked for them. */
-  #glance(token: string): void {
+  /** Refuses tokens that no key can make acceptable, before keys are fetched for them. */
+  #precheck(token: string): void {
     const [header, claims] = orRefused(() => [decodeProtectedHeader(token), decodeJwt(token)]);
     if (!ALGORITHMS.includes(header.alg ?? "")) throw refused('"alg" is none that is accepted');
-    const typ: unknown = header.typ;
-    if (
-      typ !== undefined &&
-      !TYPES.includes(
-        String(typ)
-          .toLowerCase()
-          .replace(/^application\//, ""),
-      )
-    ) {
-      throw refused('"typ" is not that of an access token');
-    }
+    const type = header.typ === undefined ? "jwt" : String(header.typ).toLowerCase();
+    if (!TYPES.includes(type.replace(/^application\//, ""))) throw refused('"typ" is not that of an access token');
     if (claims.iss !== this.#config.OAUTH_ISSUER) throw refused('unexpected "iss" claim value');
     if (typeof claims.exp !== "number" || claims.exp < Date.now() / 1_000 - CLOCK_TOLERANCE) {
       throw refused('"exp" claim timestamp check failed');

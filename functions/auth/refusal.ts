@@ -1,15 +1,15 @@
-/** What clients are told who have no token that is accepted. */
+/** The responses to requests without an acceptable token. */
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
-import { loadSdk, type Sdk } from "../mcp/load-sdk.ts";
+import { loadSdk, type Sdk } from "../http/load-sdk.ts";
 import type { RefusalCode, TokenRefused } from "./token.ts";
 
 /** In seconds. */
 const RETRY_AFTER = 5;
 
-/** What a token has to be good for. */
+/** What a token must allow. */
 export interface Demands {
   scopes?: readonly string[];
-  /** What it has to be for, where an authorization server gives them out. */
+  /** The resource that the token must be for, with OAuth. */
   resource?: URL;
 }
 
@@ -22,8 +22,8 @@ const STATUS: Record<RefusalCode, number> = {
 };
 
 /**
- * The answer that says what is wrong with a token, and where to get another. Not the SDK's: to a request without a
- * token RFC 6750 has no error code said.
+ * The response that says what is wrong with a token and where to get another. The SDK has one too, but by RFC 6750 a request
+ * without a token is told no error code.
  */
 export async function refuse({ code, message }: TokenRefused, { scopes = [], resource }: Demands): Promise<Response> {
   const parameters = Object.entries({
@@ -36,19 +36,19 @@ export async function refuse({ code, message }: TokenRefused, { scopes = [], res
   return Response.json(body, { status: STATUS[code], headers: { "www-authenticate": challenge } });
 }
 
-/** What may stand in the quotes of a challenge. */
+/** Text for the quotes of a challenge. */
 function quotable(text: string): string {
   return text.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, "?");
 }
 
-/** The answer while no token can be verified. */
+/** The response while no token can be verified. */
 export async function unavailable(reason: string): Promise<Response> {
   const { OAuthError, OAuthErrorCode } = await loadSdk();
   const body = new OAuthError(OAuthErrorCode.TemporarilyUnavailable, `${reason}. Try again later.`).toResponseObject();
   return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
 }
 
-/** Where to get tokens for `resource`, which people know as `title` (RFC 9728). */
+/** Where to get tokens for `resource` (RFC 9728); `title` is its name for people. */
 export async function metadataOf(
   title: string,
   resource: URL,

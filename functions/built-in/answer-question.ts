@@ -7,12 +7,12 @@ import { checkAnswer } from "../tasks/answer.ts";
 
 const NAME = "answer_question";
 
-/** How much of what is no question's key is said back, in characters. */
-const MAX_SAID = 200;
+/** How much of an unknown question's key is repeated in a refusal, in characters. */
+const MAX_SHOWN = 200;
 
 /**
- * JSON text: that of what is no text already. An object with no properties of its own is what some models cannot be told,
- * and what strict schemas have no word for.
+ * JSON as text; other values are serialized. An object of any properties is something that some models do not produce and
+ * strict schemas cannot express.
  */
 export const jsonText = z.preprocess(
   (value) => (typeof value === "string" ? value : JSON.stringify(value)),
@@ -38,16 +38,17 @@ export const answerQuestion = defineTool({
   },
 });
 
-/** An answer as a tool is given it: null declines. */
+/** An answer as a tool receives it. */
 interface Given {
   job_name: string;
   question: string;
+  /** Null declines. */
   content: unknown;
-  /** Whether it is the user's own. */
+  /** Whether the user gives it in person. */
   isUser: boolean;
 }
 
-/** Gives an answer by a tool. @throws {ToolError} for one that is not asked for, not the caller's to give, or does not fit */
+/** Answers a question. @throws {ToolError} for an answer that is not asked for, not the caller's to give, or does not fit */
 export async function giveAnswer(
   tool: string,
   { job_name, question: key, content, isUser }: Given,
@@ -65,7 +66,7 @@ export async function giveAnswer(
     throw refused(
       keys === ""
         ? `${job_name} asks nothing now. Look at it with probe_status.`
-        : `question: ${JSON.stringify(key.slice(0, MAX_SAID))} is not open. Accepted: ${keys}.`,
+        : `question: ${JSON.stringify(key.slice(0, MAX_SHOWN))} is not open. Accepted: ${keys}.`,
     );
   }
   if (!isUser && open.question.answeredBy !== "anyone") {
@@ -74,17 +75,17 @@ export async function giveAnswer(
     );
   }
   const response = content === null ? { action: "decline" } : { action: "accept", content };
-  const fitted = checkAnswer(open.question, response);
-  if ("reason" in fitted) {
+  const checked = await checkAnswer(open.question, response);
+  if ("reason" in checked) {
     const schema = JSON.stringify(open.question.requestedSchema);
     throw refused(
-      `answer: ${content === undefined ? "it is no JSON" : fitted.reason}. Accepted: JSON that fits ${schema}.`,
+      `answer: ${content === undefined ? "it is no JSON" : checked.reason}. Accepted: JSON that fits ${schema}.`,
     );
   }
-  await store.feeds.answer(open.promiseId, fitted.answer);
+  await store.feeds.answer(open.promiseId, checked.answer);
 }
 
-/** Undefined for what is no JSON. */
+/** Parsed JSON; undefined for other text. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

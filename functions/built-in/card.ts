@@ -1,7 +1,4 @@
-/**
- * The tools of the cards that hosts show of jobs: a card is a program, and it is the user who acts in it. Hosts that show
- * cards keep these tools from models.
- */
+/** The tools that cards of jobs call, in which the user acts. Hosts that show cards hide these tools from models. */
 import * as z from "zod";
 import { type CallContext, defineTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
@@ -11,18 +8,16 @@ import { JobStatus, viewOf } from "../../core/jobs/status.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
 import { giveAnswer, jsonOf, jsonText } from "./answer-question.ts";
 
-/** Their names. */
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
 const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
 
-/** For cards alone. */
 const _meta = { ui: { visibility: ["app"] } };
 const description = "For cards, not for models.";
 
-/** The most of a job's arguments that a card is told, in characters of JSON. */
+/** The most arguments of a job that a card gets, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;
 
-/** What a card shows of a job, which it knows by its name, or by the call that has started it. */
+/** Describes a job to its card, which knows the job's name or the call that started the job. */
 export const jobCard = (tools: readonly Tool[]): Tool =>
   defineTool({
     name: JOB_CARD,
@@ -33,7 +28,7 @@ export const jobCard = (tools: readonly Tool[]): Tool =>
       tool: z.string().optional(),
       arguments: jsonText.optional(),
     }),
-    // What else there is only the card's own program reads.
+    // Further fields are read by the card's own program alone.
     output: z.looseObject({ job_name: z.string(), status: JobStatus }),
     annotations: { readOnlyHint: true, openWorldHint: false },
     _meta,
@@ -45,7 +40,7 @@ export const jobCard = (tools: readonly Tool[]): Tool =>
     },
   });
 
-/** The name of the newest job that a call has started; undefined when there is none. */
+/** The name of the newest job that a call has started, if any. */
 async function nameOf({ input, find }: Tool, args: unknown, context: CallContext) {
   if (!find || typeof args !== "object" || args === null) return undefined;
   const checked = await check(input, args as Record<string, unknown>);
@@ -53,7 +48,7 @@ async function nameOf({ input, find }: Tool, args: unknown, context: CallContext
   try {
     return (await find(checked.args, context))?.job_name;
   } catch (error) {
-    // What could not be started now is not there to be shown.
+    // A call that would be refused has started nothing.
     if (error instanceof ToolError) return undefined;
     throw error;
   }
@@ -72,7 +67,7 @@ async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
   return { ...shown, doing: doingOf(snapshot, Date.now()), progress, step, questions };
 }
 
-/** The user's own answer, given in a card; null declines. */
+/** The user's own answer, given in a card. */
 export const answerForUser = defineTool({
   name: ANSWER_FOR_USER,
   title: "Give the user's answer",
@@ -86,7 +81,7 @@ export const answerForUser = defineTool({
   annotations: { destructiveHint: false, idempotentHint: true, openWorldHint: false },
   _meta,
   async run({ job_name, question, answer }, { store, signal, showsCards }) {
-    // Of any other client it may be the model that calls.
+    // In other clients the model may be the one that calls.
     if (!showsCards) {
       const why = "this client does not say that it shows cards, in which only its user answers.";
       throw new ToolError(refusal(ANSWER_FOR_USER, [why]));

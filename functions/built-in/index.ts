@@ -1,5 +1,4 @@
-/** The tools that every deployment has: those that look at jobs, whatever started them. */
-
+/** The tools of every deployment, for jobs of all kinds. */
 import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { answerQuestion } from "./answer-question.ts";

@@ -16,7 +16,7 @@ import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 
-/** The most jobs that one call goes through. */
+/** The most jobs that one call reads. */
 const MAX_SEEN = 200;
 
 const STATUSES = JobStatus.exclude(["not_found"]).options;
@@ -30,7 +30,6 @@ const ListedJob = z.object({
   ...JobView.pick({ doing: true, waiting_for: true }).shape,
 });
 
-/** `list_jobs`, for a deployment of these kinds of jobs. */
 export function listJobs(jobs: readonly Job[]): Tool {
   const kinds = jobs.map(({ kind }) => kind);
   return defineTool({
@@ -69,7 +68,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
   });
 }
 
-/** Up to `limit` of a caller's jobs with that status, as many as an answer holds, and where it goes on. */
+/** Up to `limit` jobs with a status, as many as an answer holds, and the cursor of the next ones. */
 async function take(
   store: RemoteStore,
   steps: AsyncGenerator<OwnStep, boolean>,
@@ -114,7 +113,7 @@ async function take(
 
 async function list(store: RemoteStore, { name, job, startedAt, promise }: OwnJob, signal: AbortSignal) {
   const found = promise ?? (await store.get(name, signal));
-  if (!found) return undefined; // it is kept no longer
+  if (!found) return undefined; // its retention is over
   const { status, finished_at } = viewOf(name, found);
   const started_at = new Date(startedAt).toISOString();
   const telling = status === "running" && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());

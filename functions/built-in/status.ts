@@ -19,11 +19,11 @@ import {
   type Selection,
 } from "../../core/tools/results.ts";
 
-/** Below what common clients give a call before they give up, a minute. */
+/** In seconds. The default is below the minute after which common clients give up a call. */
 const DEFAULT_TIMEOUT = 45;
 const MAX_TIMEOUT = 300;
 
-/** What of results is wanted: for clients that read no resources, too. */
+/** Which parts of results are wanted: the same as in the addresses of resources, which not all clients read. */
 const selection = {
   result: z.enum(["none", "summary", "full"]).optional().describe("How much of results."),
   fields: z.array(z.string().max(200)).max(50).optional().describe("Of results, such as daily.time."),
@@ -43,7 +43,7 @@ export const probeStatus = defineTool({
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   async run({ job_names, ...selected }, { store, signal }) {
-    // Each is reduced to what may be sent as soon as it is read: a hundred results are more than an isolate has room for.
+    // Each is reduced to what may be sent as soon as it is read: an isolate has no room for a hundred results.
     const held = await Promise.all(
       job_names.map(async (name) => hold(await look(store, name, selected, signal), selected, MAX_ANSWER)),
     );
@@ -53,7 +53,7 @@ export const probeStatus = defineTool({
   },
 });
 
-/** What there is to say of a job: while it runs, what it is doing as well. */
+/** The view of a job; of a running one with what it is doing. */
 async function look(store: RemoteStore, name: string, selected: Selection, signal: AbortSignal): Promise<JobView> {
   const promise = await store.get(name, signal);
   if (!promise) return viewOf(name, promise);
@@ -62,7 +62,7 @@ async function look(store: RemoteStore, name: string, selected: Selection, signa
   return { ...view, ...tellingOf(await jobSnapshotOf(store, promise, signal, "recent"), Date.now()) };
 }
 
-/** That there is a newer attempt than one that ended without a result: its name, and how it is. */
+/** The name and status of a newer attempt at a job that ended without a result. */
 async function newerOf(
   store: RemoteStore,
   promise: DurablePromise,
@@ -106,7 +106,7 @@ export const awaitResult = defineTool({
     const total = job_names.length;
     let settled = 0;
     const report = () => {
-      // The share of the time that has passed makes each report greater than the one before.
+      // The elapsed share of the time makes each report greater than the one before, as the protocol demands.
       const waited = Math.min((Date.now() - now) / timeout, 0.99);
       reportProgress?.(settled + (settled < total ? waited : 0), total, `${settled} of ${total} jobs settled`);
     };
@@ -153,38 +153,38 @@ export const awaitResult = defineTool({
 const shortQuestions = (questions: NonNullable<JobView["waiting_for"]>) =>
   inShort({ waiting_for: questions }).waiting_for ?? [];
 
-/** What a job waits to be told; undefined when it waits for nothing of the kind, or cannot be asked. */
+/** The open questions of a job; undefined when there are none or they cannot be read. */
 async function questionsOf(store: RemoteStore, name: string, signal: AbortSignal): Promise<JobView["waiting_for"]> {
   if (signal.aborted) return undefined;
   try {
     const promise = await store.get(name, signal);
     return promise && tellingOf(await jobSnapshotOf(store, promise, signal), Date.now()).waiting_for;
   } catch {
-    // What the wait was for is known; a server that is slow now does not take that away.
+    // The results are known: a server that fails now must not take them away.
     return undefined;
   }
 }
 
+/** Entries, since a job may be called `__proto__`. */
+const byName = <Value>(views: readonly JobView[], value: (view: JobView) => Value): Record<string, Value> =>
+  Object.fromEntries(views.map((view) => [view.job_name, value(view)]));
+
 function awaited(held: readonly Held[], running: readonly string[], taken: number) {
   const fitted = arrange(held, MAX_ANSWER, { taken: costOf(running) + taken });
   const note = noteOn(fitted);
-  const of = (isOne: (view: JobView) => boolean, value: (view: JobView) => unknown) =>
-    Object.fromEntries(fitted.views.filter(isOne).map((view) => [view.job_name, value(view)]));
-  const summaries = of(
-    ({ summary }) => summary !== undefined,
-    ({ summary }) => summary,
-  ) as Record<string, ResultSummary>;
+  const { views } = fitted;
+  const summarized = views.filter(({ summary }) => summary !== undefined);
   return {
-    results: of(
-      (view) => "result" in view,
+    results: byName(
+      views.filter((view) => "result" in view),
       ({ result }) => result,
     ),
-    errors: of(
-      ({ status }) => status !== "complete",
+    errors: byName(
+      views.filter(({ status }) => status !== "complete"),
       ({ status, error }) => `${status}: ${error}`,
-    ) as Record<string, string>,
+    ),
     running: [...running],
-    ...(Object.keys(summaries).length > 0 && { summaries }),
+    ...(summarized.length > 0 && { summaries: byName(summarized, ({ summary }) => summary as ResultSummary) }),
     ...(note !== undefined && { note }),
   };
 }
@@ -208,12 +208,12 @@ export const cancelJob = defineTool({
   async run({ job_names }, { store }) {
     const ended = await Promise.all(job_names.map((name) => store.cancel(name)));
     const outcomes = Object.groupBy(job_names, (_name, i) => outcomeOf(ended[i]?.promise));
-    // There is no newer attempt at what has ended just now.
+    // A job that has ended just now has no newer attempt.
     const before = ended.flatMap((one) => (one && !one.isOurs ? [one.promise] : []));
     const newer = (
       await Promise.all(before.map(async (promise) => ({ name: promise.name, ...(await newerOf(store, promise)) })))
     ).flatMap(({ name, newer }) => (newer ? [[name, newer] as const] : []));
-    // Of very long names, those that fit: what was done is said of each.
+    // Very long names may not fit; the outcomes always do.
     while (newer.length > 0 && costOf([outcomes, newer]) > MAX_ANSWER - 1_000) newer.pop();
     return {
       cancelled: [],

@@ -1,31 +1,33 @@
-import type { StreamPlace } from "./streams.ts";
+/** Server-sent event streams: they keep the connection alive, end in time and hold a slot of their caller. */
+import type { StreamSlot } from "./stream-slots.ts";
 
 /**
- * How often a stream says that it is alive, in milliseconds. A caller that has gone away is noticed when something is
- * written to it, so this is also how long work goes on for nobody.
+ * How often a stream sends a keep-alive, in milliseconds. Writing is the only way to notice that a caller has left, so this
+ * also bounds how long work continues for nobody.
  */
 export const KEEP_ALIVE = 2_000;
 
-/** How long what is being said when a stream's time is up may take, in milliseconds. */
-export const LAST_WORDS = 3_000;
+/** How long a stream may be open, in milliseconds. */
+export const LONGEST_STREAM = 15 * 60_000;
+
+/** How long a message that is being sent at the deadline may take, in milliseconds. */
+const GRACE = 3_000;
 
 const encoder = new TextEncoder();
 
-/** A stream's time, and its place among those of its caller. */
 export interface StreamTerms {
-  /** When it ends at the latest, in milliseconds since the epoch. */
+  /** The stream's deadline, in milliseconds since the epoch. */
   until: number;
-  place(): StreamPlace;
+  /** The stream's slot among those of its caller. */
+  slot(): StreamSlot;
 }
 
-/** Streams that end in time and give their place back by themselves: another one around each takes memory. */
+/** Streams that observe their terms themselves: wrapping them in another stream would cost memory. */
 const bounded = new WeakSet<Response>();
 
-export const isBounded = (response: Response): boolean => bounded.has(response);
-
 /**
- * A server-sent event stream of what `run` sends, until it is done or its time is up; `signal` aborts then, and when the
- * caller goes away.
+ * A response that streams what `run` sends, until `run` is done or the deadline has passed. `signal` aborts at the deadline
+ * and when the caller disconnects.
  */
 export function eventStream(
   run: (send: (message: object) => void, signal: AbortSignal) => Promise<void>,
@@ -34,11 +36,11 @@ export function eventStream(
 ): Response {
   const left = new AbortController();
   const signal = AbortSignal.any([left.signal, disconnected]);
-  const place = terms.place();
+  const slot = terms.slot();
   let keepAlive: ReturnType<typeof setInterval> | undefined;
   const end = () => {
     clearInterval(keepAlive);
-    place.release();
+    slot.release();
   };
   const leave = () => {
     left.abort();
@@ -54,8 +56,8 @@ export function eventStream(
         }
       };
       keepAlive = setInterval(() => {
-        place.renew();
-        if (Date.now() < terms.until + LAST_WORDS) return write(": keepalive\n\n");
+        slot.renew();
+        if (Date.now() < terms.until + GRACE) return write(": keepalive\n\n");
         if (!left.signal.aborted) controller.close();
         leave();
       }, KEEP_ALIVE);
@@ -73,9 +75,53 @@ export function eventStream(
   return response;
 }
 
-/** No proxy in between is to change the stream or to hold it back; the last is for nginx. */
+/** Proxies must neither change the stream nor buffer it; the last header is for nginx. */
 const HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
 };
+
+export const isStream = (response: Response): boolean =>
+  response.body !== null && response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+
+/** Holds a stream of the SDK to its terms; `onEnd` is called when it is over. Other responses are returned as they are. */
+export function boundedStream(response: Response, terms: StreamTerms, onEnd = () => {}): Response {
+  if (!isStream(response) || bounded.has(response)) return response;
+  const slot = terms.slot();
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const renewing = setInterval(() => slot.renew(), KEEP_ALIVE);
+  let isOver = false;
+  const stop = () => {
+    isOver = true;
+    reader.cancel().catch(() => {});
+  };
+  const ending = setTimeout(stop, Math.max(0, terms.until - Date.now()) + GRACE);
+  const end = () => {
+    clearInterval(renewing);
+    clearTimeout(ending);
+    slot.release();
+    onEnd();
+  };
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        end();
+        controller.close();
+      } catch (error) {
+        end();
+        if (isOver) controller.close();
+        else controller.error(error);
+      }
+    },
+    cancel(reason) {
+      end();
+      return reader.cancel(reason);
+    },
+  });
+  const wrapped = new Response(body, response);
+  bounded.add(wrapped);
+  return wrapped;
+}

@@ -1,4 +1,4 @@
-/** Structured lines, collected by Workers Logs (`console` is how a Worker logs). */
+/** Structured log lines, collected by Workers Logs (`console` is how a Worker logs). */
 import * as z from "zod";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
@@ -8,7 +8,7 @@ export type LogLevel = z.infer<typeof LogLevel>;
 export class EdgeLog {
   readonly #least: number;
 
-  /** Writes what is of `level` or more serious. */
+  /** Writes lines of `level` and above. */
   constructor(level: LogLevel) {
     this.#least = LEVELS.indexOf(level);
   }
@@ -25,7 +25,7 @@ export class EdgeLog {
     this.#write("error", message, fields);
   }
 
-  /** An error as it is logged: what `describeError` says of it; where debugging is on, its message and whole stack. */
+  /** An error as it is logged: see {@link describeError}; with debugging on, its message and whole stack. */
   describe(error: unknown): string {
     const isDebugging = this.#least <= LEVELS.indexOf("debug");
     return isDebugging && error instanceof Error ? (error.stack ?? String(error)) : describeError(error);
@@ -38,9 +38,20 @@ export class EdgeLog {
   }
 }
 
-/** What kind of error it is and where it arose; its message could hold an argument or what an upstream server wrote. */
+/** An error's name and where it arose. Its message is left out: it could hold an argument or an upstream server's text. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const frames = error.stack?.split("\n").filter((line) => /^\s+at /.test(line)) ?? [];
   return [error.name, ...frames.slice(0, 5).map((line) => line.trim())].join(" ");
+}
+
+/** The longest text of a caller that is logged or shown, in characters. */
+const LONGEST = 200;
+
+/** A caller's text, shortened, on one line; invisible characters and those that would overwrite others become escapes. */
+export function printable(text: string): string {
+  const start = text.slice(0, LONGEST).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  });
+  return text.length > LONGEST ? `${start}… (${text.length} characters)` : start;
 }

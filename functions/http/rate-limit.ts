@@ -1,14 +1,10 @@
-/**
- * How much a caller may ask for in a minute. What counts is what a request touches: a look at a hundred jobs counts as a
- * hundred (`mcp/weight.ts`).
- */
-import type { Config } from "../app/config.ts";
+/** How much a caller may ask for in a minute. Requests are weighed by what they touch: a look at 100 jobs counts as 100. */
 
-/** What the limits are about, in seconds. */
+/** The period that limits are about, in seconds. */
 const PERIOD = 60;
 
-/** Counts what a caller asks for; the answer that refuses it when it is too much. */
-export type RateLimit = (key: string, charge: Charge) => Promise<Response | undefined>;
+/** Charges a caller; returns the response that refuses the request when the limit is exceeded. */
+export type RateLimit = (caller: string, charge: Charge) => Promise<Response | undefined>;
 
 export interface Charge {
   /** What is counted now. */
@@ -17,15 +13,17 @@ export interface Charge {
   of: number;
 }
 
+/** Cloudflare's rate-limiting binding. */
+export interface RateLimiterBinding {
+  limit(options: { key: string }): Promise<{ success: boolean }>;
+}
+
 /**
- * Cloudflare's rate limiter where it is bound, which counts for a whole location, and otherwise a count that this
- * isolate keeps by itself. Undefined when there is no limit. The bound limiter takes no weight, and so is asked as often
- * as the request weighs, all at once: it counts on the machine that asks.
+ * Cloudflare's rate limiter where it is bound, which counts for a whole location; otherwise a count of this isolate.
+ * Undefined when there is no limit. The binding takes no weight and is asked once for each unit, all at once: it counts on
+ * the machine that asks.
  */
-export function createRateLimit({
-  RATE_LIMITER: limiter,
-  RATE_LIMIT: most,
-}: Pick<Config, "RATE_LIMITER" | "RATE_LIMIT">): RateLimit | undefined {
+export function createRateLimit(limiter: RateLimiterBinding | undefined, most: number): RateLimit | undefined {
   if (limiter) {
     return async (key, { weight, of }) => {
       const outcomes = await Promise.all(Array.from({ length: weight }, () => limiter.limit({ key })));
@@ -40,12 +38,12 @@ export function createRateLimit({
     counts.add(key, weight, most) ? undefined : tooManyRequests(String(most), of, counts.secondsLeft);
 }
 
-/** What has been counted by key since the period began. Values only, and forgotten with the period. */
+/** Counts by key, forgotten at the end of each period. */
 export class Counts {
   readonly #counts = new Map<string, number>();
   #end = 0;
 
-  /** Adds to a count unless it would exceed `most`. Whether it was added. */
+  /** Adds to a count unless the sum would exceed `most`. Returns whether it was added. */
   add(key: string, weight: number, most = Number.POSITIVE_INFINITY): boolean {
     const count = this.of(key) + weight;
     if (count > most) return false;
@@ -68,7 +66,7 @@ export class Counts {
   }
 }
 
-/** The answer to one request too many. */
+/** The response to one request too many. */
 export function tooManyRequests(most: string, weight: number, seconds = PERIOD): Response {
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.` : "";
   const error_description = `Nothing was done: too many requests; a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;

@@ -1,21 +1,21 @@
-/**
- * A value that the requests of an isolate share, and get one at a time.
- *
- * Requests share values, never promises or connections: those are their request's own, and when its client leaves they
- * may never settle. So whoever waits for another looks, with a timer of its own, at what has been written down; and whose
- * turn it is to get the value has the turn for a while only.
- */
 export interface SharedValueOptions {
-  /** How long a value is good, and a failure is not tried again, in milliseconds. */
+  /** How long a value is good, and how long a failure is not tried again, in milliseconds. */
   fresh: number;
   failed: number;
   /** How long one request may take before another tries as well, in milliseconds. */
   turn: number;
 }
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two looks of a waiting request. */
 const PAUSE = 20;
 
+/**
+ * A value that the requests of an isolate share, loaded by one request at a time.
+ *
+ * In workerd requests may share values, but neither promises nor connections: those belong to one request and may never
+ * settle once its client has left. A request that waits for another one therefore polls with a timer of its own, and the
+ * turn to load the value expires.
+ */
 export class SharedValue<Value> {
   readonly #options: SharedValueOptions;
   #value: { value: Value; at: number } | undefined;
@@ -27,8 +27,8 @@ export class SharedValue<Value> {
   }
 
   /**
-   * The value, from `load` when there is none, or none that was got after `newerThan` (milliseconds since the epoch).
-   * Throws what `load` threw, to this request or a short while ago to another.
+   * The value; from `load` when there is none that is fresh and was loaded after `newerThan` (milliseconds since the epoch).
+   * Throws what `load` threw, for this request or a moment ago for another.
    */
   async get(load: () => Promise<Value>, newerThan = 0): Promise<{ value: Value; at: number }> {
     for (;;) {

@@ -1,101 +1,54 @@
-/**
- * JSON-RPC batches, which only the 2025-03-26 revision has, and a request that names none is taken for one of it. Each
- * member is served as if it had come alone, under limits that are the whole request's.
- */
-import { createParser } from "eventsource-parser";
-import { eventStream } from "../http/event-stream.ts";
-import type { RequestScope } from "../http/request.ts";
+/** JSON-RPC batches, which only revision 2025-03-26 has; a request that names no revision may be of that one. */
+import { isStream } from "../http/event-stream.ts";
+import type { Demand, RequestScope } from "../http/scope.ts";
 import { invalidRequest } from "./body.ts";
+import { asMessage, type Message } from "./message.ts";
 
 const REVISION = "2025-03-26";
 
-/** What the members of a batch may touch, all together: as much as one call. */
+/** What the messages of a batch may cost together: as much as one call. */
 const MOST = 100;
 
-/** How many of them may wait: each holds a connection to the Resonate server. */
-const MOST_WAITING = 1;
-
-/** The place of a member's stream: the batch has one for all. */
-const NONE = () => ({ renew() {}, release() {} });
-
-export interface Batch {
-  /** Of any JSON. */
-  parsed: readonly unknown[];
-  weight: number;
-  waiting: number;
+interface BatchServer {
+  demandOf(message: Message): Demand;
+  answer(member: unknown, message: Message | undefined, scope: RequestScope): Promise<Response>;
 }
 
-export interface BatchServer {
-  /** The answer that refuses a batch of this weight, or undefined. */
-  admit(weight: number): Promise<Response | undefined>;
-  serve(member: unknown, scope: RequestScope): Promise<Response>;
-  /** The SDK's answer to the request. */
-  sdk(): Promise<Response>;
-}
-
-export async function serveBatch(
-  request: Request,
-  { parsed, weight, waiting }: Batch,
-  scope: RequestScope,
-  { admit, serve, sdk }: BatchServer,
-): Promise<Response> {
-  scope.line.batch = parsed.length;
-  const revision = request.headers.get("mcp-protocol-version");
-  if (revision !== null && revision !== REVISION) {
+/** Answers the messages of a batch one after another, with a list of their responses. */
+export async function serveBatch(batch: unknown[], headers: Headers, scope: RequestScope, server: BatchServer) {
+  scope.line.batch = batch.length;
+  if ((headers.get("mcp-protocol-version") ?? REVISION) !== REVISION) {
     return invalidRequest("this revision of the protocol has no batches. Send one message a request");
   }
-  const accept = request.headers.get("accept") ?? "";
-  if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return sdk();
-  if (parsed.length === 0) return invalidRequest("a batch of nothing");
-  if (parsed.some(isHandshake)) return invalidRequest("`initialize` may not be part of a batch");
-  if (weight > MOST) return invalidRequest(`a batch may touch ${MOST} jobs; this one touches ${weight}`);
-  if (waiting > MOST_WAITING) {
-    return invalidRequest(
-      `${MOST_WAITING} call of a batch may wait; in this one ${waiting} would. Await the jobs together`,
-    );
+  const messages = batch.map(asMessage);
+  if (messages.some((message) => message?.method === "initialize")) {
+    return invalidRequest("`initialize` may not be part of a batch");
   }
-  const refused = await admit(weight);
+  const demands = messages.flatMap((message) => (message ? [server.demandOf(message)] : []));
+  const waiting = demands.filter(({ streams }) => streams).length;
+  const weight = demands.reduce((sum, demand) => sum + demand.weight, batch.length - demands.length);
+  if (weight === 0 || weight > MOST || waiting > 1) {
+    const limits = `a batch may touch 1 to ${MOST} jobs, and one of its calls may wait`;
+    return invalidRequest(`${limits}; this one touches ${weight}, and ${waiting} of its calls would wait`);
+  }
+  const refused = await scope.admit({ weight, access: demands.flatMap(({ access }) => access), streams: waiting > 0 });
   if (refused) return refused;
-  const asks = parsed.filter(isAnswered);
-  if (asks.length === 0) return new Response(null, { status: 202 });
-  return eventStream(
-    async (send) => {
-      await Promise.all(
-        asks.map(async (member) => {
-          const line = scope.line.member();
-          const response = await serve(member, { ...scope, line, place: NONE });
-          line.answered(response.status);
-          await forward(response, send);
-        }),
-      );
-    },
-    request.signal,
-    scope,
-  );
-}
-
-function isHandshake(member: unknown): boolean {
-  return typeof member === "object" && member !== null && "method" in member && member.method === "initialize";
-}
-
-/** Whether a member is one to answer: a request, or what is no message at all. */
-function isAnswered(member: unknown): boolean {
-  if (typeof member !== "object" || member === null) return true;
-  return "method" in member ? "id" in member : !("result" in member || "error" in member);
-}
-
-/** Sends on the messages of an answer, which is JSON, a stream of events or nothing. */
-async function forward(response: Response, send: (message: object) => void): Promise<void> {
-  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
-    const text = await response.text();
-    if (text !== "") send(JSON.parse(text));
-    return;
+  const responses: unknown[] = [];
+  for (const [i, member] of batch.entries()) {
+    const line = scope.line.member();
+    const response = await server.answer(member, messages[i], { ...scope, line });
+    line.answered(response.status);
+    responses.push(...(await responsesIn(response)));
   }
-  const parser = createParser({
-    onEvent: ({ data }) => {
-      if (data !== "") send(JSON.parse(data));
-    },
-  });
-  const decoder = new TextDecoder();
-  for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
+  return responses.length === 0 ? new Response(null, { status: 202 }) : Response.json(responses);
+}
+
+/** The JSON-RPC responses in an HTTP response, which is JSON, a stream or empty; a stream's progress is left out. */
+async function responsesIn(response: Response): Promise<{ id?: unknown }[]> {
+  const text = await response.text();
+  const parts = isStream(response) ? [...text.matchAll(/^data: (.+)$/gm)].map(([, data = ""]) => data) : [text];
+  return parts
+    .filter(Boolean)
+    .map((part) => JSON.parse(part))
+    .filter((message) => "id" in message);
 }

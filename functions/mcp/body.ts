@@ -1,51 +1,47 @@
-/** Reads a request's body: how large it may be, and how deep. */
-import { loadSdk } from "./load-sdk.ts";
+/** Reads request bodies, within limits of size, time and depth. */
+import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
 
-/** How long a body may take to come, in milliseconds: on a machine of one's own each that does not takes a connection. */
+/** How long a body may take to arrive, in milliseconds: on one machine, each slow one holds a connection. */
 const READING = 30_000;
 
-/** How deep a body may be nested. What looks into it calls itself for each level, and would come to the stack's end. */
+/** How deep a body may be nested: code that walks it recurses, and would overflow the stack. */
 const MAX_DEPTH = 100;
 
-export type Body =
-  | { step: "parsed"; parsed: unknown }
-  | { step: "sdk"; request: Request }
-  | { step: "refused"; response: Response };
+/** The parsed body, the response that refuses it, or the request for the SDK to refuse. */
+export type Body = { parsed: unknown } | Response | Request;
 
-/** A media type that needs no closer look. */
+/** The media types that are accepted without asking the SDK. */
 const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
 
-/** The request's body as JSON, read once; what cannot be had that way is the SDK's to refuse. */
+/** Reads a request's body once, as JSON. */
 export async function readBody(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
   const length = headers.get("content-length");
-  const isJson = method === "POST" && (await isJsonType(headers.get("content-type")));
-  if (!isJson) return { step: "sdk", request };
+  if (method !== "POST" || !(await isJsonType(headers.get("content-type")))) return request;
   const reading = length === null ? readUnmeasured(request) : Number(length) > MAX_BODY ? undefined : request.text();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<Body>((resolve) => {
-    timer = setTimeout(() => resolve({ step: "refused", response: tooSlow() }), READING);
+  const late = new Promise<Response>((resolve) => {
+    timer = setTimeout(() => resolve(tooSlow()), READING);
   });
   const text = await Promise.race([reading, late]).finally(() => clearTimeout(timer));
-  if (typeof text === "object") return text;
+  if (text instanceof Response) return text;
   if (text === undefined) {
-    await readOn(request);
-    return { step: "refused", response: tooLarge() };
+    await drain(request);
+    return tooLarge();
   }
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch {
-    return { step: "sdk", request: new Request(url, { method, headers, body: text, signal }) };
+    return new Request(url, { method, headers, body: text, signal });
   }
-  if (!isTooDeep(text)) return { step: "parsed", parsed };
-  return { step: "refused", response: invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) };
+  return isTooDeep(text) ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) : { parsed };
 }
 
-/** The answer to a body that is no acceptable JSON-RPC message, or messages; for the id that can be read off it. */
+/** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */
 export function invalidRequest(reason: string, parsed?: unknown): Response {
   const id = typeof parsed === "object" && parsed !== null && "id" in parsed ? parsed.id : undefined;
   const error = { code: -32600, message: `Invalid Request: ${reason}` };
@@ -55,29 +51,28 @@ export function invalidRequest(reason: string, parsed?: unknown): Response {
   );
 }
 
-/** Character codes of `"`, `\`, `[`, `{`, `]` and `}`. */
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_LIST = 0x5b;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_LIST = 0x5d;
-const CLOSE_OBJECT = 0x7d;
-
-/** Whether JSON text is nested too deep, told from its brackets. */
+/** Whether JSON text is nested too deep, judged by its brackets. */
 function isTooDeep(json: string): boolean {
   if (json.length < 2 * MAX_DEPTH) return false;
   let depth = 0;
   let quoted = false;
   for (let i = 0; i < json.length; i++) {
-    const code = json.charCodeAt(i);
-    if (quoted) {
-      if (code === BACKSLASH) i += 1;
-      else if (code === QUOTE) quoted = false;
-    } else if (code === QUOTE) quoted = true;
-    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
-      depth += 1;
-      if (depth > MAX_DEPTH) return true;
-    } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1;
+    switch (json.charCodeAt(i)) {
+      case 0x5c: // \, which occurs in strings alone
+        i += 1;
+        break;
+      case 0x22: // "
+        quoted = !quoted;
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        if (!quoted) depth += 1;
+        if (depth > MAX_DEPTH) return true;
+        break;
+      case 0x5d: // ]
+      case 0x7d: // }
+        if (!quoted) depth -= 1;
+    }
   }
   return false;
 }
@@ -88,7 +83,7 @@ async function isJsonType(type: string | null): Promise<boolean> {
   return isJsonContentType(type);
 }
 
-/** The text of a body whose length was not declared; undefined for one that turns out too large. */
+/** The text of a body of undeclared length; undefined if it is too large. */
 async function readUnmeasured({ body }: Request): Promise<string | undefined> {
   const decoder = new TextDecoder();
   const reader = body?.getReader();
@@ -107,20 +102,17 @@ async function readUnmeasured({ body }: Request): Promise<string | undefined> {
   }
 }
 
-/** How much of a body that is refused is read, in bytes, and for how long, in milliseconds. */
-const READ_ON = 10 * MAX_BODY;
-const READ_ON_FOR = 5_000;
+/** How much of a refused body is read, in bytes, and for how long, in milliseconds. */
+const DRAIN = 10 * MAX_BODY;
+const DRAIN_TIME = 5_000;
 
-/**
- * Reads what is left of a body, to no use but this: a client whose connection ends while it sends may never look at the
- * answer.
- */
-async function readOn({ body }: Request): Promise<void> {
+/** Drains a refused body: a client whose connection ends while it still sends may never read the response. */
+async function drain({ body }: Request): Promise<void> {
   const reader = body?.getReader();
   if (!reader) return;
-  const limit = setTimeout(() => void reader.cancel().catch(() => {}), READ_ON_FOR);
+  const limit = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN_TIME);
   try {
-    for (let left = READ_ON; left > 0; ) {
+    for (let left = DRAIN; left > 0; ) {
       const { done, value } = await reader.read();
       if (done) return;
       left -= value.byteLength;
@@ -133,7 +125,7 @@ async function readOn({ body }: Request): Promise<void> {
   }
 }
 
-/** The SDK's answer, without loading it. */
+/** The response that the SDK would give, without loading it. */
 export function notAllowed(): Response {
   const response = refusal(405, "Method not allowed.");
   response.headers.set("allow", "POST");

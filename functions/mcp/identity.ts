@@ -10,13 +10,13 @@ export interface Identity {
     websiteUrl?: string;
     icons?: { src: string; mimeType: string; sizes: string[] }[];
   };
-  /** What it is for, in up to 100 characters, for people. */
+  /** Its purpose, in up to 100 characters, for people. */
   description: string;
   /** How the tools are meant to be used, for the model. */
   instructions: string;
 }
 
-/** How the tools of a deployment are meant to be used: those that it has, and no others. */
+/** How the tools of this deployment are meant to be used. */
 export function instructionsOf(tools: readonly Tool[], own: string | undefined): string {
   const starting = namesOf(tools.filter(({ returnsAtOnce }) => returnsAtOnce));
   const waiting = namesOf(tools.filter(({ start, tasksOnly }) => start && !tasksOnly));
@@ -45,10 +45,10 @@ function namesOf(tools: readonly Tool[]): string {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
 
-/** How long a client may keep what does not change between deployments; `ttlMs` in milliseconds. */
+/** How long a client may cache what only a new deployment changes; `ttlMs` in milliseconds. */
 export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
 
-/** What the server can do, for a client of an era that has tasks or not. */
+/** The capabilities of the server, for an era that has tasks or not. */
 export const capabilities = (tasks: boolean) => ({
   tools: {},
   resources: {},

@@ -1,23 +1,28 @@
-/** The requests that are the SDK's to answer: whatever is not plain. */
-import type { McpServerFactory, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
+/** Answers requests with the SDK: those that are not plain, or that no row of the method table answers. */
+import type {
+  JSONRPCRequest,
+  McpServerFactory,
+  ReadResourceResult,
+  Result,
+  ServerContext,
+} from "@modelcontextprotocol/server";
+import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
-import { authInfoOf, type RequestScope, scopeOf } from "../http/request.ts";
+import type { Sdk } from "../http/load-sdk.ts";
+import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
 import type { Cards } from "../resources/cards.ts";
 import { readJob } from "../resources/job-resource.ts";
 import { TEMPLATES } from "../resources/templates.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
-import { tasksServer } from "../tasks/server.ts";
 import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
-import type { CallRequest, Calls } from "./calls.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
-import type { Sdk } from "./load-sdk.ts";
+import type { CallRequest, ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
-  calls: Calls;
+  calls: ToolCalls;
   tasks: TaskService | undefined;
   identity: Identity;
-  /** The pages of tools; undefined in a deployment without. */
   cards: Cards | undefined;
   /** In bytes. */
   maxBody: number;
@@ -26,15 +31,15 @@ export interface SdkOptions {
 export interface SdkRequest {
   request: Request;
   scope: RequestScope;
-  /** The body, where it was read already. */
+  /** The body, where it has been read. */
   parsedBody?: unknown;
-  /** Whether the answer is to be a stream that begins at once. */
+  /** Whether the response is to be a stream that begins at once. */
   streamed?: boolean;
 }
 
 /**
- * Answers by the SDK, with a server and a handler for each request: a handler keeps what it has under way, and what it
- * keeps of a request whose work the platform has cancelled would stay there for good.
+ * Answers by the SDK, with a server and a handler for each request: a handler keeps its requests in progress, and would keep
+ * those whose work the platform has cancelled forever.
  */
 export function createSdk(
   { createMcpHandler, Server }: Sdk,
@@ -55,16 +60,16 @@ export function createSdk(
     });
     server.setRequestHandler("tools/list", () => ({ tools: calls.listing }) as never);
     server.setRequestHandler("tools/call", ({ params }, context) => {
-      return calls.call(params.name, params.arguments ?? {}, callContextOf(context)) as never;
+      return calls.call(params.name, params.arguments ?? {}, callOf(context)) as never;
     });
     server.setRequestHandler("resources/list", () => ({ resources: [] }));
     server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }));
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
-      const read = (): Promise<ReadResourceResult> => {
-        if (cards?.has(uri)) return cards.read(uri);
+      const read = async (): Promise<ReadResourceResult> => {
+        if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
         return calls.reads(uri)
-          ? (calls.read(uri, callContextOf(context)) as never)
+          ? ((await calls.read(uri, callOf(context))) as never)
           : readJob(scopeOf(context).store, uri, signal);
       };
       return calls.explained(read(), signal);
@@ -80,7 +85,7 @@ export function createSdk(
   };
 }
 
-function callContextOf(context: ServerContext): CallRequest {
+function callOf(context: ServerContext): CallRequest {
   const { signal, _meta, inputResponses = {}, notify } = context.mcpReq;
   const { progressToken, idempotencyKey } = { ..._meta } as {
     progressToken?: string | number;
@@ -100,8 +105,38 @@ function callContextOf(context: ServerContext): CallRequest {
     ...call,
     reportProgress(progress, total, message) {
       const params = { progressToken, progress, total, message };
-      // A notification that cannot be delivered has nobody to be delivered to.
+      // Delivery fails only when the client has left.
       notify({ method: "notifications/progress", params }).catch(() => {});
     },
   };
+}
+
+type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;
+
+/**
+ * A server whose tools may answer with a task: the SDK adds `content` to each tool's result, which a task must not have. It
+ * also answers parameters of the wrong form with "invalid params", where the SDK reports an internal error.
+ */
+function tasksServer(Server: Sdk["Server"]): Sdk["Server"] {
+  return class extends Server {
+    protected override _wrapHandler(method: string, handler: Handler): Handler {
+      const wrapped = super._wrapHandler(method, handler);
+      return async (request, context) => {
+        const result = await wrapped(request, context).catch((error) => {
+          throw invalidParams(error) ?? error;
+        });
+        if (method !== "tools/call" || result.resultType !== "task") return result;
+        const { content, ...task } = result;
+        return task;
+      };
+    }
+  };
+}
+
+/** The findings of the SDK's parser, which it throws as an error whose message is a JSON list of issues. */
+function invalidParams({ name, message }: Error): ProtocolError | undefined {
+  if (name !== "Error" || !message.startsWith("[")) return undefined;
+  const issues = JSON.parse(message) as { path: string[]; message: string }[];
+  const found = issues.map(({ path, message }) => `${path.slice(1).join(".")}: ${message}`).join("; ");
+  return new ProtocolError(ErrorCode.InvalidParams, `Invalid params: ${found}`.slice(0, 500));
 }

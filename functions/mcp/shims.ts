@@ -1,6 +1,6 @@
 /**
- * What the SDK takes from its platform, in place of its own for Workers, where it is built (`cli/build`). Its own brings a
- * validator of JSON Schema, a twentieth of the bundle, for questions that the SDK puts to clients itself: here jobs ask.
+ * Replaces the SDK's platform module for Workers where the SDK is built (`cli/build`). The original brings a validator of
+ * JSON Schema, a twentieth of the bundle, for questions that the SDK itself puts to clients; here jobs ask them.
  */
 export class DefaultJsonSchemaValidator {
   getValidator(): never {
@@ -8,5 +8,5 @@ export class DefaultJsonSchemaValidator {
   }
 }
 
-/** For servers over stdio, which none is in a Worker. */
+/** Used by servers over stdio, which do not exist in a Worker. */
 export const process = {};

@@ -1,4 +1,4 @@
-/** The module `resonate.js` beside this file, which the build makes of `server/object/`. */
+/** `resonate.js` beside this file, built from `server/object/`. */
 export class ObjectServer {
   constructor(state: object, env: object);
   fetch(request: Request): Promise<Response>;

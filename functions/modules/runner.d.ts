@@ -1,2 +1,2 @@
-/** The module `runner.js` beside this file, which the build makes of `worker/runner/` and the deployment's durable functions. */
+/** `runner.js` beside this file, built from `worker/runner/` and the deployment's durable functions. */
 export function createRunner(env: object): { fetch(request: Request): Promise<Response> };

@@ -1,21 +1,19 @@
-/** A job as its page shows it. */
-
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
 
-/** How it is, what it was given, what it does and asks, and what it has done: its records from the `from`th on. */
+/** A job as its page shows it, with its timeline from the `from`th record on. */
 export async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
   const { job, args, timeoutAt } = promise;
-  const [{ feed: journal, questions }, newer, timeline, waits] = await Promise.all([
+  const [{ feed, questions }, newer, timeline, waits] = await Promise.all([
     jobSnapshotOf(store, promise, signal, "recent"),
     newerGeneration(store, promise, signal),
     timelineOf(promise.id, from, (id) => store.child(id, signal)),
     store.isOffered(promise, signal),
   ]);
-  const { questions: _asked, ...doing } = journal.entry ?? { questions: {} };
+  const { questions: _asked, ...doing } = feed.entry ?? { questions: {} };
   return {
     ...viewOf(promise.name, promise),
     kind: job.kind,

@@ -1,14 +1,11 @@
-import { fromBase64Url, toBase64Url } from "../http/base64url.ts";
+import { base64url } from "jose";
 
 const utf8 = new TextEncoder();
 
-/**
- * Text that only this deployment can read, and nobody can make: what sessions and links to jobs are. Changing its secret
- * voids all of them, and no task.
- */
+/** Sessions and links to jobs: text that only this deployment can read and make. A new secret voids all of them, and no task. */
 export class Seal {
   readonly #secret: string;
-  /** A value, not a promise: what one request has not finished importing, another does for itself. */
+  /** A value, not a promise: requests share no promises. */
   #key: CryptoKey | undefined;
 
   /** @param secret at least 32 characters */
@@ -16,18 +13,18 @@ export class Seal {
     this.#secret = secret;
   }
 
-  /** Seals a value for one `purpose`, until then in milliseconds since the epoch. */
+  /** Seals a value for one `purpose`; `until` is in milliseconds since the epoch. */
   async close(purpose: string, value: unknown, until: number): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const content = utf8.encode(JSON.stringify([until, value]));
     const sealed = await crypto.subtle.encrypt(parameters(iv, purpose), await this.#imported(), content);
-    return toBase64Url(new Uint8Array([...iv, ...new Uint8Array(sealed)]));
+    return base64url.encode(new Uint8Array([...iv, ...new Uint8Array(sealed)]));
   }
 
-  /** What was sealed, and until when; undefined for what is forged, damaged, of another purpose, or over. */
+  /** The sealed value and its expiry; undefined for text that is forged, damaged, expired or of another purpose. */
   async open(purpose: string, text: string): Promise<{ value: unknown; until: number } | undefined> {
     try {
-      const bytes = fromBase64Url(text);
+      const bytes = new Uint8Array(base64url.decode(text));
       const key = await this.#imported();
       const content = await crypto.subtle.decrypt(parameters(bytes.slice(0, 12), purpose), key, bytes.slice(12));
       const [until, value] = JSON.parse(new TextDecoder().decode(content));

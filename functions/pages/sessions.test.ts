@@ -21,17 +21,17 @@ const pages = (env: object = {}) => {
 const sealedIn = (url = "") => new URL(url).pathname.slice("/view/".length);
 
 describe("a link to a job", () => {
-  test("is at the configured host, and leads to that job's page", async () => {
+  test("is at the configured host, and leads to the job's page", async () => {
     const url = await pages().urlOf("timer_a/b", ada);
     expect(url).toMatch(/^https:\/\/tools\.example\/view\/[\w-]+$/);
     const followed = await pages().follow(sealedIn(url), true);
     expect(followed?.path).toMatch(/^\/jobs\/timer_a%2Fb\?link=[\w-]{16}$/);
     expect(followed?.cookie).toMatch(
-      /; Path=\/pages\/link\/[\w-]{16}; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+      /; Max-Age=\d+; Path=\/pages\/link\/[\w-]{16}; HttpOnly; Secure; SameSite=Strict$/,
     );
   });
 
-  test("tells nothing of the job to whoever reads it, and is another each time", async () => {
+  test("reveals nothing about the job, and is a different one each time", async () => {
     const [one, other] = await Promise.all([pages().urlOf("timer_tea", ada), pages().urlOf("timer_tea", ada)]);
     expect(one).not.toBe(other);
     expect(atob(sealedIn(one).replaceAll("-", "+").replaceAll("_", "/"))).not.toMatch(/timer|ada/);
@@ -47,11 +47,11 @@ describe("a link to a job", () => {
     expect(await pages(env).follow(sealed, true)).toBeUndefined();
   });
 
-  test("is void once its time is over, changed in any place, or sealed for something else", async () => {
+  test("is void when it has expired, has been changed, or was sealed for another purpose", async () => {
     const sealed = sealedIn(await pages().urlOf("timer_tea", ada));
     for (let i = 0; i < sealed.length; i++) {
       const changed = sealed.slice(0, i) + (sealed[i] === "A" ? "B" : "A") + sealed.slice(i + 1);
-      // The last character may have bits that stand for nothing.
+      // The last character may have unused bits.
       if (i < sealed.length - 1) expect(await pages().follow(changed, true)).toBeUndefined();
     }
     const session = await new Seal(HOSTED.VIEW_KEY).close(
@@ -70,11 +70,11 @@ describe("a link to a job", () => {
     ["there is no key", { VIEW_KEY: "" }],
     ["links are switched off", { VIEW_LINKS: "off" }],
     ["there are no pages", { ASSETS: undefined }],
-  ])("there is none where %s", async (_what, env) => {
+  ])("does not exist where %s", async (_what, env) => {
     expect(await pages(env).urlOf("timer_tea", ada)).toBeUndefined();
   });
 
-  test("is the page itself where nobody signs in", async () => {
+  test("is the page itself without authentication", async () => {
     const url = await pages({ AUTH_MODE: "none" }).urlOf("timer_tea", ada);
     expect(url).toBe("https://tools.example/jobs/timer_tea");
   });

@@ -1,27 +1,26 @@
 /**
- * Cards in the chat, by the extension MCP Apps: the tools that start jobs name a page, which hosts that show such pages read
- * as a resource. It is one file, with what is particular to the tool put in. Other clients notice nothing of it.
+ * Cards in the chat, by the extension MCP Apps: tools that start jobs name a page, which hosts that show such pages read as a
+ * resource. The page is one file into which the tool's particulars are put. Other clients do not notice it.
  */
 
 import type { Tool } from "../../core/author/tool.ts";
 import { CARD, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { answerForUser, jobCard } from "../built-in/card.ts";
-import { CACHE } from "../mcp/identity.ts";
-import type { PageFiles } from "../pages/files.ts";
+import type { Assets } from "../http/assets.ts";
 
 const FILE = "https://assets.invalid/card.html";
 
-/** In the file, where it says what it is the card of. */
+/** The element of the file that holds the tool's particulars. */
 const ABOUT = '<script id="about" type="application/json">{}</script>';
 
 export class Cards {
-  /** The tools with their cards, and those that cards call. */
+  /** The tools with their cards, and the tools that cards call. */
   readonly tools: readonly Tool[];
-  readonly #files: PageFiles;
+  readonly #files: Assets;
   /** The tools by the addresses of their cards. */
   readonly #byUri: ReadonlyMap<string, Tool>;
 
-  constructor(files: PageFiles, server: string, tools: readonly Tool[]) {
+  constructor(files: Assets, server: string, tools: readonly Tool[]) {
     const uriOf = ({ name }: Tool) => `ui://${server}/${name}.html`;
     const shown = tools.filter(hasCard);
     this.#files = files;
@@ -37,7 +36,7 @@ export class Cards {
     return this.#byUri.has(uri);
   }
 
-  /** The card at an address that has one. @throws {ProtocolError} where its file is missing */
+  /** Reads a card at an address for which {@link has} is true. @throws {ProtocolError} where its file is missing */
   async read(uri: string) {
     const tool = this.#byUri.get(uri) as Tool;
     const file = await this.#files.fetch(new Request(FILE));
@@ -45,12 +44,12 @@ export class Cards {
     const about = { tool: tool.name, title: tool.listing.title, kind: tool.job?.kind, view: tool.job?.view };
     const json = JSON.stringify(about).replaceAll("<", "\\u003c");
     const text = (await file.text()).replace(ABOUT, () => ABOUT.replace("{}", () => json));
-    // Nothing of another origin is loaded, and none is asked: hosts allow none unless they are named.
-    return { contents: [{ uri, mimeType: CARD, text, _meta: { ui: { prefersBorder: true } } }], ...CACHE };
+    // A card names no other origins, so hosts let it load from none and connect to none.
+    return { contents: [{ uri, mimeType: CARD, text, _meta: { ui: { prefersBorder: true } } }] };
   }
 }
 
-/** Whether a tool's calls are shown as the job that they start: unless its author has given it a page of its own. */
+/** Whether a tool gets the card of a job: it starts one, and its author has not given it a page. */
 const hasCard = ({ job, listing }: Tool): boolean =>
   job !== undefined && (listing._meta as { ui?: unknown } | undefined)?.ui === undefined;
 

@@ -1,15 +1,15 @@
 /**
- * Jobs as MCP resources: `job://NAME` is what `probe_status` says of one, with its result. Reads have no paging of their own,
- * so what part of a result that is too large is wanted is in the address. Whose job it is goes by the caller, as everywhere.
+ * Jobs as MCP resources: `job://NAME` reads as `probe_status` describes the job, with its result. Resource reads have no
+ * paging, so the address says which part of a large result is wanted. Callers see their own jobs, as everywhere.
  */
 import * as z from "zod";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { viewOfRange } from "../../core/tools/byte-range.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { arrange, hold, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
-import { printable } from "../http/printable.ts";
+import { printable } from "../http/log.ts";
 
-/** How long a client may keep what is said of a job that has ended, and so does not change; in milliseconds. */
+/** How long a client may cache a job that has ended, in milliseconds. */
 const KEPT = 60 * 60_000;
 
 const Address = z.object({
@@ -21,7 +21,7 @@ const Address = z.object({
     .optional(),
 });
 
-/** @throws {ProtocolError} -32602 for an address that leads to no job of this caller's */
+/** @throws {ProtocolError} -32602 for an address of no job of this caller's */
 export async function readJob(store: RemoteStore, uri: string, signal?: AbortSignal) {
   const address = parse(uri);
   if (!address) throw new ProtocolError(ErrorCode.InvalidParams, `no resource of this server: ${printable(uri)}`);
@@ -33,10 +33,7 @@ export async function readJob(store: RemoteStore, uri: string, signal?: AbortSig
   const limit = limitOf(promise.job);
   const wanted = { ...selection, result: "full" } as const;
   const view = await viewOfRange(store, promise, wanted, limit, signal);
-  const { views } = arrange([hold(view, wanted, limit)], limit, {
-    copies: 1,
-    taken: 2 * uri.length,
-  });
+  const { views } = arrange([hold(view, wanted, limit)], limit, { copies: 1, taken: 2 * uri.length });
   const [shown] = views;
   const next = shown?.summary?.next_offset;
   const fields = selection.fields?.map(encodeURIComponent).join(",");
@@ -44,7 +41,7 @@ export async function readJob(store: RemoteStore, uri: string, signal?: AbortSig
   const text = JSON.stringify({ ...shown, ...more });
   return {
     contents: [{ uri, mimeType: "application/json", text }],
-    // Whose it is goes by the token, which is no part of the address.
+    // The caller's token decides whose job it is, and is no part of the address.
     cacheScope: "private" as const,
     ttlMs: promise.state === "pending" ? 0 : KEPT,
   };
@@ -61,5 +58,5 @@ function parse(uri: string): { name: string; selection: Selection } | undefined 
   }
 }
 
-/** Longer than any name can be encoded, with the fields that may be asked for. */
+/** More than the longest name takes with all the fields that may be asked for. */
 const MAX_URI = 20_000;

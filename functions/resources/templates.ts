@@ -1,4 +1,4 @@
-/** The kinds of resources that there are. */
+/** The kinds of resources, as `resources/templates/list` gives them. */
 export const TEMPLATES = [
   {
     uriTemplate: "job://{name}{?offset,fields}",

@@ -1,25 +1,46 @@
-/** Whether an answer fits the question that it is given to. */
+/** Checks answers to questions of jobs. */
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
-import { formOf } from "./form.ts";
+import { loadSdk } from "../http/load-sdk.ts";
 
-/** The longest answer to a question that is taken, in characters of JSON. */
+/** The longest answer, in characters of JSON. */
 const MAX_ANSWER = 10_000;
 
 const FORM = 'an object with action "accept" and content, or action "decline" or "cancel", is required';
 
-/** The answer, or what is wrong with it, without a full stop. */
-export function checkAnswer(
+/** The answer, or why it does not fit its question, without a full stop. */
+export async function checkAnswer(
   { requestedSchema }: QuestionEntry,
   response: unknown,
-): { answer: AnswerEntry } | { reason: string } {
+): Promise<{ answer: AnswerEntry } | { reason: string }> {
   const answer = AnswerEntry.safeParse(response);
   if (!answer.success) return { reason: FORM };
   const length = JSON.stringify(answer.data).length;
   if (length > MAX_ANSWER) return { reason: `it has ${length} characters as JSON; up to ${MAX_ANSWER} are accepted` };
   if (answer.data.action === "accept") {
-    const { error } = formOf(requestedSchema).safeParse(answer.data.content);
+    const { error } = (await formOf(requestedSchema)).safeParse(answer.data.content);
     const reason = error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
     if (reason !== undefined) return { reason: reason.replace(/\.$/, "") };
   }
   return { answer: answer.data };
+}
+
+/** The form of an answer. A property whose schema cannot be used, such as one with an invalid pattern, takes any value. */
+export async function formOf({ properties, required, additionalProperties }: QuestionEntry["requestedSchema"]) {
+  const { fromJSONSchema } = await loadSdk();
+  const usable = Object.entries(properties).map(([key, property]) => {
+    // What is left out is not filled in: the job gets the answer as it is.
+    const { default: _, ...schema } = Object(property);
+    try {
+      fromJSONSchema(schema);
+      return [key, schema];
+    } catch {
+      return [key, {}];
+    }
+  });
+  return fromJSONSchema({
+    type: "object",
+    properties: Object.fromEntries(usable),
+    required: Array.isArray(required) ? required : [],
+    additionalProperties: additionalProperties !== false,
+  });
 }

@@ -1,10 +1,10 @@
-/** The methods of the Tasks extension, as the SDK serves them. */
+/** The methods of the Tasks extension, as handlers of the SDK. */
 import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { AnswerEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import { scopeOf } from "../http/request.ts";
+import { scopeOf } from "../http/scope.ts";
 import { checkAnswer } from "./answer.ts";
 import {
   getTask,
@@ -17,52 +17,47 @@ import {
 } from "./service.ts";
 import { showsForms, TASKS } from "./task.ts";
 
-const requestOf = (context: ServerContext): TaskRequest => {
-  const { caller, store } = scopeOf(context);
-  return { caller, store, signal: context.mcpReq.signal };
-};
-
 /** Registers `tasks/get`, `tasks/update` and `tasks/cancel`. */
 export function registerTaskMethods(server: Server, service: TaskService): void {
-  // Gated before anything else of the request is looked at, so that the parameters are checked by the handlers.
+  // The handlers check the parameters themselves, after the client's capabilities.
   const params = z.looseObject({});
   server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
-    requireTasks(context);
-    return getTask(service, taskId, { ...requestOf(context), showsForms: showsForms(capabilitiesOf(context)) });
+    const request = requestOf(context);
+    return getTask(service, taskId, { ...request, showsForms: showsForms(capabilitiesOf(context)) });
   });
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
-    requireTasks(context);
     const request = requestOf(context);
     const { name } = await orUnavailable(service, promiseOf(service, taskId, request));
     if (!(await orUnavailable(service, request.store.cancel(name)))) throw unknownTask();
     return {};
   });
   server.setRequestHandler("tasks/update", { params }, async ({ taskId }, context) => {
-    requireTasks(context);
-    await orUnavailable(service, updateTask(service, taskId, responsesOf(context), requestOf(context)));
+    const request = requestOf(context);
+    await orUnavailable(service, updateTask(service, taskId, responsesOf(context), request));
     return {};
   });
 }
 
-/** What the request declared of its client; undefined in the eras before. */
+/** @throws {ProtocolError} -32021 for a request that does not declare the extension */
+function requestOf(context: ServerContext): TaskRequest {
+  if (!declaresTasks(context)) throw missingTasksCapability();
+  const { caller, store } = scopeOf(context);
+  return { caller, store, signal: context.mcpReq.signal };
+}
+
+/** The client's capabilities as the request declares them; undefined before the 2026-07-28 revision. */
 export function capabilitiesOf({ mcpReq }: ServerContext): ClientCapabilities | undefined {
   const envelope: Record<string, unknown> = mcpReq.envelope ?? {};
   return envelope[CLIENT_CAPABILITIES] as ClientCapabilities | undefined;
 }
 
-/** Whether the request declared that its client understands tasks. */
 export function declaresTasks(context: ServerContext): boolean {
   return capabilitiesOf(context)?.extensions?.[TASKS] !== undefined;
 }
 
-/** @throws {ProtocolError} -32021 for a request that did not declare the extension */
-export function requireTasks(context: ServerContext): void {
-  if (!declaresTasks(context)) throw missingTasksCapability();
-}
-
 /**
- * The request's `inputResponses`, which the SDK takes out of the parameters. It leaves out those that are no bare
- * response objects; here they are answers like any other, and do not fit.
+ * The request's `inputResponses`, which the SDK takes out of the parameters. The SDK drops those that are no bare response
+ * objects; here they count as answers that do not fit.
  *
  * @throws {ProtocolError} -32602 when there are none at all
  */
@@ -78,8 +73,8 @@ function responsesOf({ mcpReq }: ServerContext): Record<string, unknown> {
 }
 
 /**
- * Answers the open questions that `responses` names. Keys of questions that are unknown or answered are ignored.
- * One answer that does not fit its question is an error, and then none is taken.
+ * Answers the open questions that `responses` names, and ignores keys of questions that are unknown or answered. One answer
+ * that does not fit its question is an error, and then none is taken.
  */
 async function updateTask(
   service: TaskService,
@@ -92,11 +87,10 @@ async function updateTask(
   const { questions } = await jobSnapshotOf(store, promise, request.signal);
   const answers: { promiseId: string; answer: AnswerEntry }[] = [];
   for (const [key, { promiseId, question }] of questions) {
-    if (Object.hasOwn(responses, key)) {
-      const fitted = checkAnswer(question, responses[key]);
-      if ("reason" in fitted) throw invalidAnswer(key, fitted.reason);
-      answers.push({ promiseId, answer: fitted.answer });
-    }
+    if (!Object.hasOwn(responses, key)) continue;
+    const checked = await checkAnswer(question, responses[key]);
+    if ("reason" in checked) throw invalidAnswer(key, checked.reason);
+    answers.push({ promiseId, answer: checked.answer });
   }
   await Promise.all(answers.map(({ promiseId, answer }) => store.feeds.answer(promiseId, answer)));
 }

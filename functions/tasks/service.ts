@@ -1,25 +1,21 @@
 import type { Caller } from "../../core/definitions/caller.ts";
-import {
-  type DurablePromise,
-  type RemoteStore,
-  ResonateRefused,
-  ResonateUnavailable,
-} from "../../core/jobs/remote-store.ts";
+import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
+import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
 
-/** What task methods work with. */
+/** The parts of an edge that task methods work with. */
 export interface TaskService {
   handles: TaskHandles;
   log: EdgeLog;
-  /** For how long jobs are kept after their end where they do not say, in milliseconds; undefined: for ever, or not known. */
+  /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
 }
 
-/** Who asks, with the jobs as this caller sees them, and until when. */
+/** The caller of a task method, with the jobs as this caller sees them. */
 export interface TaskRequest {
   caller: Caller;
   store: RemoteStore;
@@ -32,7 +28,11 @@ export function missingTasksCapability(): ProtocolError {
   return new ProtocolError(ErrorCode.MissingRequiredClientCapability, message, data);
 }
 
-/** @throws {ProtocolError} -32602 when the id is no task's, -32603 when the Resonate server cannot be asked */
+export function unknownTask(): ProtocolError {
+  return new ProtocolError(ErrorCode.InvalidParams, "taskId: no task has this id");
+}
+
+/** @throws {ProtocolError} -32602 when no task has the id, -32603 when the Resonate server cannot be asked */
 export async function getTask(
   service: TaskService,
   taskId: unknown,
@@ -49,22 +49,16 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof ResonateRefused) {
-      log.error("resonate refused", { reason: error.message });
-      const message = `The Resonate server, which keeps the tasks, refuses this: ${error.message}. No task is lost. Repeating it does not help before whoever runs this server has looked into it.`;
-      throw new ProtocolError(ErrorCode.InternalError, message);
-    }
-    if (!(error instanceof ResonateUnavailable)) throw error;
-    log.warn("resonate unavailable", { reason: error.message });
-    const message = `The Resonate server, which keeps the tasks, is unavailable: ${error.message}. No task is lost. Repeat the same request later.`;
-    throw new ProtocolError(ErrorCode.InternalError, message);
+    const outage = outageIn(error, log);
+    throw outage === undefined ? error : new ProtocolError(ErrorCode.InternalError, outage);
   }
 }
 
 /**
- * What a call of a tool answers with when it is a task. The promise exists, and so `tasks/get` finds it. `view_url`: the
- * address of the job's page, which people read in the status, and programs in `_meta`. `note`: what else there is to say of
- * the call.
+ * The result of a call whose job is a task; its promise exists, so `tasks/get` finds it.
+ *
+ * @param view_url the address of the job's page: for people in the status message, for programs in `_meta`
+ * @param note what else there is to say about the call
  */
 export async function createTask(
   { handles, kept }: TaskService,
@@ -74,7 +68,7 @@ export async function createTask(
   note: string | undefined,
 ) {
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
-  // The result is not part of a created task, even of one that has ended: it is collected with `tasks/get`.
+  // The result is no part of a created task, even of one that has ended: clients collect it with `tasks/get`.
   const { result, error, inputRequests, ...task } = {
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept }),
   } as Record<string, unknown>;
@@ -83,26 +77,21 @@ export async function createTask(
   return { resultType: "task", ...shown, ...task };
 }
 
-/** @throws {ProtocolError} -32602 when the id is no task's */
-export async function promiseOf(
-  service: TaskService,
+/** The promise of a task; undefined when the id is no task's of this caller. */
+export async function findPromise(
+  { handles }: TaskService,
   taskId: unknown,
   { caller, store, signal }: TaskRequest,
-): Promise<DurablePromise> {
-  const { name, begun } = await jobOf(service, taskId, caller);
-  const promise = await store.get(name, signal);
-  // A later job of the name is another task.
-  if (!promise || (begun !== undefined && promise.createdAt !== begun)) throw unknownTask();
-  return promise;
-}
-
-/** @throws {ProtocolError} -32602 when it cannot be a task's id, or is not this caller's */
-async function jobOf({ handles }: TaskService, taskId: unknown, caller: Caller) {
+): Promise<DurablePromise | undefined> {
   const job = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
-  if (job === undefined) throw unknownTask();
-  return job;
+  const promise = job && (await store.get(job.name, signal));
+  // A later job of the same name is another task.
+  return promise?.createdAt === job?.begun ? promise : undefined;
 }
 
-export function unknownTask(): ProtocolError {
-  return new ProtocolError(ErrorCode.InvalidParams, "taskId: no task has this id");
+/** @throws {ProtocolError} -32602 when the id is no task's of this caller */
+export async function promiseOf(service: TaskService, taskId: unknown, request: TaskRequest): Promise<DurablePromise> {
+  const promise = await findPromise(service, taskId, request);
+  if (!promise) throw unknownTask();
+  return promise;
 }

@@ -1,13 +1,13 @@
-/** `subscriptions/listen` with `taskIds`: the complete task, pushed at each change. */
+/** `subscriptions/listen` with `taskIds`: pushes the complete task at each change. */
 import * as z from "zod";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import { eventStream } from "../http/event-stream.ts";
-import type { RequestScope } from "../http/request.ts";
-import { missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
-import { showsForms, TASKS } from "./task.ts";
+import type { RequestScope } from "../http/scope.ts";
+import { findPromise, missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
+import { type Declared, showsForms, TASKS } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
-/** The most tasks one subscription takes. */
+/** The most tasks of one subscription. */
 const MAX_TASKS = 100;
 
 interface ListenMessage {
@@ -15,28 +15,11 @@ interface ListenMessage {
   params: Record<string, unknown>;
 }
 
-function isTaskFilter(notifications: unknown): boolean {
-  return typeof notifications === "object" && notifications !== null && "taskIds" in notifications;
-}
-
-const Listen = z.object({
-  id: z.union([z.string(), z.number()]),
-  params: z.object({
-    _meta: z.looseObject({
-      [CLIENT_CAPABILITIES]: z.looseObject({
-        extensions: z.record(z.string(), z.unknown()).optional(),
-        elicitation: z
-          .looseObject({ form: z.looseObject({}).optional(), url: z.looseObject({}).optional() })
-          .optional(),
-      }),
-    }),
-    notifications: z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) }),
-  }),
-});
+const Notifications = z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) });
 
 /**
- * Serves a `subscriptions/listen` request that names tasks. One that names none is for the SDK, which also says
- * whether the request is well-formed: it knows no `taskIds`, so what it acknowledges is answered here instead.
+ * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers one that names no
+ * tasks; it does not know `taskIds`, so its acknowledgement of a request with tasks is replaced.
  */
 export async function subscribeToTasks(
   service: TaskService,
@@ -47,25 +30,27 @@ export async function subscribeToTasks(
 ): Promise<Response> {
   const response = await sdk();
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
-  if (!isTaskFilter(message.params.notifications)) return response;
+  const { id, params } = message;
+  if (typeof params.notifications !== "object" || !("taskIds" in (params.notifications ?? {}))) return response;
   await response.body?.cancel();
 
-  const listen = Listen.safeParse(message);
-  if (!listen.success) {
+  const { data: notifications } = Notifications.safeParse(params.notifications);
+  if (!notifications) {
     const reason = `notifications.taskIds: a list of 1 to ${MAX_TASKS} task ids is required`;
-    return jsonRpcError(message.id, { code: ErrorCode.InvalidParams, message: reason });
+    return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: reason });
   }
-  const { id, params } = listen.data;
-  const declared = params._meta[CLIENT_CAPABILITIES];
-  if (declared.extensions?.[TASKS] === undefined) {
-    return jsonRpcError(id, missingTasksCapability(), 400);
-  }
+  // The SDK has checked their form.
+  const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
+  if (declared?.extensions?.[TASKS] === undefined) return jsonRpcError(id, missingTasksCapability(), 400);
 
-  const taskIds = [...new Set(params.notifications.taskIds)];
+  const find = async (taskId: string): Promise<Watched[]> => {
+    const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });
+    return promise ? [{ taskId, name: promise.name }] : [];
+  };
   let tasks: Watched[];
   try {
-    const found = await orUnavailable(service, Promise.all(taskIds.map((taskId) => find(service, taskId, scope))));
-    tasks = found.filter((task) => task !== undefined);
+    const taskIds = [...new Set(notifications.taskIds)];
+    tasks = (await orUnavailable(service, Promise.all(taskIds.map(find)))).flat();
   } catch (error) {
     if (error instanceof ProtocolError) return jsonRpcError(id, error);
     throw error;
@@ -75,12 +60,12 @@ export async function subscribeToTasks(
       const _meta = { [SUBSCRIPTION_ID]: id };
       const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
       notify("notifications/subscriptions/acknowledged", {
-        notifications: { taskIds: tasks.map((task) => task.taskId) },
+        notifications: { taskIds: tasks.map(({ taskId }) => taskId) },
       });
       const onChange = (task: object) => notify("notifications/tasks", task);
-      const telling = { showsForms: showsForms(declared), kept: service.kept };
-      await watchTasks(scope.store, tasks, telling, onChange, signal);
-      // All have ended: nothing more is to come, which the protocol says by answering the request.
+      const audience = { showsForms: showsForms(declared), kept: service.kept };
+      await watchTasks(scope.store, tasks, audience, onChange, signal);
+      // All tasks have ended; by the protocol, the response to the request says that nothing more will come.
       send({
         jsonrpc: "2.0",
         id,
@@ -90,18 +75,6 @@ export async function subscribeToTasks(
     request.signal,
     scope,
   );
-}
-
-/** The task of an id; undefined for an id that is no task's, or not this caller's. */
-async function find(
-  { handles }: TaskService,
-  taskId: string,
-  { caller, store }: RequestScope,
-): Promise<Watched | undefined> {
-  const job = await handles.open(taskId, caller.id);
-  const promise = job && (await store.get(job.name));
-  if (!promise || (job.begun !== undefined && promise.createdAt !== job.begun)) return undefined;
-  return { taskId, name: job.name };
 }
 
 function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {

@@ -6,7 +6,7 @@ import { detailedTask } from "./task.ts";
 const DAY = 86_400_000;
 const BEGAN = Date.parse("2026-01-01");
 
-/** A job that had a day, and took an hour of it. */
+/** A job with a deadline after a day, which took an hour. */
 const job = (keep: string | undefined) => ({
   name: "a_job",
   job: {},
@@ -27,11 +27,11 @@ test.each([
   ["its kind is kept for less", String(DAY), 10 * DAY, DAY + 3_600_000],
   ["its kind is kept for a time, whatever is known of others", String(DAY), undefined, DAY + 3_600_000],
   ["its kind is kept for ever", "forever", 10 * DAY, null],
-])("a task lives to its end, and then for as long as it is kept: %s", (_what, keep, kept, expected) => {
+])("a task lives until its end, and then for its retention: %s", (_what, keep, kept, expected) => {
   expect(ttl(job(keep), kept)).toBe(expected);
 });
 
-test("a task that is under way lives to its deadline, as far as anybody knows", () => {
+test("a running task is expected to live until its deadline", () => {
   const underWay = { ...job(undefined), state: "pending", settledAt: undefined };
   expect(ttl(underWay, 10 * DAY)).toBe(11 * DAY);
 });

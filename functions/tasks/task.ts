@@ -1,4 +1,4 @@
-/** A task is a promise: what the Tasks extension says of one is read off the promise, each time. */
+/** A task is a promise: its description by the Tasks extension is derived from the promise each time. */
 
 import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
@@ -10,7 +10,7 @@ import { linksIn } from "../../core/tools/results.ts";
 /** The extension's identifier, in capabilities. */
 export const TASKS = "io.modelcontextprotocol/tasks";
 
-/** The name of the errors that are {@link ProtocolFailure}s: the class's own is a letter in what is deployed. */
+/** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
 
 interface TaskBase {
@@ -18,7 +18,7 @@ interface TaskBase {
   statusMessage?: string;
   createdAt: string;
   lastUpdatedAt: string;
-  /** When it may be removed, in milliseconds from its creation; see {@link ttlOf}. */
+  /** When the task may be removed, in milliseconds from its creation; see {@link ttlOf}. */
   ttlMs: number | null;
   pollIntervalMs?: number;
 }
@@ -31,36 +31,36 @@ export type DetailedTask = TaskBase &
     | { status: "failed"; error: { code: number; message: string } }
   );
 
-/** What a client declares of itself, in a request. */
-interface Declared {
+/** The capabilities that a request declares. */
+export interface Declared {
   elicitation?: { form?: object | undefined; url?: object | undefined } | undefined;
   extensions?: Record<string, unknown> | undefined;
 }
 
-/** Whether a client can show its user a form: one that names no kind of question has forms. */
+/** Whether a client can show its user a form: the default of a client that names no kind of question. */
 export function showsForms({ elicitation }: Declared = {}): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
-/** Whether a client says that it shows cards: with what it shows, as some name the extension and keep nothing from their models. */
+/** Whether a client shows cards. It must name their type: some clients name the extension and hide nothing from their models. */
 export const showsCards = (declared?: Declared): boolean =>
   (declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined)?.mimeTypes?.includes?.(CARD) === true;
 
-/** To whom a task is told, and by what deployment. */
-export interface Telling {
+/** What the description of a task depends on, besides its job. */
+export interface Audience {
   /** Milliseconds since the epoch. */
   now: number;
   /** Whether a question may be put to the client. */
   showsForms: boolean;
-  /** For how long jobs are kept after their end where they do not say, in milliseconds; undefined: for ever, or not known. */
+  /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
 }
 
 /**
- * The task as `tasks/get` and `notifications/tasks` give it. A question is put to a client that can show it to its user;
- * to any other the task works, and says what it waits for.
+ * The task as `tasks/get` and `notifications/tasks` give it. A question is put to clients that can show it to their users;
+ * to others the task is working, and its status message says what it waits for.
  */
-export function detailedTask(taskId: string, snapshot: JobSnapshot, { now, showsForms, kept }: Telling): DetailedTask {
+export function detailedTask(taskId: string, snapshot: JobSnapshot, { now, showsForms, kept }: Audience): DetailedTask {
   const { promise, questions, updatedAt } = snapshot;
   const base: TaskBase = {
     taskId,
@@ -97,8 +97,8 @@ export function detailedTask(taskId: string, snapshot: JobSnapshot, { now, shows
 }
 
 /**
- * How long a task lives from its creation, in milliseconds: to its end, which is at its deadline at the latest, and for as long
- * as it is kept then. Null where it is for ever, or until somebody removes it.
+ * How long a task lives from its creation, in milliseconds: until its end, or its deadline while it runs, and then for its
+ * retention. Null: forever, or until somebody removes it.
  */
 function ttlOf({ keep, createdAt, settledAt, timeoutAt }: DurablePromise, kept: number | undefined): number | null {
   const after = keep === undefined ? kept : keep === "forever" ? undefined : Number(keep);
@@ -106,15 +106,15 @@ function ttlOf({ keep, createdAt, settledAt, timeoutAt }: DurablePromise, kept: 
 }
 
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
-  // As the call itself would have been answered, and so with what kind of result it is.
+  // The same result that the call itself would have had.
   const answer = presentJob(promise);
   const result = { ...answer, content: [...answer.content, ...linksIn(answer.structuredContent)] };
   return { ...base, status: "completed", result: { resultType: "complete", ...result } };
 }
 
 /**
- * When it is worth asking again, in milliseconds: after half of what remains, for a job that knows when it will be
- * done, and otherwise after half as long again as nothing has changed.
+ * When to ask again, in milliseconds: after half of the remaining time for a job that knows its end, otherwise after half of
+ * the time since the last change.
  */
 function pollInterval({ promise, updatedAt }: JobSnapshot, now: number): number {
   const expected = promise.job.expectedAt?.(promise.args);

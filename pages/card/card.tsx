@@ -1,4 +1,4 @@
-/** What a card shows of a job. */
+/** The content of a card. */
 import { useEffect, useRef, useState } from "hono/jsx/dom";
 import type { View } from "../../core/definitions/view.ts";
 import { type Chart, drawChart } from "../chart/chart.ts";
@@ -12,7 +12,7 @@ export interface CardProps {
   about: About;
   seen: Seen;
   follower: Follower;
-  /** Changes with the host's colours: a chart is drawn anew. */
+  /** Changes with the host's colors; the chart is then drawn anew. */
   theme: number;
   onOpen(url: string): void;
 }
@@ -105,7 +105,7 @@ function Running({ job, view }: { job: Job; view: View | undefined }) {
   );
 }
 
-/** Cancels at the second press: what was done is not lost, but the job has to be started again. */
+/** Cancels at the second press, because a cancelled job has to be started again. */
 function Cancel({ job, follower }: { job: Job; follower: Follower }) {
   const [isSure, setSure] = useState(false);
   const press = () => {
@@ -139,7 +139,7 @@ function Result({ value, view, theme }: { value: unknown; view: View | undefined
   return isChart ? <div class="chart" ref={element} /> : <Tree value={value} />;
 }
 
-/** A chart, unless there is none to draw or the browser cannot. */
+/** A chart; undefined where there is nothing to draw or the browser cannot draw. */
 function drawn(draw: () => Chart | undefined): Chart | undefined {
   try {
     return draw();

@@ -1,18 +1,18 @@
-/** Follows one job until it has ended: finds it, looks at it now and then, and tells what it sees. */
+/** Follows one job until its end: finds it, polls it and reports what it sees. */
 import type { App } from "@modelcontextprotocol/ext-apps";
 import { type About, type CallAnswer, call, type Job, resultOf, wordsOf } from "./job.ts";
 
 export interface Seen {
   job?: Job;
-  /** Present once the job is complete and its result has been read. */
+  /** Present once the job's result has been read. */
   result?: { value: unknown };
-  /** What stands in the way, in words. */
+  /** A problem, in words. */
   notice?: string | undefined;
-  /** Whether the last look failed; it goes on looking. */
+  /** Whether the last look failed; polling continues. */
   isLost?: boolean;
 }
 
-/** Between looks, in milliseconds: soon at first and after somebody has acted, then ever more seldom. */
+/** The pauses between looks, in milliseconds: short at first and after an action, then growing. */
 const PACE = { first: 1_500, growth: 1.25, most: 10_000 };
 
 export class Follower {
@@ -35,13 +35,13 @@ export class Follower {
     });
   }
 
-  /** The call that the card belongs to, by its arguments: a host that was given a task knows no more at first. */
+  /** The arguments of the card's call: at first a host that was given a task knows no more. */
   called(args: Record<string, unknown> | undefined): void {
     this.#arguments = args ?? {};
     if (this.#name === undefined) this.#later();
   }
 
-  /** What the call was answered with. */
+  /** The result of the card's call. */
   answered(answer: CallAnswer): void {
     const content = answer.structuredContent as Record<string, unknown> | undefined;
     const name = content?.job_name ?? content?.promise_id;
@@ -49,11 +49,11 @@ export class Follower {
       this.#name = name;
       this.soon();
     } else if (answer.isError) this.#show({ notice: wordsOf(answer) });
-    // The answer of a tool whose answers are its own.
+    // A result that names no job is shown itself.
     else this.#show({ result: { value: content ?? wordsOf(answer) } });
   }
 
-  /** Does something to the job, then looks at once. Returns what was refused, in words. */
+  /** Calls a tool, then looks at once. A refusal becomes the notice. */
   async act(tool: string, args: Record<string, unknown>): Promise<void> {
     try {
       await call(this.#app, tool, args);
@@ -96,7 +96,7 @@ export class Follower {
     this.#isLooking = true;
     try {
       const job = (await call(this.#app, "job_card", known)) as unknown as Job;
-      // A call may be on its way still.
+      // The call may not have started its job yet.
       if (job.status !== "not_found") this.#name = job.job_name;
       const { notice } = this.#seen;
       const isFound = job.status !== "not_found" || known.job_name !== undefined;

@@ -1,9 +1,9 @@
-/** A job as a card follows it: through the calls that its host makes for it. */
+/** Access to jobs from a card, through the calls that its host makes for it. */
 import type { App } from "@modelcontextprotocol/ext-apps";
 import type { View } from "../../core/definitions/view.ts";
 import type { FormSchema } from "../lib/server.ts";
 
-/** What the server has put into the card. */
+/** The particulars of the tool that the server puts into the card. */
 export interface About {
   tool?: string;
   title?: string;
@@ -11,7 +11,7 @@ export interface About {
   view?: View;
 }
 
-/** What the server's `job_card` says of a job. */
+/** A job as the tool `job_card` describes it. */
 export interface Job {
   job_name: string;
   status: "running" | "complete" | "failed" | "cancelled" | "timed_out" | "not_found";
@@ -29,7 +29,7 @@ export interface Job {
 
 export type CallAnswer = Awaited<ReturnType<App["callServerTool"]>>;
 
-/** What a tool answered in words, when it refused. */
+/** The text of a tool's result. */
 export const wordsOf = ({ content }: Pick<CallAnswer, "content">): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 
@@ -40,10 +40,10 @@ export async function call(app: App, name: string, args: Record<string, unknown>
   return (answer.structuredContent ?? {}) as Record<string, unknown>;
 }
 
-/** The most that is read of a result, in parts: more is no picture. */
+/** The most parts that are read of a result. */
 const MOST_PARTS = 40;
 
-/** A job's result: all of it, or the fields that its view shows. @throws {Error} where it cannot be read */
+/** A job's result, or the fields of it that its view shows. @throws {Error} if it cannot be read */
 export async function resultOf(app: App, job: string, view: View | undefined): Promise<unknown> {
   const fields = fieldsOf(view);
   let text = "";
@@ -59,12 +59,12 @@ export async function resultOf(app: App, job: string, view: View | undefined): P
   throw new Error("The result is too large to be shown here.");
 }
 
-/** What a chart needs of a result. */
+/** The fields of a result that a chart shows. */
 function fieldsOf(view: View | undefined): string[] | undefined {
   if (view?.as !== "chart") return undefined;
   const paths = view.series.flatMap((series) => {
     const values = series.as === "band" ? [series.low, series.high] : [series.values];
-    // A unit may be no path, which picks nothing.
+    // A unit that is not a path selects nothing.
     return [...values, ...(series.unit === undefined ? [] : [series.unit])];
   });
   return [...new Set([view.x, ...paths])];

@@ -1,4 +1,4 @@
-/** The card of a job in a chat, in the frame that its host has made for it. */
+/** The card of a job in a chat, in a frame of its host. */
 import {
   App,
   applyDocumentTheme,
@@ -14,8 +14,8 @@ import type { About } from "./job.ts";
 const about = JSON.parse(document.getElementById("about")?.textContent ?? "{}") as About;
 const app = new App({ name: "job-card", version: "1.0.0" });
 
-/** Takes over the host's colours, fonts and insets. */
-function dress({ theme, styles, safeAreaInsets }: Partial<McpUiHostContext>): void {
+/** Adopts the host's colors, fonts and insets. */
+function applyStyle({ theme, styles, safeAreaInsets }: Partial<McpUiHostContext>): void {
   if (theme) applyDocumentTheme(theme);
   if (styles?.variables) applyHostStyleVariables(styles.variables);
   if (styles?.css?.fonts) applyHostFonts(styles.css.fonts);
@@ -34,7 +34,7 @@ function Root() {
   useEffect(() => {
     tell = setSeen;
     app.addEventListener("hostcontextchanged", (changed) => {
-      dress(changed);
+      applyStyle(changed);
       setTheme((count) => count + 1);
     });
     app.addEventListener("toolinput", (input) => follower.called(input.arguments));
@@ -42,7 +42,7 @@ function Root() {
     app.addEventListener("toolcancelled", ({ reason }) => setSeen({ notice: reason ?? "The call was cancelled." }));
     app
       .connect()
-      .then(() => dress(app.getHostContext() ?? {}))
+      .then(() => applyStyle(app.getHostContext() ?? {}))
       .catch((error: Error) => setSeen({ notice: error.message }));
   }, []);
   return (

@@ -1,4 +1,4 @@
-/** A question that a job asks, to be answered in the card. */
+/** A question of a job, answered in the card. */
 import { useState } from "hono/jsx/dom";
 import { Fields, valuesOf } from "../lib/form.tsx";
 import type { FormSchema } from "../lib/server.ts";
@@ -7,7 +7,7 @@ export interface QuestionProps {
   id: string;
   message: string;
   schema: FormSchema;
-  /** Null when it is declined. */
+  /** `content` is null when the user declines. */
   onAnswer(content: Record<string, unknown> | null): Promise<void>;
 }
 
@@ -18,7 +18,7 @@ export function Question({ id, message, schema, onAnswer }: QuestionProps) {
     await onAnswer(content);
     setSending(false);
   };
-  // In the frames of some hosts no form can be submitted: a button answers.
+  // The frames of some hosts do not allow forms to be submitted.
   const answer = (event: Event) => {
     const form = (event.currentTarget as HTMLElement).closest("form") as HTMLFormElement;
     if (form.reportValidity()) void send(valuesOf(schema, form));

@@ -1,7 +1,6 @@
 /**
- * Draws a result as its author's view describes it: the same in pages and in cards. Colours are the custom properties
- * `--chart-1`, `--chart-2`, `--chart-text` and `--chart-line` of the element, read anew at each drawing: a host's, or the
- * page's for light and dark.
+ * Draws a result by its author's view, in pages and in cards. Colors are the custom properties `--chart-1`, `--chart-2`,
+ * `--chart-text` and `--chart-line` of the element, read at each drawing: those of a host, or of the page's light or dark.
  */
 import "./language.ts";
 
@@ -10,44 +9,44 @@ import type { ChartView } from "../../core/definitions/view.ts";
 import { type Columns, columnsOf } from "./columns.ts";
 
 export interface Chart {
-  /** Draws it anew, after the colours have changed. */
+  /** Draws the chart anew, after the colors have changed. */
   redraw(): void;
   destroy(): void;
 }
 
-/** The height of a chart, in CSS pixels, by its width. */
+/** The height of a chart by its width, in CSS pixels. */
 const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));
 
-/** From so many values on lines are thin. */
+/** The number of values from which lines are thin. */
 const DENSE = 200;
 
-/** How much of the height bars that stand beneath another series take. */
+/** The share of the height for bars beneath another series. */
 const BARS = 0.4;
 
 /**
- * Draws a chart into `element`, which it follows in width, with a legend that tells the values under the pointer.
- * Undefined where the result is not as the view says, and in a browser that draws nothing.
+ * Draws a chart as wide as `element`, with a legend of the values under the pointer. Undefined where the result does not fit
+ * the view, and in a browser that cannot draw.
  */
 export function drawChart(element: HTMLElement, view: ChartView, result: unknown): Chart | undefined {
   const columns = columnsOf(view, result);
-  // Without something to draw on, it would fail later, where nobody is told.
+  // Without a canvas the library would fail later, and silently.
   if (!columns || !document.createElement("canvas").getContext("2d")) return undefined;
   const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
   const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
-  const colour = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim() || "currentColor";
+  const color = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim() || "currentColor";
   const size = () => {
     const { paddingLeft, paddingRight } = getComputedStyle(element);
     const width = Math.max(200, element.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight));
     return { width, height: heightOf(width) };
   };
-  const { series, bands, scales } = parts(view, columns, colour);
+  const { series, bands, scales } = seriesOf(view, columns, color);
   const font = "12px system-ui, sans-serif";
-  const axis = { stroke: colour("--chart-text"), ticks: { show: false }, font };
-  const grid = { stroke: colour("--chart-line"), width: 1 };
+  const axis = { stroke: color("--chart-text"), ticks: { show: false }, font };
+  const grid = { stroke: color("--chart-line"), width: 1 };
   const plot = new uPlot(
     {
       ...size(),
-      // A day is that day, wherever it is looked at; a moment is told in the viewer's zone.
+      // Days are the same in all time zones; moments are shown in the viewer's zone.
       ...(isByDay && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC") }),
       scales: Object.fromEntries(scales.map((scale) => [scale, { range: rangeOf(view, columns, scale) }])),
       axes: [
@@ -62,7 +61,7 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
           labelGap: -2,
           size: 34,
           labelFont: font,
-          // Above the highest bar there is something else.
+          // The area above the highest bar belongs to other series.
           filter: (_plot: uPlot, ticks: number[]) =>
             ticks.map((tick) => (tick <= topOf(view, columns, scale) ? tick : null)),
         })),
@@ -86,13 +85,13 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
   };
 }
 
-/** The view's series as uPlot has them; a scale is called as its unit is. */
-function parts(view: ChartView, { x, columns }: Columns, colour: (name: string) => () => string) {
+/** The view's series in uPlot's form; a scale is named by its unit. */
+function seriesOf(view: ChartView, { x, columns }: Columns, color: (name: string) => () => string) {
   const series: uPlot.Series[] = [];
   const bands: uPlot.Band[] = [];
   const scales: string[] = [];
   for (const [n, drawn] of view.series.entries()) {
-    const stroke = colour(`--chart-${(n % 2) + 1}`);
+    const stroke = color(`--chart-${(n % 2) + 1}`);
     const fill = () =>
       `color-mix(in srgb, ${stroke()} ${drawn.as === "bars" ? 75 : x.length > DENSE ? 45 : 22}%, transparent)`;
     const count = drawn.as === "band" ? 2 : 1;
@@ -115,7 +114,7 @@ function parts(view: ChartView, { x, columns }: Columns, colour: (name: string) 
   return { series, bands, scales };
 }
 
-/** Bars begin at 0, and leave room for what else there is above them. */
+/** Bars begin at 0, and leave room for the other series above them. */
 function rangeOf(view: ChartView, columns: Columns, scale: string): uPlot.Range.Function {
   const hasBars = unitsOfBars(view, columns).includes(scale);
   const isAlone = view.series.every(({ as }) => as === "bars");
@@ -125,14 +124,14 @@ function rangeOf(view: ChartView, columns: Columns, scale: string): uPlot.Range.
   };
 }
 
-/** The highest value that an axis tells of. */
+/** The highest value of an axis. */
 function topOf(view: ChartView, columns: Columns, scale: string): number {
   if (!unitsOfBars(view, columns).includes(scale)) return Number.POSITIVE_INFINITY;
   const values = columns.columns.filter(({ unit = "" }) => unit === scale).flatMap((column) => column.values);
   return 1.15 * values.reduce((top: number, value) => Math.max(top, value ?? 0), 1);
 }
 
-/** Days as people write them; months where they are further apart. */
+/** Labels for days; for months where the ticks are further apart. */
 function labelsOf(moments: readonly number[], isByDay: boolean): string[] {
   const apart = (moments[1] ?? 0) - (moments[0] ?? 0);
   const format: Intl.DateTimeFormatOptions =
@@ -154,14 +153,14 @@ function unitsOfBars(view: ChartView, { columns }: Columns): string[] {
   });
 }
 
-/** A canvas says nothing to a screen reader: its table does, and this one sentence. */
+/** Describes the canvas to screen readers in one sentence; the table has the values. */
 function describe(plot: uPlot, words: string): void {
   const canvas = plot.root.querySelector("canvas");
   canvas?.setAttribute("role", "img");
   canvas?.setAttribute("aria-label", words);
 }
 
-/** What the chart shows, in a sentence. */
+/** The content of a chart in a sentence. */
 export function inWords({ x, columns }: Columns): string {
   const said = columns.map(({ label, unit = "", values }) => {
     const known = values.filter((value) => value !== null);

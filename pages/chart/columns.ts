@@ -1,7 +1,7 @@
-/** What a chart shows of a result, as columns: for the chart itself, the table beneath it, and CSV. */
+/** The columns of a result that a view shows: in the chart, in the table beneath it, and in CSV. */
 import type { ChartView } from "../../core/definitions/view.ts";
 
-/** A column of the table; `values` are as many as there are days or moments. */
+/** A column; it has a value for each day or moment. */
 export interface Column {
   label: string;
   unit: string | undefined;
@@ -9,13 +9,13 @@ export interface Column {
 }
 
 export interface Columns {
-  /** Days or moments, as the result has them. */
+  /** Days or moments, as in the result. */
   x: readonly string[];
   /** In the order of the view's series; a band has two, the higher first. */
   columns: readonly Column[];
 }
 
-/** The columns that a view finds in a result; undefined where the result is not as the view says. */
+/** The columns of a view in a result; undefined where the result does not fit the view. */
 export function columnsOf(view: ChartView, result: unknown): Columns | undefined {
   const x = at(result, view.x.split("."));
   if (x.length === 0 || !x.every((moment) => typeof moment === "string" && !Number.isNaN(Date.parse(moment)))) {
@@ -44,13 +44,13 @@ export function csvOf({ x, columns }: Columns): string {
   return [head, ...rows].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
 }
 
-/** A field; one that a spreadsheet would take for a formula stands behind an apostrophe. */
+/** A CSV field; an apostrophe keeps spreadsheets from taking it for a formula. */
 function quoted(field: string): string {
   const text = /^[=+@\t\r]|^-(?!\d)/.test(field) ? `'${field}` : field;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** What a path leads to; through lists, all that it leads to in their items. */
+/** The values at a path; through lists, those of all their items. */
 function at(value: unknown, [key, ...rest]: readonly string[]): unknown[] {
   if (Array.isArray(value)) {
     return key === undefined ? value : value.flatMap((item) => at(item, [key, ...rest]));

@@ -1,5 +1,5 @@
-// Imported before uPlot, which takes the browser's language for its numbers as it is loaded, and fails with one that is no
-// language tag: `en-US@posix` is what a browser has that was started without a locale.
+// Imported before uPlot, which formats numbers in the browser's language and fails to load where that is no language tag: a
+// browser that was started without a locale has `en-US@posix`.
 try {
   new Intl.NumberFormat(navigator.language);
 } catch {

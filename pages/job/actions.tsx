@@ -11,7 +11,7 @@ interface ActionProps {
   onDone(): void;
 }
 
-/** What can be done with a job: stopping it, starting it again, taking what it produced along, and being told. */
+/** Cancels a job, starts it again, downloads its result, and notifies of its end. */
 export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   const [problem, setProblem] = useState("");
   const [isAgain, setAgain] = useState(false);
@@ -73,7 +73,7 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   );
 };
 
-/** Starts a job, which is a task to a page: it is answered at once. @throws {Error} with what is wrong */
+/** Starts a job. It is a task to a page, so the call returns at once. @throws {Error} with a message for people */
 async function startAgain({ name }: ToolInfo, values: object): Promise<void> {
   const response = await send("tools/call", { name, arguments: values });
   const { result, error } = await response.json();
@@ -89,7 +89,7 @@ function download(name: string, type: string, text: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** The browser's own notification, once the job has ended. */
+/** Offers a browser notification at the end of the job. */
 const TellMe: FC<{ job: JobInfo }> = ({ job }) => {
   const [isWanted, setWanted] = useState(false);
   const { status, job_name } = job;

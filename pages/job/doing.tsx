@@ -2,7 +2,7 @@ import type { FC } from "hono/jsx/dom";
 import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 
-/** What a running job does: how far it is, its step and attempt, until when it sleeps. */
+/** What a running job does: its progress, its step and attempt, or the end of its sleep. */
 export const Doing: FC<{ job: JobInfo }> = ({ job }) => {
   const now = useNow();
   const { message, progress, step, sleeping_until, awaiting, blocked } = job.doing;

@@ -5,21 +5,21 @@ import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 
-/** The most lines of the table beneath a chart; CSV has all. */
+/** The most rows of the table beneath a chart; the CSV has all. */
 const MOST = 400;
 
-/** Of a result that is kept in parts the job has this: how it begins, and how long it is. */
+/** What a job holds of a result that is stored in parts: its beginning and its length. */
 interface Parts {
   "durable-mcp:parts"?: { text?: unknown; characters?: unknown };
 }
 
-/** What the job produced: as its definition says it is shown, or else as a tree. */
+/** The result of a job: as its definition's view, or else as a tree. */
 export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   const { view, result } = job;
   const [isDrawn, setDrawn] = useState(true);
   if (view?.as === "countdown") return <Countdown job={job} until={view.until} />;
   const { text, characters } = (result as Parts | null | undefined)?.["durable-mcp:parts"] ?? {};
-  // A function may return something else under that name.
+  // A function may return something else under this key.
   if (typeof text === "string" && typeof characters === "number") return <Beginning {...{ text, characters }} />;
   const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
   return (
@@ -34,7 +34,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
           )}
           <details open={!isDrawn}>
             <summary>As a table</summary>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling must be possible by keyboard */}
             <section class="scroll" tabIndex={0} aria-label="Table">
               <table>
                 <thead>
@@ -69,7 +69,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   );
 };
 
-/** What there is on a page of a result that is kept in parts. */
+/** The beginning of a result that is stored in parts. */
 const Beginning: FC<{ text: string; characters: number }> = ({ text, characters }) => (
   <section aria-labelledby="result">
     <h2 id="result">Result</h2>
@@ -82,13 +82,13 @@ const Beginning: FC<{ text: string; characters: number }> = ({ text, characters 
 );
 
 const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ view, result, onFailure }) => {
-  const place = useRef<HTMLElement | null>(null);
+  const frame = useRef<HTMLElement | null>(null);
   useEffect(() => {
-    const element = place.current;
+    const element = frame.current;
     if (!element) return;
     let isOver = false;
     let end = () => {};
-    // Only pages with a chart load what draws it.
+    // Only pages with a chart load the library.
     import("../chart/chart.ts")
       .then(({ drawChart }) => {
         if (isOver) return;
@@ -110,7 +110,7 @@ const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ vi
       end();
     };
   }, []);
-  return <div class="chart" ref={place} />;
+  return <div class="chart" ref={frame} />;
 };
 
 const Countdown: FC<{ job: JobInfo; until: string }> = ({ job, until }) => {

@@ -3,15 +3,15 @@ import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import { lengthOf, Time } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 
-/** How many records are shown at first: the last. */
+/** How many records are shown at first: the latest ones. */
 const MOST = 12;
 
-/** What the job did, from its start: its own records, where its code keeps any. */
+/** The history of a job, from the records that it keeps. */
 export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, entries }) => {
   const { finished_at } = job;
   const [isWhole, setWhole] = useState(false);
-  const told = entries.filter(({ kind }) => kind !== "heard");
-  const hidden = isWhole ? 0 : Math.max(0, told.length - MOST);
+  const shown = entries.filter(({ kind }) => kind !== "heard");
+  const hidden = isWhole ? 0 : Math.max(0, shown.length - MOST);
   return (
     <ol class="timeline">
       <Item at={Date.parse(job.started_at)} mark="done">
@@ -24,7 +24,7 @@ export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, 
           </button>
         </li>
       )}
-      {told.slice(hidden).map((entry) => (
+      {shown.slice(hidden).map((entry) => (
         <Entry key={entry.n} entry={entry} />
       ))}
       {finished_at !== undefined && (
@@ -51,60 +51,58 @@ const Item: FC<{ at: number; mark: "done" | "bad" | "open"; children?: Child }> 
 );
 
 const Entry: FC<{ entry: TimelineEntry }> = ({ entry }) => {
-  const { kind, op, at, until, over, attempt, error, message } = entry;
+  const { kind, at, over, error } = entry;
+  const isOpen = over === undefined && kind !== "begin" && kind !== "race";
+  const mark = kind === "retry" || error !== undefined ? "bad" : isOpen ? "open" : "done";
+  return (
+    <Item at={at} mark={mark}>
+      <Event entry={entry} />
+    </Item>
+  );
+};
+
+const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, over, attempt, error, message } }) => {
   const name = <strong>{op}</strong>;
-  const mark = error !== undefined ? "bad" : over === undefined ? "open" : "done";
   switch (kind) {
     case "sleep":
       return (
-        <Item at={at} mark={mark}>
+        <>
           {name}: {over === undefined ? "sleeps until " : "slept until "}
           <Time at={over ?? until ?? at} />
-        </Item>
+        </>
       );
     case "retry":
       return (
-        <Item at={at} mark="bad">
+        <>
           {name}: attempt {attempt} failed, {error}. The next begins after {lengthOf((until ?? at) - at)}
-        </Item>
+        </>
       );
     case "ask":
       return (
-        <Item at={at} mark={mark}>
+        <>
           Asked: {message}
-          {over !== undefined && (
-            <>
-              {" "}
-              (answered <Time at={over} />)
-            </>
-          )}
-        </Item>
+          {over !== undefined && " (answered "}
+          {over !== undefined && <Time at={over} />}
+          {over !== undefined && ")"}
+        </>
       );
     case "begin":
-      return (
-        <Item at={at} mark="done">
-          {name} begun
-        </Item>
-      );
+      return <>{name} begun</>;
     case "start":
       return (
-        <Item at={at} mark={mark}>
+        <>
           Started another job: {name}
           {error !== undefined && `, ${error}`}
-        </Item>
+        </>
       );
     case "race":
-      return (
-        <Item at={at} mark="done">
-          {name}: decided
-        </Item>
-      );
+      return <>{name}: decided</>;
     default:
       return (
-        <Item at={at} mark={mark}>
+        <>
           {name}
           {error === undefined ? " done" : ` failed: ${error}`}
-        </Item>
+        </>
       );
   }
 };

@@ -1,10 +1,10 @@
 import type { FC } from "hono/jsx/dom";
 
-/** How much of a list or an object is shown, and how long a text may be. */
+/** The most entries of a list or an object, and characters of a text, that are shown. */
 const MOST = 100;
 const LONGEST = 5_000;
 
-/** Any JSON, as a tree that can be read. */
+/** JSON as a readable tree. */
 export const Tree: FC<{ value: unknown; depth?: number }> = ({ value, depth = 0 }) => {
   if (typeof value !== "object" || value === null) return <Leaf value={value} />;
   const entries = Object.entries(value);

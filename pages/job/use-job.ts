@@ -3,12 +3,12 @@ import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import { follow } from "../lib/follow.ts";
 import { job as askJob, type JobInfo, Refused } from "../lib/server.ts";
 
-/** How often a running job is looked at where no stream tells of it, and where one does; in milliseconds. */
-const EVERY = { alone: 3_000, told: 30_000 };
-/** The least time between two looks. */
+/** How often a running job is read without a stream and with one, in milliseconds. */
+const EVERY = { polled: 3_000, streamed: 30_000 };
+/** The least time between two reads, in milliseconds. */
 const PAUSE = 700;
 
-/** A job as it is now, and what it has done so far. */
+/** A job, live, and its timeline. */
 export function useJob(name: string) {
   const [job, setJob] = useState<JobInfo | undefined>(undefined);
   const [timeline, setTimeline] = useState<TimelineEntry[]>([]);
@@ -19,7 +19,7 @@ export function useJob(name: string) {
   useEffect(() => {
     const known = new Map<number, TimelineEntry>();
     let next = 1;
-    let isTold = false;
+    let isStreamed = false;
     let isBusy = false;
     let isAsked = false;
     let unfollow: (() => void) | undefined;
@@ -52,8 +52,8 @@ export function useJob(name: string) {
           unfollow = follow(found.task, {
             onNews: look,
             onStream(isOpen) {
-              isTold = isOpen;
-              // What happened meanwhile, or that the connection is lost.
+              isStreamed = isOpen;
+              // Finds out what happened meanwhile, or that the connection is lost.
               if (!isOpen) look();
             },
           });
@@ -67,12 +67,12 @@ export function useJob(name: string) {
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
       isBusy = false;
       if (isAsked) look();
-      // Nobody tells of a worker that takes it.
-      else if (!isOver) timer = setTimeout(tick, isTold && !waits ? EVERY.told : EVERY.alone);
+      // The stream does not tell when a worker takes the job.
+      else if (!isOver) timer = setTimeout(tick, isStreamed && !waits ? EVERY.streamed : EVERY.polled);
     };
     const tick = () => {
       if (document.visibilityState === "visible") look();
-      else timer = setTimeout(tick, EVERY.alone);
+      else timer = setTimeout(tick, EVERY.polled);
     };
     looking.current.refresh = look;
     look();

@@ -2,7 +2,7 @@ import type { FC } from "hono/jsx/dom";
 import { jobPath, lengthOf, StatusChip, useNow } from "../lib/components.tsx";
 import type { ListedJob } from "../lib/server.ts";
 
-/** Jobs, newest first, each with how it is. */
+/** Jobs with their states, newest first. */
 export const JobTable: FC<{ jobs: ListedJob[] }> = ({ jobs }) => {
   const now = useNow();
   return (

@@ -1,8 +1,8 @@
-/** What all pages are made of. */
+/** Components and hooks of all pages. */
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
 import { type About, about as askAbout, hasSignedIn, type Status, signOut } from "./server.ts";
 
-/** What the server says of itself; undefined until it has. */
+/** The public description of the deployment; undefined until it has been read. */
 export function useAbout(): About | undefined {
   const [about, setAbout] = useState<About | undefined>(undefined);
   useEffect(() => {
@@ -11,13 +11,31 @@ export function useAbout(): About | undefined {
   return about;
 }
 
-/** The time, in milliseconds since the epoch, every second while the page is seen. */
+/** Looks at once and then every `ms` milliseconds, one look at a time, while the page is visible. */
+export function usePolling(look: (over: AbortSignal) => unknown, ms: number, dependencies: unknown[] = []): void {
+  useEffect(() => {
+    const over = new AbortController();
+    let isBusy = false;
+    const tick = async () => {
+      if (document.visibilityState !== "visible" || isBusy) return;
+      isBusy = true;
+      await look(over.signal);
+      isBusy = false;
+    };
+    void tick();
+    const ticker = setInterval(tick, ms);
+    document.addEventListener("visibilitychange", tick, { signal: over.signal });
+    return () => {
+      over.abort();
+      clearInterval(ticker);
+    };
+  }, dependencies);
+}
+
+/** The time in milliseconds since the epoch, updated each second while the page is visible. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const ticker = setInterval(() => document.visibilityState === "visible" && setNow(Date.now()), 1_000);
-    return () => clearInterval(ticker);
-  }, []);
+  usePolling(() => setNow(Date.now()), 1_000);
   return now;
 }
 
@@ -55,19 +73,11 @@ export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job"; c
   </>
 );
 
-const WORDS: Record<Status, string> = {
-  running: "running",
-  complete: "complete",
-  failed: "failed",
-  cancelled: "cancelled",
-  timed_out: "timed out",
-};
-
 export const StatusChip: FC<{ status: Status; asks?: boolean }> = ({ status, asks }) => (
-  <span class={`chip ${asks ? "asks" : status}`}>{asks ? "asks you" : WORDS[status]}</span>
+  <span class={`chip ${asks ? "asks" : status}`}>{asks ? "asks you" : status.replace("_", " ")}</span>
 );
 
-/** A moment in the viewer's zone. */
+/** A moment in the viewer's time zone. */
 export const Time: FC<{ at: string | number }> = ({ at }) => {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return <span>{String(at)}</span>;
@@ -80,7 +90,7 @@ export const Time: FC<{ at: string | number }> = ({ at }) => {
   );
 };
 
-/** A length of time, of which the two largest units are told: `3 min 5 s`. */
+/** A duration in its two largest units, such as `3 min 5 s`. */
 export function lengthOf(ms: number): string {
   if (ms > 0 && ms < 1_000) return `${(ms / 1_000).toFixed(1)} s`;
   const seconds = Math.max(0, Math.round(ms / 1_000));
@@ -99,13 +109,13 @@ export function lengthOf(ms: number): string {
     .join(" ");
 }
 
-/** A part of the deployment, and how it is. */
-export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; said: string; children?: Child }> = (
+/** A part of the deployment, and its health. */
+export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; text: string; children?: Child }> = (
   props,
 ) => (
   <li>
     <span class={`dot ${!props.isKnown ? "" : props.isWell ? "well" : "ill"}`} aria-hidden="true" />
-    {props.name}: {props.isKnown ? props.said : "…"}
+    {props.name}: {props.isKnown ? props.text : "…"}
     {props.children}
   </li>
 );
@@ -129,7 +139,7 @@ export const Copy: FC<{ text: string; what: string }> = ({ text, what }) => {
   );
 };
 
-/** What is said to people at once, screen readers too. */
+/** A message that screen readers read out at once. */
 export const Notice: FC<{ kind: "lost" | "error"; children?: Child }> = ({ kind, children }) => (
   <p class={`notice ${kind}`} role={kind === "error" ? "alert" : "status"}>
     {children}

@@ -1,16 +1,16 @@
 /**
- * Follows jobs by one stream for all tabs of a browser: the tab that holds the lock has it, and passes on what it hears.
- * A tab that is hidden follows nothing. Where there is no stream, whoever follows is told to look by itself.
+ * Follows jobs with one stream for all tabs of a browser. The tab that holds the lock opens the stream and passes its news on;
+ * hidden tabs follow nothing. Where there is no stream, followers are told to poll.
  */
 import { send } from "./server.ts";
 
-/** How long until a stream that was lost is opened again, at first and at most; in milliseconds. */
-const AGAIN = { first: 1_000, most: 15_000 };
+/** The pause before a lost stream is opened again, at first and at most, in milliseconds. */
+const RECONNECT = { first: 1_000, most: 15_000 };
 
-/** How long more wishes are waited for when there is one, in milliseconds. */
+/** How long requests of further tabs are gathered, in milliseconds. */
 const GATHERING = 250;
 
-/** The most tasks that a stream takes. */
+/** The most tasks of one stream. */
 const MOST = 100;
 
 type Message =
@@ -20,13 +20,13 @@ type Message =
   | { kind: "stream"; isOpen: boolean };
 
 export interface Follower {
-  /** Something of the job may have changed. */
+  /** The job may have changed. */
   onNews(): void;
-  /** Whether news come by themselves. */
+  /** Whether news arrives by itself. */
   onStream(isOpen: boolean): void;
 }
 
-/** Follows the job of a task until the function returned is called. */
+/** Follows the job of a task until the returned function is called. */
 export function follow(task: string, { onNews, onStream }: Follower): () => void {
   if (!("locks" in navigator) || !("BroadcastChannel" in window)) return () => {};
   const tab = crypto.randomUUID();
@@ -53,9 +53,9 @@ export function follow(task: string, { onNews, onStream }: Follower): () => void
   };
   channel.onmessage = ({ data }) => hear(data);
 
-  /** Leads while the tab is seen: opens the stream, and again whenever what is wanted changes or it is lost. */
+  /** Leads while the tab is visible: opens the stream, again when it is lost or when tabs want other tasks. */
   const lead = async (signal: AbortSignal) => {
-    let pause = AGAIN.first;
+    let pause = RECONNECT.first;
     tell({ kind: "who" });
     while (!signal.aborted) {
       const changed = new AbortController();
@@ -64,18 +64,17 @@ export function follow(task: string, { onNews, onStream }: Follower): () => void
       const taskIds = [...new Set([...wanted.values()].flat())].slice(0, MOST);
       const opened = taskIds.length > 0 && (await stream(taskIds, over).catch(() => false));
       if (over.aborted) {
-        // Tabs that are opened together are followed together.
         await wait(GATHERING, signal);
         continue;
       }
       tell({ kind: "stream", isOpen: false });
-      if (opened) pause = AGAIN.first;
+      if (opened) pause = RECONNECT.first;
       await wait(pause, over);
-      pause = Math.min(pause * 2, AGAIN.most);
+      pause = Math.min(pause * 2, RECONNECT.most);
     }
   };
 
-  /** Whether it was opened; resolves when it has ended. */
+  /** Resolves at the end of the stream, to whether it had been opened. */
   const stream = async (taskIds: string[], signal: AbortSignal): Promise<boolean> => {
     const response = await send("subscriptions/listen", { notifications: { taskIds } }, signal);
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");

@@ -1,14 +1,15 @@
-/** A form from JSON Schema: for a job's question, and for a tool's arguments. */
+/** Forms from JSON Schema, for a job's question and a tool's arguments. */
 import { type Child, type FC, useState } from "hono/jsx/dom";
+import { Notice } from "./components.tsx";
 import type { FormSchema } from "./server.ts";
 
 interface FormProps {
   id: string;
   schema: FormSchema;
-  /** What is filled in already, by field. */
+  /** The initial values, by field. */
   values?: Record<string, unknown>;
   submit: string;
-  /** Rejects with what is wrong, for people. */
+  /** Rejects with a message for people. */
   onSubmit(values: Record<string, unknown>): Promise<void>;
   children?: Child;
 }
@@ -28,11 +29,7 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
       }}
     >
       <Fields id={id} schema={schema} values={values} />
-      {problem !== "" && (
-        <p class="notice error" role="alert">
-          {problem}
-        </p>
-      )}
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
       <div class="actions">
         <button type="submit" class="main" disabled={isBusy}>
           {submit}
@@ -43,7 +40,7 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
   );
 };
 
-/** The fields of a form, by themselves: where forms cannot be submitted, something else asks for what is filled in. */
+/** The fields of a form alone, for places where forms cannot be submitted. */
 export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => (
   <>
     {fieldsOf(schema).map(([name, field]) => (
@@ -59,7 +56,7 @@ export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, sc
   </>
 );
 
-/** What is filled in; a field that may be left empty and is, is left out. */
+/** The values of a form, without optional fields that are empty. */
 export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<string, unknown> {
   const data = new FormData(form);
   const filled = fieldsOf(schema).flatMap(([name, field]) => {
@@ -69,14 +66,11 @@ export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<stri
   return Object.fromEntries(filled);
 }
 
-/** A field's type; where others are taken as well, such as a number as text, the first. */
+/** A field's type; the first one, where others are accepted too, such as a number as text. */
 const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);
 
-/**
- * What a schema says in words. Whoever wrote it may be a server elsewhere: what is no text is left out, since an object that
- * looks like an element would be one here.
- */
-const words = (said: unknown): string | undefined => (typeof said === "string" ? said : undefined);
+/** Text of a schema. It may come from a foreign server, and an object that looks like an element would be rendered as one. */
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 const fieldsOf = ({ properties }: FormSchema) =>
   Object.entries(properties ?? {}).filter(([, field]) => isSchema(field));
@@ -88,7 +82,7 @@ function choicesOf(field: FormSchema): { value: string; title: string }[] | unde
   if (named.length > 0) {
     return (named as { const: unknown; title?: unknown }[]).map((choice) => {
       const value = String(choice.const);
-      return { value, title: words(choice.title) ?? value };
+      return { value, title: textOf(choice.title) ?? value };
     });
   }
   const values = listIn(field.enum).map(String);
@@ -119,8 +113,8 @@ interface FieldProps {
 }
 
 const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
-  const label = words(field.title) ?? name.replaceAll("_", " ");
-  const description = words(field.description);
+  const label = textOf(field.title) ?? name.replaceAll("_", " ");
+  const description = textOf(field.description);
   const hint = description && (
     <small id={`${id}-hint`} class="hint">
       {description}

@@ -1,15 +1,15 @@
-/** Signs a browser in at the deployment's authorization server: the authorization-code flow of a public client, with PKCE. */
+/** Signs a browser in at the authorization server: the authorization-code flow of a public client, with PKCE. */
 import * as oauth from "oauth4webapi";
 import type { About } from "./server.ts";
 
-/** What is kept of the flow while the browser is at the authorization server. */
+/** The state of the flow while the browser is at the authorization server. */
 interface Begun {
   state: string;
   verifier: string;
 }
-const KEPT = "sign-in";
+const STORED = "sign-in";
 
-/** What tokens are for, by the server's own metadata. */
+/** The metadata of this server, for which tokens are issued. */
 interface Resource {
   resource: string;
   scopes_supported?: string[];
@@ -27,19 +27,20 @@ async function discover({ issuer = "", client_id = "" }: About) {
 
 const redirectUri = () => new URL("/jobs", location.href).href;
 
-/** Whether the server gives each application another name for one person: then a browser sees none of a client's jobs. */
+/** Whether the authorization server names a user differently to each application: then a browser sees none of a client's jobs. */
 export async function hidesSubjects(deployment: About): Promise<boolean> {
   const { server } = await discover(deployment);
   const types = server.subject_types_supported;
   return types !== undefined && types.length > 0 && !types.includes("public");
 }
 
-/** Leaves for the authorization server. */
+/** Sends the browser to the authorization server. */
 export async function leave(deployment: About): Promise<void> {
   const { server, client, about } = await discover(deployment);
-  if (server.authorization_endpoint === undefined) throw new Error("It lets nobody sign in from a browser.");
+  if (server.authorization_endpoint === undefined)
+    throw new Error("The authorization server does not let browsers sign in.");
   const begun: Begun = { state: oauth.generateRandomState(), verifier: oauth.generateRandomCodeVerifier() };
-  sessionStorage.setItem(KEPT, JSON.stringify(begun));
+  sessionStorage.setItem(STORED, JSON.stringify(begun));
   const url = new URL(server.authorization_endpoint);
   const parameters = {
     response_type: "code",
@@ -55,15 +56,16 @@ export async function leave(deployment: About): Promise<void> {
   location.assign(url);
 }
 
-/** Whether the browser comes back from there. */
-export const isBack = (): boolean => sessionStorage.getItem(KEPT) !== null && /[?&](code|error)=/.test(location.search);
+/** Whether the browser has come back from the authorization server. */
+export const isBack = (): boolean =>
+  sessionStorage.getItem(STORED) !== null && /[?&](code|error)=/.test(location.search);
 
-/** The access token that it comes back with. @throws {Error} in the authorization server's words */
+/** The access token with which the browser came back. @throws {Error} in the authorization server's words */
 export async function arrive(deployment: About): Promise<string> {
-  const { state, verifier }: Begun = JSON.parse(sessionStorage.getItem(KEPT) ?? "{}");
-  sessionStorage.removeItem(KEPT);
+  const { state, verifier }: Begun = JSON.parse(sessionStorage.getItem(STORED) ?? "{}");
+  sessionStorage.removeItem(STORED);
   const here = new URL(location.href);
-  // Neither is to be used again, or seen.
+  // The code is used once, and is not to be seen in the address bar.
   history.replaceState(null, "", here.pathname);
   const { server, client, about, options } = await discover(deployment);
   const parameters = oauth.validateAuthResponse(server, client, here, state);

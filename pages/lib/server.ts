@@ -1,12 +1,11 @@
-/** What pages ask the server for: MCP, as any client does, and what pages alone are told. */
-
+/** Requests of pages: MCP, as of any client, and the data that only pages get. */
 import type { View } from "../../core/definitions/view.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 
 const REVISION = "2026-07-28";
 const META = "io.modelcontextprotocol";
 
-/** JSON Schema, as far as forms go. */
+/** JSON Schema, as far as forms need it. */
 export interface FormSchema {
   type?: string | string[];
   title?: string;
@@ -40,11 +39,11 @@ export interface About {
   version: string;
   description: string;
   websiteUrl?: string;
-  /** The MCP endpoint, where the deployment is told. */
+  /** The MCP endpoint, where the deployment knows its own address. */
   url?: string;
   auth: "none" | "bearer" | "oauth";
   issuer?: string;
-  /** What browsers are called at the authorization server. */
+  /** The client id of browsers at the authorization server. */
   client_id?: string;
   /** Whether a browser can sign in. */
   sign_in: boolean;
@@ -63,7 +62,7 @@ export interface ListedJob {
   waiting_for?: { question: string; message: string }[];
 }
 
-/** A job as its page is told. Times are ISO 8601, and milliseconds since the epoch where they are numbers. */
+/** A job as its page gets it. Times are ISO 8601; those that are numbers are milliseconds since the epoch. */
 export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   args: unknown;
   view?: View;
@@ -83,12 +82,12 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   /** Whether it waits for a worker. */
   waits: boolean;
   newer?: { job_name: string; status: Status };
-  /** The id of its task, by which it is followed and answered; absent for whoever may only look. */
+  /** The id of its task, for following and answering it; absent for viewers who may only look. */
   task?: string;
   may_write: boolean;
 }
 
-/** The server refused: in words for people. */
+/** A refusal of the server, with a message for people. */
 export class Refused extends Error {
   readonly status: number;
 
@@ -111,12 +110,12 @@ export const about = async (): Promise<About> => json(await fetch("/pages/about"
 
 export async function job(name: string, from: number): Promise<JobInfo> {
   const link = new URLSearchParams(location.search).get("link");
-  const place = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
-  return json(await fetch(`${place}?${new URLSearchParams({ name, from: String(from) })}`));
+  const path = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
+  return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from) })}`));
 }
 
-/** Whether the server behind the edge answers: undefined, or why it does not. */
-export async function trouble(): Promise<string | undefined> {
+/** Why the Resonate server does not answer; undefined when it does. */
+export async function unavailability(): Promise<string | undefined> {
   const { reason } = await (await fetch("/ready")).json();
   return reason;
 }
@@ -131,11 +130,11 @@ export async function signOut(): Promise<void> {
   await fetch("/pages/session", { method: "DELETE" });
   localStorage.removeItem(SIGNED_IN);
 }
-/** Whether this browser has signed in; the session itself no script can see. */
+/** Whether this browser has signed in: scripts cannot see the session's cookie. */
 export const hasSignedIn = (): boolean => localStorage.getItem(SIGNED_IN) !== null;
 const SIGNED_IN = "signed-in";
 
-/** Calls a tool; the structured content of its answer. @throws {Refused} */
+/** The structured content of a tool's result. @throws {Refused} */
 export async function call<T>(name: string, args: object): Promise<T> {
   const result = await rpc<{ isError?: boolean; content?: { text?: string }[]; structuredContent: T }>("tools/call", {
     name,
@@ -145,13 +144,13 @@ export async function call<T>(name: string, args: object): Promise<T> {
   return result.structuredContent;
 }
 
-/** Answers questions of a job, by its task. */
+/** Answers questions of a task's job. */
 export const answer = (taskId: string, inputResponses: object) => rpc("tasks/update", { taskId, inputResponses });
 
 async function rpc<T>(method: string, params: Record<string, unknown>): Promise<T> {
   const response = await send(method, params);
   const text = await response.text();
-  // An answer that takes its time comes as a stream, which ends with it.
+  // A slow answer is a stream that ends with the response.
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
   const messages = isStream
     ? text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6))] : []))

@@ -1,21 +1,22 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
+import { Notice } from "./components.tsx";
 import { type About, signIn } from "./server.ts";
 
-/** What somebody sees whom the server does not know. */
+/** Shown to viewers whom the server does not know. */
 export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
   if (!about) return null;
   if (!about.sign_in) {
     return (
       <p class="notice">
-        This server lets no browser sign in: whoever runs it has not switched that on. A job's own link, which tools
-        return, may still lead to it.
+        Browsers cannot sign in to this server: its operator has not switched that on. The link to a job that tools
+        return may still lead to it.
       </p>
     );
   }
   return about.auth === "oauth" ? <AtIssuer about={about} /> : <ByToken />;
 };
 
-/** Signs in with the token that an MCP client has. */
+/** Signs in with the token of an MCP client. */
 const ByToken: FC = () => {
   const [problem, setProblem] = useState("");
   return (
@@ -35,10 +36,10 @@ const ByToken: FC = () => {
         <label for="token">Token</label>
         <input id="token" name="token" type="password" autocomplete="off" required aria-describedby="token-hint" />
         <small id="token-hint" class="hint">
-          The one that your MCP client has. This browser keeps it sealed, for up to twelve hours.
+          The token of your MCP client. This browser keeps it sealed, for up to twelve hours.
         </small>
       </div>
-      <Problem words={problem} />
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
       <div class="actions">
         <button type="submit" class="main">
           Sign in
@@ -70,7 +71,7 @@ const AtIssuer: FC<{ about: About }> = ({ about }) => {
           MCP client started: open those by the links that its tools return.
         </p>
       )}
-      <Problem words={problem} />
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
       <button
         type="button"
         class="main"
@@ -84,10 +85,3 @@ const AtIssuer: FC<{ about: About }> = ({ about }) => {
     </section>
   );
 };
-
-const Problem: FC<{ words: string }> = ({ words }) =>
-  words === "" ? null : (
-    <p class="notice error" role="alert">
-      {words}
-    </p>
-  );

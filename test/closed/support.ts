@@ -7,7 +7,7 @@ export interface RawAnswer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
-  /** The JSON-RPC messages of the answer, which is JSON or a stream. */
+  /** The JSON-RPC messages of the answer, which is JSON, a list or a stream. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
   messages: any[];
 }
@@ -38,7 +38,7 @@ function messagesIn(text: string): unknown[] {
   const parts = lines.length > 0 ? lines.map((line) => line.slice("data: ".length)) : [text];
   return parts.flatMap((part) => {
     try {
-      return [JSON.parse(part)];
+      return [JSON.parse(part)].flat();
     } catch {
       return [];
     }

@@ -117,11 +117,11 @@ describe("an id that is no task's", () => {
     ["padded", () => `${task.taskId}=`],
     ["with another job's seal", () => `${Buffer.from("timer_other").toString("base64url")}.${mac()}`],
     ["with a bit of the name flipped", () => flip(task.taskId, 9)],
-    ["sealed with another key", () => new TaskHandles("x".repeat(32), stack.namespace).seal("timer_gates", "")],
-    ["of another deployment's namespace", () => new TaskHandles(KEY, "elsewhere/").seal("timer_gates", "")],
-    ["another caller's", () => new TaskHandles(KEY, stack.namespace).seal("timer_gates", "somebody")],
-    ["sealed, of a job that is not there", () => new TaskHandles(KEY, stack.namespace).seal("timer_never", "")],
-    ["sealed, of no job's name", () => new TaskHandles(KEY, stack.namespace).seal("something", "")],
+    ["sealed with another key", () => new TaskHandles("x".repeat(32), stack.namespace).seal("timer_gates", "", 0)],
+    ["of another deployment's namespace", () => new TaskHandles(KEY, "elsewhere/").seal("timer_gates", "", 0)],
+    ["another caller's", () => new TaskHandles(KEY, stack.namespace).seal("timer_gates", "somebody", 0)],
+    ["sealed, of a job that is not there", () => new TaskHandles(KEY, stack.namespace).seal("timer_never", "", 0)],
+    ["sealed, of no job's name", () => new TaskHandles(KEY, stack.namespace).seal("something", "", 0)],
   ];
 
   test.each(IDS)("%s: is an unknown task to every method", async (_what, id) => {

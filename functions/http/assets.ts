@@ -1,7 +1,7 @@
-/** The files of the pages, with the headers that keep them to themselves. */
+/** The files of pages and cards, with headers that isolate them. */
 
-/** Where they lie: Cloudflare's static assets, or the folder itself in plain workerd. */
-export interface PageFiles {
+/** Cloudflare's static assets; in plain workerd the folder itself. */
+export interface Assets {
   fetch(request: Request): Promise<Response>;
 }
 
@@ -13,10 +13,10 @@ const TYPES: Record<string, string> = {
   png: "image/png",
 };
 
-/** Nothing of another origin, nothing within another page, and no script or style that is not a file of ours. */
-const policy = (abroad = "") =>
+/** Pages load nothing from other origins, are shown in no other page, and run no inline script or style. */
+const policy = (issuer = "") =>
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; " +
-  `frame-ancestors 'none'; connect-src 'self' ${abroad}`;
+  `frame-ancestors 'none'; connect-src 'self' ${issuer}`;
 
 const HEADERS = {
   "x-content-type-options": "nosniff",
@@ -26,9 +26,9 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** A file of the pages as an answer to `request`; undefined when there is none. `abroad`: what they may speak to besides. */
-export async function fileOf(
-  { files, abroad }: { files: PageFiles | undefined; abroad: string | undefined },
+/** The response to a request for a file; undefined when there is none. `issuer`: the other origin that pages may fetch from. */
+export async function assetResponse(
+  { files, issuer }: { files: Assets | undefined; issuer: string | undefined },
   name: string,
   request: Request,
 ): Promise<Response | undefined> {
@@ -44,12 +44,12 @@ export async function fileOf(
     return undefined;
   }
   const known = found.headers.get("etag");
-  // What a name with a hash in it stands for never changes.
+  // A chunk's name holds a hash of its content.
   const cache = name.startsWith("chunk-") ? "public, max-age=31536000, immutable" : "no-cache";
-  // Icons are for others to show.
+  // Clients show icons on pages of their own.
   const sharing = contentType.startsWith("image/") && { "cross-origin-resource-policy": "cross-origin" };
   const headers = {
-    "content-security-policy": policy(abroad),
+    "content-security-policy": policy(issuer),
     ...HEADERS,
     ...sharing,
     "content-type": contentType,

@@ -1,28 +1,28 @@
-/** The pages: files that the edge hands out, and what they ask it for. Everything else they do is MCP, at `/mcp`. */
+/** The routes of the pages: their files and the data that MCP does not have. Everything else they do at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
-import { identify } from "../app/admission.ts";
-import type { App } from "../app/app.ts";
-import { addressOf } from "../http/address.ts";
-import { fileOf } from "./files.ts";
-import { jobPage } from "./job-page.ts";
-import { isOwnPage } from "./sessions.ts";
+import { assetResponse } from "../http/assets.ts";
+import { clientAddress } from "../http/client-address.ts";
+import { jobPage } from "../pages/job-page.ts";
+import { isOwnPage } from "../pages/sessions.ts";
+import { identify } from "./admission.ts";
+import type { App } from "./composition.ts";
 
-/** What a look at a job costs, of the requests of a caller. */
+/** What a look at a job costs its caller, in requests. */
 const WEIGHT = 4;
 
-/** Each path of a page, and its file. */
+/** The pages, by path. */
 const PAGES = { "/": "index.html", "/jobs": "jobs.html", "/jobs/*": "job.html" };
 
 const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
 
 export function routePages(app: App): void {
   for (const [path, file] of Object.entries(PAGES)) {
-    app.get(path, async (c) => (await fileOf(c.var.edge.pages, file, c.req.raw)) ?? c.notFound());
+    app.get(path, async (c) => (await assetResponse(c.var.edge.pages, file, c.req.raw)) ?? c.notFound());
   }
   app.get("/assets/:file", async (c) => {
-    return (await fileOf(c.var.edge.pages, c.req.param("file"), c.req.raw)) ?? c.notFound();
+    return (await assetResponse(c.var.edge.pages, c.req.param("file"), c.req.raw)) ?? c.notFound();
   });
-  app.get("/favicon.ico", async (c) => (await fileOf(c.var.edge.pages, "icon.svg", c.req.raw)) ?? c.notFound());
+  app.get("/favicon.ico", async (c) => (await assetResponse(c.var.edge.pages, "icon.svg", c.req.raw)) ?? c.notFound());
 
   app.get("/pages/about", (c) => c.json(c.var.edge.pages.about));
 
@@ -33,13 +33,13 @@ export function routePages(app: App): void {
     const linked = c.req.path === "/pages/job" ? undefined : await pages.linked(c.req.raw, name);
     const identified = await identify(c.req.raw, edge, line);
     if (identified instanceof Response && !linked) return identified;
-    // Whoever follows a link to another's job sees that one, also when he has a job of the name himself.
+    // A link leads to the job of its caller, even if the viewer has a job of the same name.
     const isOwn = !(identified instanceof Response) && (!linked || linked.id === identified.caller.id);
     const own = isOwn ? identified : undefined;
     const caller = (own?.caller ?? linked) as Caller;
     const refused =
-      (await rateLimit?.(own?.key ?? addressOf(c.req.raw) ?? caller.key, { weight: WEIGHT, of: WEIGHT })) ??
-      (own && (await edge.auth.authorize(own.request, own.scopes, new Set(["read"]))));
+      (await rateLimit?.(own?.key ?? clientAddress(c.req.raw) ?? caller.key, { weight: WEIGHT, of: WEIGHT })) ??
+      (own && (await edge.auth.authorize(own.request, own.scopes, ["read"])));
     if (refused) return refused;
     const store = own?.store ?? edge.store.as(caller, line.requestId);
     const { signal } = c.req.raw;

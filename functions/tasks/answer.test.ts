@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { checkAnswer } from "./answer.ts";
-import { formOf } from "./form.ts";
+import { checkAnswer, formOf } from "./answer.ts";
 
-const accepts = (property: unknown, value: unknown) =>
-  formOf({ type: "object", properties: { it: property }, required: ["it"] }).safeParse({ it: value }).success;
+const accepts = async (property: unknown, value: unknown) => {
+  const form = await formOf({ type: "object", properties: { it: property }, required: ["it"] });
+  return form.safeParse({ it: value }).success;
+};
 
 describe("an answer fits", () => {
   test.each([
@@ -21,7 +22,9 @@ describe("an answer fits", () => {
     [{ type: "string", oneOf: [{ const: "a", title: "A" }] }, "a"],
     [{ type: "array", items: { type: "string", enum: ["a", "b"] }, minItems: 1 }, ["a", "b"]],
     [{ type: "array", items: { anyOf: [{ const: "a", title: "A" }] } }, []],
-  ])("%j with %j", (property, value) => expect(accepts(property, value)).toBe(true));
+    [{ type: "no such type" }, {}],
+    [{ $ref: "#/nowhere" }, {}],
+  ])("%j with %j", async (property, value) => expect(await accepts(property, value)).toBe(true));
 });
 
 describe("an answer does not fit", () => {
@@ -40,11 +43,11 @@ describe("an answer does not fit", () => {
     [{ type: "array", items: { type: "string", enum: ["a"] }, minItems: 1 }, []],
     [{ type: "array", items: { type: "string", enum: ["a"] }, maxItems: 1 }, ["a", "a"]],
     [{ type: "array", items: { type: "string", enum: ["a"] } }, ["b"]],
-  ])("%j with %j", (property, value) => expect(accepts(property, value)).toBe(false));
+  ])("%j with %j", async (property, value) => expect(await accepts(property, value)).toBe(false));
 });
 
-test("what is required has to be there, and no more where no more is allowed", () => {
-  const form = formOf({
+test("required properties must be there, and no others where others are not allowed", async () => {
+  const form = await formOf({
     type: "object",
     properties: { a: { type: "string" } },
     required: ["a"],
@@ -52,12 +55,15 @@ test("what is required has to be there, and no more where no more is allowed", (
   });
   expect(form.safeParse({}).success).toBe(false);
   expect(form.safeParse({ a: "1", b: 2 }).success).toBe(false);
-  expect(formOf({ type: "object", properties: { a: { type: "string" } } }).safeParse({ b: 2 }).success).toBe(true);
+  const open = await formOf({ type: "object", properties: { a: { type: "string" } } });
+  expect(open.safeParse({ b: 2 }).success).toBe(true);
+  const filled = await formOf({ type: "object", properties: { a: { type: "string", default: "b" } }, required: ["a"] });
+  expect(filled.safeParse({}).success).toBe(false);
 });
 
-test("what is wrong with an answer is told at once, whatever the form says", () => {
+test("a wrong answer to a very long form is refused at once", async () => {
   const choice = `${".".repeat(600_000)}x`;
   const requestedSchema = { type: "object" as const, properties: { choice: { type: "string", enum: [choice] } } };
-  const checked = checkAnswer({ message: "?", requestedSchema }, { action: "accept", content: { choice: "." } });
+  const checked = await checkAnswer({ message: "?", requestedSchema }, { action: "accept", content: { choice: "." } });
   expect(checked).toMatchObject({ reason: expect.stringContaining("choice") });
 });

@@ -1,15 +1,14 @@
-import type { EdgeLog } from "./log.ts";
-import { printable } from "./printable.ts";
+import { type EdgeLog, printable } from "./log.ts";
 
-/** The one line that is logged about a request, once it has been answered and, for a tool, the tool is done. */
-export class RequestLine {
+/** The one log line of a request, written when it has been answered and its tool is done. */
+export class RequestLog {
   /** The MCP method and the tool. */
   method?: string;
   tool?: string;
-  /** The job that was started or found, by its promise id without the namespace: as the worker's lines name it. */
+  /** The job that was started or found: its promise id without the namespace, as the worker's log names it. */
   job?: string;
   caller?: string;
-  /** How many messages the request holds, each with a line of its own; undefined for one that is no batch. */
+  /** The number of messages of a batch, each of which has a line of its own. */
   batch?: number;
   readonly requestId: string;
   readonly #log: EdgeLog;
@@ -23,13 +22,13 @@ export class RequestLine {
   }
 
   /** The line of one message of a batch. */
-  member(): RequestLine {
-    const line = new RequestLine(this.#log, this.requestId);
+  member(): RequestLog {
+    const line = new RequestLog(this.#log, this.requestId);
     if (this.caller !== undefined) line.caller = this.caller;
     return line;
   }
 
-  /** Keeps the line back until {@link release}: the answer is streamed while the tool is at work. */
+  /** Delays the line until {@link release}: the response is streamed while the tool is at work. */
   hold(): void {
     this.#isHeld = true;
   }

@@ -1,17 +1,14 @@
-/** Where a request comes from, as far as that can be known. */
-
-/** What the platform tells of a request: on Cloudflare, among other things, the data centre that it came to. */
+/** Cloudflare's additions to a request; `colo` is the data center that received it. */
 type PlatformRequest = Request & { cf?: { colo?: unknown } };
 
 /**
- * The address that Cloudflare saw, of IPv6 the network (a host has 2^64 addresses in one); undefined elsewhere: there
- * whoever sends a request writes the header, and could have a new address for each.
+ * The client's address as Cloudflare saw it. For IPv6 it is the /64 network, since one host has 2^64 addresses. Undefined
+ * elsewhere, where the client writes the header itself and could use a new address for each request.
  */
-export function addressOf(request: Request): string | undefined {
+export function clientAddress(request: Request): string | undefined {
   if (typeof (request as PlatformRequest).cf?.colo !== "string") return undefined;
   const address = request.headers.get("cf-connecting-ip");
-  if (address === null) return undefined;
-  return address.includes(":") ? networkOf(address) : address;
+  return address?.includes(":") ? networkOf(address) : (address ?? undefined);
 }
 
 /** The first 64 bits of an IPv6 address. */

@@ -1,0 +1,39 @@
+import type { Caller } from "../../core/definitions/caller.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { AuthInfo, ServerContext } from "../../core/tools/mcp.ts";
+import type { StreamTerms } from "./event-stream.ts";
+import type { RequestLog } from "./request-log.ts";
+
+/** What a request does with jobs: looks at them, or starts, answers or stops them. */
+export type Access = "read" | "write";
+
+/** What a request needs in order to be answered. */
+export interface Demand {
+  /** What it costs, in requests; 1 for the request itself has already been counted. */
+  weight: number;
+  access: readonly Access[];
+  /** Whether the answer may be a stream. */
+  streams: boolean;
+}
+
+/** What is known of an admitted request apart from its message. */
+export interface RequestScope extends StreamTerms {
+  caller: Caller;
+  /** The jobs as this caller sees them, for this request alone. */
+  store: RemoteStore;
+  line: RequestLog;
+  /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */
+  links: boolean;
+  /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
+  admit(demand: Demand): Promise<Response | undefined>;
+}
+
+/** The scope in the form in which the SDK passes it to request handlers. */
+export function authInfoOf(scope: RequestScope): AuthInfo {
+  return { token: "", clientId: scope.caller.label, scopes: [], extra: { scope } };
+}
+
+/** The scope of the request that an SDK handler answers. */
+export function scopeOf({ http }: Pick<ServerContext, "http">): RequestScope {
+  return http?.authInfo?.extra?.scope as RequestScope;
+}

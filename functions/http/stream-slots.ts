@@ -1,0 +1,56 @@
+/** How many event streams a caller may have open at once, in this isolate. */
+
+/** How long a slot is held without being renewed, in milliseconds. */
+const HELD = 6_000;
+
+/**
+ * One open stream of a caller. The slot is held for a few seconds and renewed while the stream is alive, because nothing
+ * reports the end of a request that the platform has cancelled.
+ */
+export interface StreamSlot {
+  renew(): void;
+  release(): void;
+}
+
+/** The open streams of this isolate, by caller. */
+export class StreamSlots {
+  readonly #most: number;
+  /** By caller: until when each slot is held, in milliseconds since the epoch. */
+  readonly #slots = new Map<string, Map<symbol, number>>();
+
+  /** @param most the streams that one caller may have; 0 for any number */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** A slot for one more stream; undefined when the caller has all that it may have. */
+  take(caller: string): StreamSlot | undefined {
+    const now = Date.now();
+    const slots = this.#slots.get(caller);
+    for (const [id, until] of slots ?? []) if (until < now) slots?.delete(id);
+    return this.#most > 0 && (slots?.size ?? 0) >= this.#most ? undefined : this.enter(caller);
+  }
+
+  /** A slot for a stream that is already open: over the limit if need be. */
+  enter(caller: string): StreamSlot {
+    const slots = this.#slots.get(caller) ?? new Map<symbol, number>();
+    this.#slots.set(caller, slots);
+    const id = Symbol("stream");
+    const renew = () => void slots.set(id, Date.now() + HELD);
+    renew();
+    return {
+      renew,
+      release: () => {
+        slots.delete(id);
+        if (slots.size === 0 && this.#slots.get(caller) === slots) this.#slots.delete(caller);
+      },
+    };
+  }
+
+  /** The response to one stream too many. */
+  refusal(): Response {
+    const error_description = `Nothing was done: too many streams; a caller may have ${this.#most} open at once. Await several jobs with one call, and end streams that are not read. Try again in 5 seconds.`;
+    const body = { error: "too_many_streams", error_description };
+    return Response.json(body, { status: 429, headers: { "retry-after": "5" } });
+  }
+}

@@ -1,0 +1,87 @@
+import type { Tool } from "../../core/author/tool.ts";
+import type { Assets } from "../http/assets.ts";
+import { loadSdk } from "../http/load-sdk.ts";
+import type { EdgeLog } from "../http/log.ts";
+import type { RequestScope } from "../http/scope.ts";
+import { Cards } from "../resources/cards.ts";
+import type { TaskHandles } from "../tasks/handle.ts";
+import { serveBatch } from "./batch.ts";
+import { MAX_BODY, notAllowed, readBody } from "./body.ts";
+import type { Identity } from "./identity.ts";
+import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
+import { createMethods, demandOf } from "./methods.ts";
+import type { createSdk } from "./sdk.ts";
+import { type CallRules, type JobLinks, ToolCalls } from "./tool-calls.ts";
+
+/** Answers an MCP request of an admitted caller. */
+export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
+
+export interface McpOptions {
+  tools: readonly Tool[];
+  identity: Identity;
+  /** Absent where no key seals task ids: then no tasks are offered. */
+  handles: TaskHandles | undefined;
+  /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
+  kept: number | undefined;
+  log: EdgeLog;
+  links: JobLinks;
+  /** The files of which cards are made; undefined in a deployment without cards. */
+  files: Assets | undefined;
+  rules: CallRules;
+}
+
+/** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
+export function createMcp({ tools, identity, handles, kept, log, links, files, rules }: McpOptions): Mcp {
+  const tasks = handles && { handles, log, kept };
+  const cards = files && new Cards(files, identity.info.name, tools);
+  const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links, rules });
+  const methods = createMethods(calls, tasks, identity);
+
+  let loaded: ReturnType<typeof createSdk> | undefined;
+  const bySdk = async () => {
+    if (!loaded) {
+      const [own, sdk] = await Promise.all([import("./sdk.ts"), loadSdk()]);
+      loaded = own.createSdk(sdk, { calls, tasks, identity, cards, maxBody: MAX_BODY });
+    }
+    return loaded;
+  };
+
+  const note = ({ line }: RequestScope, { method, params: { name } }: Message) => {
+    line.method = method;
+    if (method === "tools/call" && calls.has(name)) line.tool = name;
+  };
+
+  /** Answers one message: by its method's row in the table, or else by the SDK. */
+  const answer = async (request: Request, parsed: unknown, message: Message | undefined, scope: RequestScope) => {
+    const sdk = async (streamed = false) => {
+      const named = message ? withName(request, message) : request;
+      return (await bySdk())({ request: named, scope, parsedBody: parsed, streamed });
+    };
+    if (!message) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
+    const method = methods.get(message.method);
+    const plain = method?.form && asPlain(request.headers, message, method.form);
+    return (await method?.answer?.({ message, plain, request, scope, sdk })) ?? sdk();
+  };
+
+  return async (request, scope) => {
+    // Clients of 2025 ask for a stream of a session, or end one; there are no sessions.
+    if (request.method === "GET" || request.method === "DELETE") return notAllowed();
+    const body = await readBody(request);
+    if (body instanceof Response) return body;
+    if (body instanceof Request) return (await bySdk())({ request: body, scope });
+    const { parsed } = body;
+    if (Array.isArray(parsed)) {
+      return serveBatch(parsed, request.headers, scope, {
+        demandOf: (message) => demandOf(methods, message),
+        answer: (member, message, memberScope) => {
+          if (message) note(memberScope, message);
+          return answer(request, member, message, memberScope);
+        },
+      });
+    }
+    const message = asMessage(parsed);
+    if (message) note(scope, message);
+    const refused = message && (await scope.admit(demandOf(methods, message)));
+    return refused ?? answer(request, parsed, message, scope);
+  };
+}

@@ -1,0 +1,160 @@
+/**
+ * Reads JSON-RPC requests. A request is *plain* when it is beyond doubt well-formed and holds nothing but what clients
+ * ordinarily send; only plain requests are answered without the SDK, which remains the one authority on what is wrong with a
+ * request. So everything accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
+ */
+import * as z from "zod";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/mcp.ts";
+import { showsCards, showsForms, TASKS } from "../tasks/task.ts";
+
+/** The revisions with a handshake. */
+export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
+
+const Message = z.strictObject({
+  jsonrpc: z.literal("2.0"),
+  id: z.union([z.string(), z.int()]),
+  method: z.string(),
+  params: z.record(z.string(), z.unknown()).default({}),
+});
+/** A JSON-RPC request for any method. */
+export type Message = z.infer<typeof Message>;
+
+const progressToken = z.union([z.string(), z.int()]).optional();
+const nothing = z.strictObject({}).optional();
+
+const ClientInfo = z.strictObject({ name: z.string(), title: z.string().optional(), version: z.string() });
+const ClientCapabilities = z.strictObject({
+  elicitation: z.strictObject({ form: nothing, url: nothing }).optional(),
+  extensions: z.record(z.string(), z.looseObject({})).optional(),
+  roots: z.strictObject({ listChanged: z.boolean().optional() }).optional(),
+  sampling: z.strictObject({ context: nothing, tools: nothing }).optional(),
+});
+
+const ModernMeta = z.strictObject({
+  [PROTOCOL_VERSION_META]: z.literal(REVISION),
+  [CLIENT_INFO]: ClientInfo.optional(),
+  [CLIENT_CAPABILITIES]: ClientCapabilities,
+  progressToken,
+});
+const LegacyMeta = z.strictObject({ progressToken }).optional();
+
+/** The first request of a 2025-era client. */
+const Handshake = z.object({
+  protocolVersion: LegacyRevision,
+  capabilities: ClientCapabilities,
+  clientInfo: ClientInfo,
+});
+export const HANDSHAKE_PARAMS: readonly string[] = Object.keys(Handshake.shape);
+
+/** What a 2025-era client sends after its handshake. */
+const Initialized = z.strictObject({
+  jsonrpc: z.literal("2.0"),
+  method: z.literal("notifications/initialized"),
+  params: nothing,
+});
+
+/** What a plain request says besides its method and parameters. */
+export interface Plain {
+  era: "modern" | "legacy";
+  progressToken?: string | number | undefined;
+  /** Whether the request declares that its client understands tasks, shows forms to its user, and shows cards. */
+  declaresTasks: boolean;
+  showsForms: boolean;
+  showsCards: boolean;
+  /** The revision that a handshake asks for. */
+  revision?: string;
+}
+
+/** What a plain request for a method may hold. */
+export interface PlainForm {
+  /** Its parameters, besides `_meta`. */
+  params: readonly string[];
+  /** The parameter that a modern request repeats in its `Mcp-Name` header. */
+  namedBy?: string;
+}
+
+/** The body as a JSON-RPC request, or undefined. */
+export function asMessage(body: unknown): Message | undefined {
+  return Message.safeParse(body).data;
+}
+
+/** Whether a request is the plain notification that a client is ready, which needs no action. */
+export function isInitialized(headers: Headers, body: unknown): boolean {
+  return isLegacy(headers) && Initialized.safeParse(body).success;
+}
+
+/** Whether a request, plain or not, declares that its client understands tasks. */
+export function saysTasks(params: Record<string, unknown>): boolean {
+  const meta = params._meta as { [CLIENT_CAPABILITIES]?: { extensions?: Record<string, unknown> } } | undefined;
+  return meta?.[CLIENT_CAPABILITIES]?.extensions?.[TASKS] !== undefined;
+}
+
+/** What a plain request says; undefined for a request that the SDK has to judge. */
+export function asPlain(headers: Headers, message: Message, form: PlainForm): Plain | undefined {
+  const { _meta, ...rest } = message.params;
+  if (!Object.keys(rest).every((key) => form.params.includes(key))) return undefined;
+  return headers.get("mcp-protocol-version") === REVISION
+    ? asModern(headers, message, form)
+    : asLegacy(headers, message);
+}
+
+function asModern(headers: Headers, { method, params }: Message, { namedBy }: PlainForm): Plain | undefined {
+  if (headers.get("mcp-method") !== method) return undefined;
+  const name = headers.get("mcp-name");
+  const isLacking = name === null && mayLackName(method);
+  // A header that begins like this is an encoded name.
+  if (namedBy && !isLacking && (name === null || name !== params[namedBy] || name.startsWith("=?"))) return undefined;
+  const meta = ModernMeta.safeParse(params._meta).data;
+  if (!meta) return undefined;
+  const declared = meta[CLIENT_CAPABILITIES];
+  return {
+    era: "modern",
+    progressToken: meta.progressToken,
+    declaresTasks: declared.extensions?.[TASKS] !== undefined,
+    showsForms: showsForms(declared),
+    showsCards: showsCards(declared),
+  };
+}
+
+/** The extensions of tasks and cards are unknown to clients of 2025. */
+const NO_EXTENSIONS = { declaresTasks: false, showsForms: false, showsCards: false } as const;
+
+function asLegacy(headers: Headers, { method, params }: Message): Plain | undefined {
+  if (!isLegacy(headers)) return undefined;
+  const meta = LegacyMeta.safeParse(params._meta);
+  if (!meta.success) return undefined;
+  const plain = { era: "legacy", progressToken: meta.data?.progressToken, ...NO_EXTENSIONS } as const;
+  if (method !== "initialize") return plain;
+  const handshake = Handshake.safeParse(params);
+  return handshake.success ? { ...plain, revision: handshake.data.protocolVersion } : undefined;
+}
+
+/** Whether the headers are those that clients of 2025 send. */
+function isLegacy(headers: Headers): boolean {
+  // Before the handshake a request names no revision.
+  const version = headers.get("mcp-protocol-version");
+  if (version !== null && !LegacyRevision.safeParse(version).success) return false;
+  const accept = headers.get("accept") ?? "";
+  return accept.includes("application/json") && accept.includes("text/event-stream");
+}
+
+/**
+ * Whether a modern request for this method is served without its `Mcp-Name` header. Clients must send it, but bridges from
+ * stdio do not; the specification obliges the server to refuse only `tools/call`, `resources/read` and `prompts/get` for it.
+ */
+const mayLackName = (method: string): boolean => /^tasks\/(get|update|cancel)$/.test(method);
+
+/** The request for the SDK, which refuses one without `Mcp-Name`: with the header added where the request may lack it. */
+export function withName(request: Request, { method, params: { taskId } }: Message): Request {
+  const { headers, url, signal } = request;
+  if (!mayLackName(method) || typeof taskId !== "string" || headers.has("mcp-name")) return request;
+  const complete = new Headers(headers);
+  complete.set("mcp-name", headerValue(taskId));
+  return new Request(url, { method: request.method, headers: complete, signal });
+}
+
+/** Text as a header's value, encoded where a header cannot hold it or would mean something else. */
+function headerValue(text: string): string {
+  if (/^[\x21-\x7e]*$/.test(text) && !text.startsWith("=?")) return text;
+  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}?=`;
+}

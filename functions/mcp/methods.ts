@@ -1,0 +1,218 @@
+/**
+ * The methods of the server: what a request for each of them demands, and how it is answered. Plain requests are answered
+ * without the SDK, whose server and transport cost several times what the call itself does.
+ */
+import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
+import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
+import type { Access, Demand, RequestScope } from "../http/scope.ts";
+import { TEMPLATES } from "../resources/templates.ts";
+import { getTask, type TaskService } from "../tasks/service.ts";
+import { subscribeToTasks } from "../tasks/subscribe.ts";
+import { CACHE, capabilities, type Identity } from "./identity.ts";
+import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
+import type { CallRequest, ToolCalls } from "./tool-calls.ts";
+import { weightOfCall, weightOfSubscription } from "./weight.ts";
+
+type Params = Message["params"];
+
+/** A request that has been read and admitted. */
+export interface MethodRequest {
+  message: Message;
+  /** Undefined for a request that is not plain. */
+  plain: Plain | undefined;
+  request: Request;
+  scope: RequestScope;
+  /** The SDK's response; `streamed`: a stream that begins at once. */
+  sdk(streamed?: boolean): Promise<Response>;
+}
+
+export interface Method {
+  /** What a plain request holds; without it no request for the method is plain. */
+  form?: PlainForm;
+  access?(params: Params): Access | undefined;
+  /** What a request costs; 1 by default. */
+  weight?(params: Params): number;
+  streams?(params: Params): boolean;
+  /** The response; undefined where it is the SDK's to give. */
+  answer?(request: MethodRequest): Response | Promise<Response | undefined> | undefined;
+}
+
+export type Methods = ReadonlyMap<string, Method>;
+
+/** What a request demands before it is answered. */
+export function demandOf(methods: Methods, { method: name, params }: Message): Demand {
+  const method = methods.get(name);
+  const access = method?.access?.(params);
+  return {
+    weight: method?.weight?.(params) ?? 1,
+    access: access === undefined ? [] : [access],
+    streams: method?.streams?.(params) ?? false,
+  };
+}
+
+export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, identity: Identity): Methods {
+  const { info, instructions } = identity;
+
+  /** A method whose result is always the same: by era, serialized once. */
+  const constant = (legacy: object | undefined, modern: object | undefined): Method => {
+    const results = {
+      legacy: JSON.stringify(legacy),
+      modern: modern && JSON.stringify(complete({ ...modern, ...CACHE }, info)),
+    };
+    return {
+      form: { params: [] },
+      answer({ message: { id }, plain }) {
+        const result = plain && results[plain.era];
+        return result === undefined
+          ? undefined
+          : json(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
+      },
+    };
+  };
+  const listed = (result: object) => constant(result, result);
+
+  return new Map<string, Method>(
+    Object.entries<Method>({
+      initialize: {
+        form: { params: HANDSHAKE_PARAMS },
+        answer({ message: { id }, plain }) {
+          if (plain?.revision === undefined) return undefined;
+          const result = {
+            protocolVersion: plain.revision,
+            capabilities: capabilities(false),
+            serverInfo: info,
+            instructions,
+          };
+          return json(JSON.stringify({ jsonrpc: "2.0", id, result }));
+        },
+      },
+      ping: constant({}, undefined),
+      "server/discover": constant(undefined, {
+        supportedVersions: [REVISION],
+        capabilities: capabilities(tasks !== undefined),
+        instructions,
+      }),
+      "tools/list": listed({ tools: calls.listing }),
+      // Jobs are resources that are found by their names. Hosts ask for these lists as soon as they are connected.
+      "resources/list": listed({ resources: [] }),
+      "resources/templates/list": listed({ resourceTemplates: TEMPLATES }),
+      // Reading a resource of a tool starts a job.
+      "resources/read": { access: ({ uri }) => (calls.reads(uri) ? "write" : "read") },
+      "tools/call": toolCall(calls, info),
+      "tasks/get": {
+        form: { params: ["taskId"], namedBy: "taskId" },
+        access: () => "read",
+        async answer({ message: { id, params }, plain, request: { signal }, scope }) {
+          if (!tasks || plain?.era !== "modern" || !plain.declaresTasks) return undefined;
+          const { showsForms } = plain;
+          return respond(id, plain, info, () => getTask(tasks, params.taskId, { ...scope, signal, showsForms }));
+        },
+      },
+      "tasks/update": { access: () => "write" },
+      "tasks/cancel": { access: () => "write" },
+      "subscriptions/listen": {
+        access: () => "read",
+        weight: weightOfSubscription,
+        streams: () => true,
+        answer: ({ message, request, scope, sdk }) =>
+          tasks && subscribeToTasks(tasks, info, scope, { request, message }, sdk),
+      },
+    }),
+  );
+}
+
+/** `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
+function toolCall(calls: ToolCalls, info: object): Method {
+  const waits = (params: Params) => calls.waits(params.name, saysTasks(params));
+  return {
+    form: { params: ["name", "arguments"], namedBy: "name" },
+    access: ({ name }) => calls.accessOf(name),
+    weight: weightOfCall,
+    streams: waits,
+    async answer({ message: { id, params }, plain, request: { signal }, scope, sdk }) {
+      const { name, arguments: args = {} } = params;
+      if (!calls.has(name)) return undefined;
+      const isLong = waits(params);
+      const isOurs = plain && isRecord(args) && !(isLong && calls.mayAsk(name));
+      const { line } = scope;
+      if (isOurs && !isLong) {
+        const response = await respond(id, plain, info, () => calls.call(name, args, callOf(plain, scope, signal)));
+        if (response) return response;
+      }
+      // The response begins before the tool is done.
+      line.hold();
+      if (isOurs && isLong) {
+        const run = async (send: (message: object) => void, aborted: AbortSignal) => {
+          const call = { ...callOf(plain, scope, aborted), ...progress(plain, send) };
+          const answer = await answerTo(id, plain, info, () => calls.call(name, args, call));
+          if (answer) send(answer.message);
+        };
+        return eventStream((send, aborted) => run(send, aborted).finally(() => line.release()), signal, scope);
+      }
+      const response = await sdk(isLong);
+      if (!isStream(response)) line.release();
+      return boundedStream(response, scope, () => line.release());
+    },
+  };
+}
+
+function callOf(
+  { declaresTasks, showsForms, showsCards }: Plain,
+  scope: RequestScope,
+  signal: AbortSignal,
+): CallRequest {
+  return { declaresTasks, showsForms, showsCards, scope, signal, inputResponses: {} };
+}
+
+/** How a call reports its progress, where its caller asked for it. */
+function progress({ progressToken }: Plain, send: (message: object) => void) {
+  if (progressToken === undefined) return {};
+  const reportProgress = (progress: number, total: number, message: string) => {
+    const params = { progressToken, progress, total, message };
+    send({ jsonrpc: "2.0", method: "notifications/progress", params });
+  };
+  return { reportProgress };
+}
+
+/** The JSON response to a call; undefined where it is the SDK's to give. */
+async function respond(id: Message["id"], plain: Plain, info: object, call: () => Promise<object>) {
+  const answer = await answerTo(id, plain, info, call);
+  return answer && json(JSON.stringify(answer.message), answer.status);
+}
+
+/** The JSON-RPC response to a call and its HTTP status; undefined where it is the SDK's to give. */
+async function answerTo(
+  id: Message["id"],
+  { era }: Plain,
+  info: object,
+  call: () => Promise<object>,
+): Promise<{ message: object; status: number } | undefined> {
+  try {
+    const result = await call();
+    // The SDK calls again, and checks that the client can answer what is asked.
+    if (isInputRequired(result)) return undefined;
+    return { message: { jsonrpc: "2.0", id, result: era === "modern" ? complete(result, info) : result }, status: 200 };
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    const { code, message, data } = error;
+    return {
+      message: { jsonrpc: "2.0", id, error: { code, message, data } },
+      // The one error to which the protocol gives an HTTP status.
+      status: code === ErrorCode.MissingRequiredClientCapability ? 400 : 200,
+    };
+  }
+}
+
+/** A result as the 2026-07-28 revision has it. */
+function complete(result: object, info: object): object {
+  const { _meta } = result as { _meta?: object };
+  return { resultType: "complete", ...result, _meta: { ..._meta, [SERVER_INFO]: info } };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function json(body: string, status = 200): Response {
+  return new Response(body, { status, headers: { "content-type": "application/json" } });
+}
