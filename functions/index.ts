@@ -2,7 +2,7 @@
 import { tools } from "../tools/index.ts";
 import { createEdge } from "./edge.ts";
 
-export { Listener } from "./edge.ts";
+export { CallerObject, Listener } from "./edge.ts";
 export { ResonateObject } from "./objects/resonate-object.ts";
 export { RunnerObject } from "./objects/runner-object.ts";
 

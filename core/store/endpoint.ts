@@ -1,6 +1,5 @@
 /** Where a deployment's promises are, and who helps to look after them. */
 
-import type { Places, Wanted } from "../jobs/quota.ts";
 import type { ResonateClient } from "./client.ts";
 import type { DurablePromise } from "./codec.ts";
 import type { Channel } from "./connections.ts";
@@ -30,17 +29,6 @@ export interface Feed {
   }): Promise<Channel>;
 }
 
-/**
- * Takes and gives back the places of all callers for all edges of a deployment: see `ledger.ts`. What is undefined has not
- * been done, and whoever asked does it himself.
- */
-export interface PlaceKeeper {
-  /** The tag of the job that has the places, `null` where there is no room. @throws {ResonateUnavailable} */
-  take(caller: string, wanted: Wanted): Promise<string | null | undefined>;
-  /** `isUnneeded`: whoever gives them back does not wait for it. Whether it is done or will be. @throws {ResonateUnavailable} */
-  giveBack(caller: string, places: Places, isUnneeded: boolean): Promise<true | undefined>;
-}
-
 /** Where a deployment's promises are, and who executes them. */
 export interface StoreEndpoint {
   /** The Resonate server's base URL. */
@@ -56,8 +44,6 @@ export interface StoreEndpoint {
   namespace: string;
   /** Who tells of settlements; without it promises are read with pauses. */
   feed?: Feed | undefined;
-  /** Who takes callers' places; without it each isolate and process does. */
-  keeper?: PlaceKeeper | undefined;
 }
 
 /** The place that a configuration's variables name. */

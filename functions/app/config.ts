@@ -3,6 +3,7 @@ import { DAYS, DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { KEYS } from "../../core/store/sealing.ts";
 import { AuthConfig, TrustedUrl } from "../auth/auth-config.ts";
+import type { CallerNamespace } from "../caller/callers.ts";
 import { LogLevel } from "../http/log.ts";
 import type { ListenerNamespace } from "../listener/feed.ts";
 import type { PageFiles } from "../pages/files.ts";
@@ -55,8 +56,10 @@ const Env = z.object({
   RATE_LIMIT: z.coerce.number().int().min(0).exactOptional(),
   /** Cloudflare's rate-limiting binding. */
   RATE_LIMITER: z.custom<RateLimiterBinding>((value) => typeof value === "object").optional(),
-  /** The Durable Objects that tell of settlements and take callers' places; without them waits look with pauses, and each isolate takes places. */
+  /** The Durable Objects that tell of settlements; without them waits look with pauses. */
   LISTENER: z.custom<ListenerNamespace>((value) => typeof value === "object").optional(),
+  /** The Durable Objects that hold callers' quotas and lists of jobs; without them no start is served unless `MAX_JOBS` is 0. */
+  CALLER: z.custom<CallerNamespace>((value) => typeof value === "object").optional(),
   /** Jobs of each length (up to an hour, a day, 30 days, a year) a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),
   /**
@@ -88,7 +91,7 @@ const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 };
 const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000 };
 
 /** Bindings that are what they are: objects of the platform's, and where those are. */
-type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ListenerNamespace };
+type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ListenerNamespace; CALLER?: CallerNamespace };
 
 /** The bindings are missing or malformed: nothing can be served. */
 export class ConfigError extends Error {
@@ -118,6 +121,7 @@ export function readConfig(env: unknown): Config {
   }
   if (given.RESONATE) given.RESONATE = placed(given.RESONATE, given);
   if (given.LISTENER) given.LISTENER = placed(given.LISTENER, given);
+  if (given.CALLER) given.CALLER = placed(given.CALLER, given);
   const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];
   const issues = [auth, general].flatMap(({ error }) => error?.issues ?? []);
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);

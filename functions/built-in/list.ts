@@ -10,7 +10,7 @@ import {
   textOf,
 } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
-import { JobStatus, JobView, viewOf } from "../../core/jobs/status.ts";
+import { JobStatus, JobView, stateOf, viewOf } from "../../core/jobs/status.ts";
 import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
 
 const DEFAULT_LIMIT = 20;
@@ -51,14 +51,16 @@ export function listJobs(jobs: readonly Job[]): Tool {
     annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
     async run({ status, kind, limit = DEFAULT_LIMIT, cursor }, { store, signal }) {
       const from = cursor ? cursorIn(cursor) : undefined;
-      if (cursor && !from) {
+      if (cursor && (!from || store.idOf(from.name) === undefined)) {
         throw new ToolError(
           refusal("list_jobs", [
             "cursor: it is none of list_jobs. Accepted: the next_cursor of an earlier call, as it was.",
           ]),
         );
       }
-      const steps = store.started({ kind, cursor: from }, signal);
+      const state = status && stateOf(status);
+      // One more than an answer holds tells whether there are others.
+      const steps = store.started({ kind, state, cursor: from, limit: limit + 1 }, signal);
       const { jobs, next, complete } = await take(store, steps, limit, status, signal);
       return {
         jobs,

@@ -1,18 +1,18 @@
 /**
  * Promises that are no job's, but count or limit something, and are of no use after a while: the places of callers
- * (`core/jobs/ledger.ts`) when their period is over; the links by which workers share the places of an upstream
- * (`worker/execution/limits.ts`); and the entries of callers' lists (`core/jobs/listing.ts`) whose job is gone. Links and entries
+ * that edges of 1c007cb counted when their period is over; the links by which workers share the places of an upstream
+ * (`worker/execution/limits.ts`); and the entries of callers' lists of 1c007cb whose job is gone. Links and entries
  * are chains, of which the last is found by way of a few.
  */
-import { isOver } from "../../core/jobs/quota.ts";
+import { endOfPeriod } from "../../core/jobs/reservation.ts";
 
 /** How long they are kept at least, in milliseconds: clocks differ, and who uses a chain remembers for an hour how far it is. */
 export const AIDS_KEPT = 24 * 3_600_000;
 
 /** Whether this tells of places of a period that is over; versions before numbered them (`p`, `b`) or set some aside (`s`). */
 export function isPlaceOver(id: string, now: number): boolean {
-  const base = /^(.*quota:\d+\.\d+)\.[tgspb]\d+(?:\.\d+)?$/s.exec(id)?.[1];
-  return base !== undefined && isOver(base, now);
+  const period = /^.*quota:(\d+\.\d+)\.[tgspb]\d+(?:\.\d+)?$/s.exec(id)?.[1];
+  return period !== undefined && now >= endOfPeriod(period);
 }
 
 /** The chain that a limit's link or a list's entry belongs to, up to its number, and that; undefined for any other promise. */

@@ -11,7 +11,6 @@ import type { Acquired, PromiseRecord } from "../../core/store/protocol.ts";
 import { type Instruments, type LineLog, thrown } from "./instruments.ts";
 import type { JournalCache, Remembered } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
-import type { Returns } from "./returns.ts";
 
 /** How it ended: settled, asleep until something it waits for has happened, or given up here. */
 export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
@@ -28,13 +27,12 @@ export interface Run {
 }
 
 interface Shared {
-  returns: Returns;
   histories: JournalCache;
   instruments: Instruments;
 }
 
 /** Ends a pass over a job as it came out. @throws {LeaseLost} */
-export async function conclude(outcome: ExecutionEnd, run: Run, { returns, histories, instruments }: Shared) {
+export async function conclude(outcome: ExecutionEnd, run: Run, { histories, instruments }: Shared) {
   const { acquired, lease, remembered, reporter, kind, log } = run;
   const { task, promise } = acquired;
   switch (outcome.kind) {
@@ -45,7 +43,6 @@ export async function conclude(outcome: ExecutionEnd, run: Run, { returns, histo
       const error = outcome.kind === "failed" ? storedError(outcome.error) : undefined;
       if (outcome.kind === "complete") await lease.fulfill("resolved", outcome.value);
       else await lease.fulfill("rejected", error);
-      await returns.give(promise);
       const reason = error && { reason: error.message };
       // Where it was thrown is for whoever wrote the function; callers get the reason only.
       const where = outcome.kind === "failed" && outcome.error instanceof Error && { error: thrown(outcome.error) };

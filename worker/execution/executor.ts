@@ -22,7 +22,6 @@ import { type Instruments, type LineLog, reasonOf } from "./instruments.ts";
 import { JournalCache, type Remembered } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
-import { Returns } from "./returns.ts";
 
 export interface EngineOptions {
   implementations: readonly Implementation[];
@@ -65,7 +64,6 @@ export class Executor {
   readonly #histories: JournalCache;
   readonly #started: ChildJobs;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
-  readonly #returns: Returns;
   readonly #limits: Limits;
 
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
@@ -75,7 +73,6 @@ export class Executor {
     this.#histories = new JournalCache(options.memory);
     this.#environments = environmentsOf(options.implementations, options.env);
     this.#limits = new Limits(options.client, options.news, options.namespace, options.lease);
-    this.#returns = new Returns(options.store, options.log);
     this.#started = new ChildJobs(options);
   }
 
@@ -217,7 +214,7 @@ export class Executor {
     };
     try {
       const outcome = await new Execution(code as never, args, remembered.history, lease, around).run();
-      return await conclude(outcome, run, { returns: this.#returns, histories: this.#histories, instruments });
+      return await conclude(outcome, run, { histories: this.#histories, instruments });
     } catch (error) {
       // Of what was started last there may be no record.
       if (error instanceof LeaseLost) await this.#started.giveUpIfEnded(promise.id, started);

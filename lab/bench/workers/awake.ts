@@ -3,6 +3,7 @@ import { Listener as OwnListener } from "../../../functions/edge.ts";
 import { ResonateObject as OwnResonate } from "../../../functions/objects/resonate-object.ts";
 import { RunnerObject as OwnRunner } from "../../../functions/objects/runner-object.ts";
 
+export { CallerObject } from "../../../functions/edge.ts";
 export { default } from "../../../functions/index.ts";
 
 /** One more thing, or one less, that keeps an object awake. */
@@ -81,14 +82,5 @@ export class Listener extends OwnListener {
         },
       });
     return super.listen(wait, kept(tell));
-  }
-
-  override async places(asked: Parameters<OwnListener["places"]>[0]): ReturnType<OwnListener["places"]> {
-    say("listener", 1);
-    try {
-      return await super.places(asked);
-    } finally {
-      say("listener", -1);
-    }
   }
 }

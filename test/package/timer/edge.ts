@@ -2,7 +2,7 @@
 import { createEdge } from "../../../functions/edge.ts";
 import { getTimerStatus, setTimer, timerTool } from "../../../tools/timer/timer.ts";
 
-export { Listener } from "../../../functions/edge.ts";
+export { CallerObject, Listener } from "../../../functions/edge.ts";
 export { ResonateObject } from "../../../functions/objects/resonate-object.ts";
 export { RunnerObject } from "../../../functions/objects/runner-object.ts";
 
