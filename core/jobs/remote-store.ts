@@ -290,8 +290,8 @@ export class RemoteStore {
   ): AsyncGenerator<OwnStep, boolean> {
     const record = this.#names.isAnyone ? undefined : this.#record;
     if (!record) return yield* searchOwn(this.#client, this.#names, { kind: filter.kind, cursor }, signal);
-    const cursorId = cursor && this.#names.idOf(cursor.name);
-    let after = cursorId === undefined ? undefined : { startedAt: cursor?.startedAt ?? 0, id: cursorId };
+    // The id of no job still says where the list goes on.
+    let after = cursor && { startedAt: cursor.startedAt, id: this.#names.idOf(cursor.name) ?? cursor.name };
     for (;;) {
       const rows = await record.list({ ...filter, after });
       const names = rows.map(({ id }) => this.#names.nameIn(id));

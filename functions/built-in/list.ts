@@ -51,7 +51,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
     annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
     async run({ status, kind, limit = DEFAULT_LIMIT, cursor }, { store, signal }) {
       const from = cursor ? cursorIn(cursor) : undefined;
-      if (cursor && (!from || store.idOf(from.name) === undefined)) {
+      if (cursor && !from) {
         throw new ToolError(
           refusal("list_jobs", [
             "cursor: it is none of list_jobs. Accepted: the next_cursor of an earlier call, as it was.",

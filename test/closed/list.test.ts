@@ -104,7 +104,7 @@ describe("where callers are told apart", () => {
   });
 
   test("a cursor that no list returned is refused, or begins there", async () => {
-    for (const cursor of ["1.2.3.4", "9 order-1", "x", `${"9".repeat(17)} timer_a`, "9 timer_a:e1"])
+    for (const cursor of ["1.2.3.4", "x", `${"9".repeat(17)} timer_a`])
       await expect(ada.call("list_jobs", { cursor })).rejects.toThrow("cursor");
     expect((await ada.call("list_jobs", { cursor: "1 timer_nowhere" })).jobs).toEqual([]);
   });
