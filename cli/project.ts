@@ -63,7 +63,7 @@ export function localModuleOf({ root, settings }: Project): string | undefined {
  * `typed(project, "doctor", "--url URL")` is `npm run doctor -- --url URL` where there is such a script.
  */
 export function typed({ scripts }: Pick<Project, "scripts">, command: string, args = ""): string {
-  const runs = new RegExp(`(durable-mcp-edge|commands/main\\.[jt]s) ${command}$`);
+  const runs = new RegExp(`(durable-mcp-edge|cli/main\\.[jt]s) ${command}$`);
   const script = Object.keys(scripts).find((name) => runs.test(scripts[name] ?? ""));
   const behind = args === "" ? "" : ` ${args}`;
   if (script === undefined) return `npx durable-mcp-edge ${command}${behind}`;

@@ -7,9 +7,9 @@ import { CARD_TOOLS } from "./built-in/card.ts";
 import { builtIn } from "./built-in/index.ts";
 import { instructionsOf } from "./mcp/identity.ts";
 
+export { resonateObject, runnerObject } from "./app/lazy-objects.ts";
 export { CallerObject } from "./caller/caller-object.ts";
 export { Listener } from "./listener/listener.ts";
-export { resonateObject, runnerObject } from "./objects/load.ts";
 
 /**
  * What a server says of itself, and its tools.

@@ -8,7 +8,7 @@ import { fixtureFunctions } from "./functions.ts";
 import { TASK_TOOLS } from "./task-tools.ts";
 
 export { CallerObject, Listener } from "../../functions/edge.ts";
-export { ResonateObject } from "../../functions/objects/resonate-object.ts";
+export { ResonateObject } from "../../functions/objects.ts";
 
 /** As the product's, with the fixture functions besides its own. */
 export class RunnerObject extends RunnerServer {

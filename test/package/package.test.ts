@@ -290,7 +290,7 @@ describe("in one account", () => {
     return {
       async [Symbol.asyncDispose]() {
         const family = await descendants(program.pid);
-        expect(family.filter(({ command }) => /worker\.[jt]s|server\/node/.test(command))).toEqual([]);
+        expect(family.filter(({ command }) => /worker\.[jt]s|server\/node\/process/.test(command))).toEqual([]);
         for (const { pid } of family) kill(pid);
         await gone(family);
       },

@@ -1,7 +1,6 @@
 /** The product, whose objects say when they begin and end each thing that keeps them awake: a request, its answer's body, an alarm. */
 import { Listener as OwnListener } from "../../../functions/edge.ts";
-import { ResonateObject as OwnResonate } from "../../../functions/objects/resonate-object.ts";
-import { RunnerObject as OwnRunner } from "../../../functions/objects/runner-object.ts";
+import { ResonateObject as OwnResonate, RunnerObject as OwnRunner } from "../../../functions/objects.ts";
 
 export { CallerObject } from "../../../functions/edge.ts";
 export { default } from "../../../functions/index.ts";

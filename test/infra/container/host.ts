@@ -4,7 +4,7 @@
  * `/container`.
  */
 import edge from "../../../functions/index.ts";
-import { ResonateObject as OwnObject } from "../../../functions/objects/resonate-object.ts";
+import { ResonateObject as OwnObject } from "../../../functions/objects.ts";
 import { resonate } from "../../../infra/container/outbound.ts";
 import { type WakeEnv, wake } from "../../../infra/container/wake.ts";
 

@@ -2,8 +2,7 @@ import { createEdge } from "../../../functions/edge.ts";
 import { tools } from "./tools.ts";
 
 export { CallerObject, Listener } from "../../../functions/edge.ts";
-export { ResonateObject } from "../../../functions/objects/resonate-object.ts";
-export { RunnerObject } from "../../../functions/objects/runner-object.ts";
+export { ResonateObject, RunnerObject } from "../../../functions/objects.ts";
 
 export default createEdge({
   name: "brewery",

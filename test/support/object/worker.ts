@@ -1,5 +1,5 @@
 /** The Resonate object by itself: everything that is asked of this Worker is asked of it. */
-export { ResonateObject } from "../../../functions/objects/resonate-object.ts";
+export { ResonateObject } from "../../../functions/objects.ts";
 
 interface Env {
   RESONATE: { idFromName(name: string): unknown; get(id: unknown): { fetch(request: Request): Promise<Response> } };

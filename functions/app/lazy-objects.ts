@@ -51,7 +51,7 @@ export function resonateObject(
  *
  * @example
  * const load = async () => ({ createRunner: (env: object) => new RunnerServer(env, [waitForSiteRun]) });
- * const RunnerObject = runnerObject(load); // A project loads a module of its own: `() => import("../modules/runner.js")`.
+ * const RunnerObject = runnerObject(load); // A project loads a module of its own: `() => import("./modules/runner.js")`.
  */
 export function runnerObject(
   load: () => Promise<RunnerModule>,
