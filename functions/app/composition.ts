@@ -40,6 +40,8 @@ export interface Edge {
   refused: Counts;
   /** Whether the Resonate server is ready: undefined, or why it is not. */
   ready: SharedValue<string | undefined>;
+  /** What does not work for want of a binding. */
+  missing: string | undefined;
   log: EdgeLog;
   pages: Pages;
   /** The host names requests may name and come from, or undefined for any. */
@@ -63,7 +65,8 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
   const place = { ...endpointOf(config), feed };
   const client = new ResonateClient({ ...place, timeout: PATIENCE });
   const records = config.CALLER && createRecords(config.CALLER, config.RESONATE_NAMESPACE);
-  if (!records) log.warn("no record of callers", { reason: withoutRecords(config) });
+  const missing = withoutRecords(config);
+  if (missing !== undefined) log.warn("no record of callers", { reason: missing });
   const store = new RemoteStore(place, jobs, { quota: config.MAX_JOBS, records }, client);
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
@@ -89,6 +92,7 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
     streams: new Streams(config.MAX_STREAMS),
     refused: new Counts(),
     ready: new SharedValue(READY),
+    missing,
     hosts: config.ALLOWED_HOSTS,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
