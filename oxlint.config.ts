@@ -4,7 +4,7 @@ import { defineConfig } from "oxlint";
 const ROOMS = "core functions worker wrap tools server cli testing infra pages test lab".split(" ");
 
 /** The layers of core/, the lowest first. */
-const LAYERS = ["definitions", "store", "engine", "jobs", "tools", "author"];
+const LAYERS = ["store", "definitions", "engine", "jobs", "tools", "author"];
 
 const SDK = {
   name: "@modelcontextprotocol/server",
@@ -25,18 +25,24 @@ const files = (paths: string[], message: string, not: string[], { sdk = false } 
 /** The paths into all rooms but these, from a folder of another room. */
 const allBut = (...rooms: string[]) => [`^(\\.\\./)+(${ROOMS.filter((room) => !rooms.includes(room)).join("|")})/`];
 
+/** The files of a layer that are `depth` folders below core/. */
+function layer(i: number, paths: string, depth: number, { sdk = true } = {}) {
+  const up = `^(\\.\\./){${depth}}`;
+  const above = LAYERS.slice(i + 1);
+  const not = [`${up}(\\.\\.|index)`, ...(above.length > 0 ? [`${up}(${above.join("|")})/`] : [])];
+  const below = LAYERS.slice(0, i).join(", ") || "nothing";
+  return files([`core/${LAYERS[i]}/${paths}`], `core/${LAYERS[i]}/ imports what is below it: ${below}.`, not, { sdk });
+}
+
 export default defineConfig({
   plugins: ["import"],
   categories: { correctness: "off" },
   ignorePatterns: ["dist", ".build", "cli/template"],
   rules: { "import/no-cycle": ["error", { ignoreTypes: false }] },
   overrides: [
-    ...LAYERS.map((layer, i) => {
-      const above = LAYERS.slice(i + 1);
-      const out = ["^\\.\\./(\\.\\.|index)", ...(above.length > 0 ? [`^\\.\\./(${above.join("|")})/`] : [])];
-      const below = LAYERS.slice(0, i).join(", ") || "nothing";
-      return files([`core/${layer}/*.ts`], `core/${layer}/ imports what is below it: ${below}.`, out, { sdk: true });
-    }),
+    ...LAYERS.flatMap((_layer, i) => [layer(i, "*.ts", 1), layer(i, "*/*.ts", 2)]),
+    // It imports types alone.
+    layer(LAYERS.indexOf("tools"), "mcp.ts", 1, { sdk: false }),
     files(["functions/**"], "functions/ imports core/ and pages/.", allBut("core", "pages"), { sdk: true }),
     files(["functions/{sdk,mcp/sdk,tasks/methods,tasks/server}.ts"], "functions/ imports core/.", allBut("core")),
     files(["worker/**", "server/**", "wrap/**", "infra/**"], "It imports core/ alone.", allBut("core")),

@@ -41,4 +41,4 @@ export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Sch
 export { jsonSchema } from "./definitions/json-schema.ts";
 export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";
 export { JobStatus } from "./jobs/status.ts";
-export { Turns } from "./store/fair-semaphore.ts";
+export { Turns } from "./store/pacing/fair-semaphore.ts";

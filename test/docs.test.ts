@@ -26,6 +26,8 @@ const PUBLIC: Record<string, string> = {
 const documents = [
   "README.md",
   "SECURITY.md",
+  "CHANGELOG.md",
+  "lab/measurements.md",
   ...(await readdir(join(ROOT, "docs"))).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
 ];
 
@@ -70,7 +72,9 @@ test("every example in the documents is a file that the documents can be held to
   expect(blocks.length).toBeGreaterThan(10);
   // The last two list the others, to run them.
   const shown = new Set([...blocks.map(([file]) => file), "edge.ts", "worker.ts"]);
-  expect((await readdir(EXAMPLES)).filter((file) => file.endsWith(".ts") && !shown.has(file))).toEqual([]);
+  expect(
+    (await readdir(EXAMPLES, { recursive: true })).filter((file) => file.endsWith(".ts") && !shown.has(file)),
+  ).toEqual([]);
   const unnamed = (await Promise.all(documents.map((document) => readFile(join(ROOT, document), "utf8")))).flatMap(
     (text) => [...text.matchAll(/```(?:ts|typescript|js)\n(?!\/\/ \S+\.ts\n)(.*)/g)].map(([, line]) => line),
   );
@@ -80,7 +84,10 @@ test("every example in the documents is a file that the documents can be held to
 test.each(blocks)("%s is shown as it is", async (file, code) => {
   const source = await readFile(join(file.startsWith("tools/") ? PROJECT : EXAMPLES, file), "utf8");
   expect(code).toBe(
-    source.replace(/"(\.\.\/\.\.\/[a-z/]+\.ts)"/g, (text, path) => (PUBLIC[path] ? `"${PUBLIC[path]}"` : text)),
+    source.replace(/"(?:\.\.\/)+([a-z/]+\.ts)"/g, (text, path) => {
+      const name = PUBLIC[`../../${path}`];
+      return name ? `"${name}"` : text;
+    }),
   );
 });
 

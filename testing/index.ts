@@ -1,4 +1,4 @@
-/** `durable-mcp-edge/testing`: the whole stack in a test, a clock that the test moves, and a stand-in for the world outside. */
+/** `durable-mcp-edge/testing`: the whole stack in a test, a clock that the test moves, and stand-ins for other servers. */
 
 export type { LogLine, Program } from "./program.ts";
 export { EndsDiffer, type Replayed, type ReplayedOptions, replayed } from "./replayed.ts";

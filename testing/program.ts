@@ -3,7 +3,7 @@ import { pathToFileURL } from "node:url";
 import { type Child, startChild } from "../cli/process/child.ts";
 
 /**
- * A program running as an operating system process of its own. Disposing of it kills it at once.
+ * A program in a process of its own. Disposing of it kills it at once.
  *
  * @example
  * const isAlive = ({ output }: Program) => output().includes("ready");
@@ -12,16 +12,16 @@ export interface Program extends AsyncDisposable {
   readonly pid: number;
   /** Resolves when the process has ended, with how it ended. */
   readonly exited: Promise<{ exitCode: number | undefined; signal: string | undefined }>;
-  /** What it wrote so far, stdout and stderr together. */
+  /** Its output so far, stdout and stderr together. */
   output(): string;
   /** The JSON objects among the lines it wrote so far. */
   logs(): LogLine[];
-  /** Sends a signal; one for a process that has ended is ignored. */
+  /** Sends a signal. Ignored when the process has ended. */
   signal(signal: NodeJS.Signals): void;
 }
 
 /**
- * A line that a process of the product wrote to its log. Which fields it has depends on what it says.
+ * A line of a process's log. Its other fields depend on its message.
  *
  * @example
  * const isWarning = ({ level }: LogLine) => level === "warn" || level === "error";
@@ -48,7 +48,7 @@ export function run(script: string, { args = [], env = {}, imports = [], cwd }: 
   return watch(startChild(process.execPath, [...before, resolve(script), ...args], options));
 }
 
-/** Records what a process just started writes. */
+/** Records the output of a process that has just started. */
 export function watch(child: Child): Program {
   if (child.pid === undefined) throw new Error("the process did not start");
   let output = "";
@@ -79,7 +79,7 @@ function parseLine(line: string): LogLine[] {
   }
 }
 
-/** Waits until `condition` gives something truthy and returns it; after `ms` milliseconds throws, naming `what`. */
+/** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
 export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 15_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   for (;;) {
@@ -90,7 +90,7 @@ export async function until<T>(what: string, condition: () => T | Promise<T>, ms
   }
 }
 
-/** Waits until `url` answers 2xx; throws at once, with what it wrote, if `program` ends before. */
+/** Waits until `url` answers 2xx. @throws {Error} with the output of `program` when that ends before */
 export async function answers(url: string, program: Program): Promise<void> {
   let ended = false;
   void program.exited.then(() => {

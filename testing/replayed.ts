@@ -1,12 +1,11 @@
-/** The test that every durable function should have: it is killed and replayed at every point, and must end the same. */
-
+/** The test that every durable function should have: killed and replayed at every point, it must end the same. */
 import type { DurableFunction, Implementation } from "../core/author/implement.ts";
 import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
 import type { Runnable } from "../core/engine/execution.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./trial.ts";
 
 /**
- * What is there beside the function that {@link replayed} runs.
+ * The world around the function that {@link replayed} runs.
  *
  * @example
  * const options: ReplayedOptions = { answers: { "go on": { yes: true } }, jobs: { report: "all is well" }, runs: 100 };
@@ -15,32 +14,32 @@ export interface ReplayedOptions {
   /** `ctx.env`. */
   env?: unknown;
   /**
-   * What is answered to questions, by their names: the content of a form that is filled in, or the whole answer. A
-   * question that is not here is never answered.
+   * Answers to questions, by the names of the questions: the content of an accepted form, or the whole answer. Other
+   * questions are never answered.
    */
   answers?: Record<string, Record<string, unknown> | Answer>;
-  /** What comes of other jobs, by their kinds or names: a result, or an `Error` for one that fails. */
+  /** Outcomes of other jobs, by their kinds or names: a result, or an `Error` for a job that fails. */
   jobs?: Record<string, unknown>;
   /** How long the job may take, in milliseconds. Default 10 years: the clock jumps over sleeps and pauses. */
   deadline?: number;
-  /** In how many runs it is killed at most; where there are more points, some are left out. Default 1,000. */
+  /** In how many runs it is killed at most; where there are more points, some are skipped. Default 1,000. */
   runs?: number;
 }
 
 /**
- * What {@link replayed} found: every run came to the same end.
+ * The common outcome of all runs of {@link replayed}.
  *
  * @example
  * const often = ({ runs }: Replayed<unknown>) => runs > 10;
  */
 export interface Replayed<Result> {
   result: Result;
-  /** How many times the function was run to its end, killed at another point each time. */
+  /** In how many runs, each killed at another point, the function was run to its end. */
   runs: number;
 }
 
 /**
- * The function does not come to the same end when the worker dies on the way.
+ * The function ends differently when its worker dies on the way. The message says where, and how.
  *
  * @example
  * let turn = 0;
@@ -51,19 +50,19 @@ export class EndsDiffer extends Error {
   override name = "EndsDiffer";
 }
 
-/** How long what is waited for takes, in milliseconds of the clock that jumps. */
+/** How long answers and other jobs take, in milliseconds of the simulated clock. */
 const AN_ANSWER = 60_000;
 const A_JOB = 10_000;
 
 /**
- * Runs a durable function in a server of its own, in this process and without waiting for the clock: once as code that is
- * never run again, once undisturbed, then killed before and after each request to the server that it comes to (each record, each suspension, each wake-up),
- * and gone on with by a worker that remembers it and by one that does not.
+ * Runs a durable function on a simulated server in this process, whose clock jumps over sleeps and pauses: once without
+ * any replay, once undisturbed, and then killed before and after each request to the server (each record, each suspension,
+ * each wake-up) and continued by a worker that remembers the job and by one that does not.
  *
- * Returns the result that all runs have in common. Throws what the function throws, where all runs throw that; a
- * `RuleBroken` where it breaks a rule; and an {@link EndsDiffer} that says where it was killed when it ended otherwise.
- * Steps run for real, many times: give them something that may be asked many times. Where a step with `atMostOnce` was
- * begun and its outcome is unknown it fails, as it must; runs in which that befell the same steps have to end alike.
+ * Returns the result that all runs have in common. Throws the error that all runs have in common; a `RuleBroken` where the
+ * function breaks a rule; and an {@link EndsDiffer} that says at which point it was killed where runs end differently.
+ * Steps run for real, and many times: give them stand-ins. A step with `atMostOnce` fails where a death left its outcome
+ * unknown; runs in which the same steps fail so have to end the same.
  *
  * @example const { result } = await replayed(waitForSiteRun, { url }, { answers: { "go on": { yes: true } } });
  */
@@ -74,7 +73,7 @@ export async function replayed<Args, Result>(
 ): Promise<Replayed<Result>> {
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
   const run = (plan: Plan) => trial(() => code as Runnable, args, worldOf(options), plan);
-  // As it was meant by somebody who thinks of it as code that runs once.
+  // The outcome that an author has in mind who thinks of it as code that runs once.
   const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
   if (awake.error?.name === "RuleBroken") throw thrown(awake, options);
   const first = await run({ deaths: [], isWarm: true });
@@ -131,10 +130,10 @@ function worldOf({ env, answers = {}, jobs = {}, deadline }: ReplayedOptions): W
   };
 }
 
-/** What a step with `atMostOnce` fails with, and when it was begun. */
+/** The message of an interrupted `atMostOnce` step, and its time. */
 const UNKNOWN = /it was begun at (\S+), and whether it had its effect is unknown/g;
 
-/** The steps that were begun at most once, and whose outcome a death has left unknown. */
+/** The `atMostOnce` steps whose outcome a death has left unknown. */
 const interrupted = ({ records }: TrialEnd): string =>
   JSON.stringify(
     records

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ResonateClient, Search } from "../core/store/client.ts";
 
-/** Whether no job is being executed, or about to be: all sleep, wait or have ended. */
+/** Whether no job runs or is about to: all sleep, wait or have ended. */
 export async function isAtRest(client: ResonateClient): Promise<boolean> {
   const busy = await Promise.all(
     (["pending", "acquired"] as const).map((state) => client.send("task.search", { state, limit: 1 })),
@@ -9,7 +9,7 @@ export async function isAtRest(client: ResonateClient): Promise<boolean> {
   return busy.every((answer) => answer.status === 200 && answer.data.tasks.length === 0);
 }
 
-/** Whether no job is being executed within `ms` real milliseconds. */
+/** Whether, within `ms` real milliseconds, no job runs. */
 export async function comesToRest(client: ResonateClient, ms: number): Promise<boolean> {
   for (const until = performance.now() + ms; ; ) {
     if (await isAtRest(client)) return true;
@@ -18,7 +18,7 @@ export async function comesToRest(client: ResonateClient, ms: number): Promise<b
   }
 }
 
-/** When the first of the promises that are pending ends, if that is after `now`; in milliseconds since the epoch. */
+/** When the first pending promise times out after `now`, in milliseconds since the epoch. */
 export async function nextDue(client: ResonateClient, now: number): Promise<number | undefined> {
   let next: number | undefined;
   for await (const { timeoutAt } of promises(client, { state: "pending" })) {
@@ -27,7 +27,7 @@ export async function nextDue(client: ResonateClient, now: number): Promise<numb
   return next;
 }
 
-/** The name of a job that begins with `name`; undefined when there is none. */
+/** The id of a job whose id begins with `name`. */
 export async function findJob(client: ResonateClient, name: string): Promise<string | undefined> {
   for await (const { id, tags } of promises(client, {})) {
     if (tags["resonate:target"] !== undefined && id.startsWith(name)) return id;

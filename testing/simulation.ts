@@ -1,6 +1,6 @@
 /**
- * A Resonate server in this process, without a disk or a clock of its own: the state machine of the embedded one. For
- * running a durable function through all that can happen to it, thousands of times a second.
+ * A Resonate server in this process: the state machine of the embedded one, without disk and clock. It is fast enough to
+ * run a durable function thousands of times a second.
  */
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { type Clock, machineClock } from "../core/engine/clock.ts";
@@ -14,7 +14,7 @@ const GROUP = "poll://any@simulated";
 export class Simulation {
   readonly #machine = createStateMachine();
   readonly #now: () => number;
-  /** Called with the id of each promise that has settled. */
+  /** Called with each promise that settles. */
   readonly onSettled = new Set<(promise: PromiseRecord) => void>();
   /** Requests answered so far, by kind. */
   readonly requests = new Map<string, number>();
@@ -26,7 +26,7 @@ export class Simulation {
   /** Answers a request as of now. */
   send = async (kind: string, data: object): Promise<{ status: number; data: unknown }> => {
     this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
-    // As it would come over the network: no object of the one side is one of the other's.
+    // As over the network, the two sides share no objects.
     const request = { kind, head: HEAD, data: JSON.parse(JSON.stringify(data)) } as Request;
     if (request.kind === "task.fence") request.data.action.head = HEAD;
     const { response } = this.#apply(request);
@@ -39,7 +39,7 @@ export class Simulation {
     await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags: all });
   }
 
-  /** Takes the lease on a job's task; undefined while there is none to be had. */
+  /** Acquires a job's task; undefined while the task is not pending. */
   async acquire(id: string): Promise<HeldTask | undefined> {
     this.tick();
     const task = this.#machine.tasks.get(id);
@@ -48,7 +48,7 @@ export class Simulation {
     return answer.status === 200 ? (answer.data as HeldTask) : undefined;
   }
 
-  /** Ends the lease on a job's task as the death of its worker does. */
+  /** Ends the lease on a job's task, as the death of its worker does. */
   kill(id: string): void {
     const task = this.#machine.tasks.get(id);
     if (task?.state !== "acquired") return;
@@ -61,17 +61,17 @@ export class Simulation {
     return response.head.status === 200 ? (response.data as { promise: PromiseRecord }).promise : undefined;
   }
 
-  /** Settles a promise as somebody outside does. */
+  /** Settles a promise from outside of the job. */
   settle(id: string, state: "resolved" | "rejected" | "rejected_canceled", value?: unknown): void {
     this.#apply({ kind: "promise.settle", head: HEAD, data: { id, state, value: encodeValue(value) } } as Request);
   }
 
-  /** Every promise there is. */
+  /** The ids of all promises. */
   promises(): string[] {
     return [...this.#machine.promises.keys()];
   }
 
-  /** The earliest end of a promise that is pending and later than now, in milliseconds since the epoch. */
+  /** When the first pending promise times out, in milliseconds since the epoch. */
   nextTimeout(): number | undefined {
     const open = [...this.#machine.promises.values()].filter(({ state }) => state === "pending");
     return open.length > 0 ? Math.min(...open.map(({ timeoutAt }) => timeoutAt)) : undefined;

@@ -1,4 +1,4 @@
-/** The whole of a project's server in a test: edge, worker and Resonate, as processes that the test kills and starts. */
+/** A project's whole server in a test: edge, worker and Resonate, as processes that the test kills and starts. */
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
@@ -10,12 +10,12 @@ import { spawnEdge } from "../cli/launcher/local-edge.ts";
 import { programPath } from "../cli/package.ts";
 import { configurationOf, readProject, workerOf } from "../cli/project.ts";
 import { ResonateClient } from "../core/store/client.ts";
-import { CLOCK_PATH } from "./movable-edge.ts";
 import { freePort } from "./port.ts";
 import { answers, type Program, run, until, watch } from "./program.ts";
 import { comesToRest, findJob, nextDue } from "./rest.ts";
 import { disposePart, part, type StackPart } from "./stack-part.ts";
-import { startTime, type Time } from "./stack-time.ts";
+import { CLOCK_PATH } from "./time/movable-edge.ts";
+import { startTime, type Time } from "./time/stack-time.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
 /**
@@ -34,8 +34,8 @@ export interface TestStackOptions {
   /** How many workers there are at first. Default 1. */
   workers?: number;
   /**
-   * Variables for the workers, over the environment of the test. Unless it says otherwise `LEASE_SECONDS` is 3: so long a
-   * killed worker keeps its jobs.
+   * Variables for the workers, over the environment of the test. `LEASE_SECONDS` defaults to 3: for so long the jobs of a
+   * killed worker wait.
    */
   env?: Record<string, string>;
   /** Bindings of the edge, over those of the wrangler configuration. Default: `AUTH_MODE` is `none`. */
@@ -51,18 +51,18 @@ export interface TestStackOptions {
  * };
  */
 export interface TestTime {
-  /** Milliseconds since the epoch, as all processes of the stack have it. */
+  /** Milliseconds since the epoch, in all processes of the stack. */
   readonly now: number;
   /**
-   * Moves the time of all processes on by `ms` milliseconds. It moves from one thing that is due to the next, and waits
-   * each time until every job sleeps, waits or has ended: so what would have happened has happened. A job that goes on
-   * executing for five real seconds is not waited for. How long a call of a tool waits goes by the machine's time.
+   * Moves the time of all processes on by `ms` milliseconds, from one due promise to the next. Each time it waits until
+   * every job sleeps, waits or has ended, but no longer than five real seconds. Time-outs of tool calls go by the machine's
+   * time.
    */
   advance(ms: number): Promise<void>;
 }
 
 /**
- * What a tool answered to a {@link TestStack.call} that failed; the message is its text.
+ * A tool answered a {@link TestStack.call} with an error. The message is the text of the answer.
  *
  * @example
  * const isRefused = async (stack: TestStack) => {
@@ -91,31 +91,31 @@ export interface TestStack extends AsyncDisposable {
   /** The MCP endpoint, for a client of the test's own. */
   readonly url: string;
   /**
-   * Calls a tool, as a client that knows no tasks, and returns the structured content of its answer. It waits 90 seconds.
+   * Calls a tool, as a client without tasks does, and returns the structured content of its answer. Waits up to 90 seconds.
    *
    * @throws {ToolCallFailed} when the tool answers with an error
    */
-  // biome-ignore lint/suspicious/noExplicitAny: a test looks into it as it knows it to be
+  // biome-ignore lint/suspicious/noExplicitAny: a test knows the shape of the answer
   call<T = any>(tool: string, args?: object): Promise<T>;
   /**
-   * Resolves when there is a job whose name is this or begins with it, to its name; rejects after 15 seconds. A call that
-   * was just made has not begun its job yet: wait for it before you move the time.
+   * Resolves with the name of a job that is or begins with `name`, as soon as there is one; rejects after 15 seconds. Wait
+   * for the job of a call before you move the time.
    */
   started(name: string): Promise<string>;
   readonly edge: StackPart;
   readonly workers: readonly StackPart<WorkerProcess>[];
   /** Starts another worker. */
   addWorker(): Promise<StackPart<WorkerProcess>>;
-  /** The Resonate server. It keeps its state on disk, until the stack is disposed of. */
+  /** The Resonate server. It keeps its state on disk until the stack is disposed of. */
   readonly resonate: StackPart;
   readonly clock: TestTime;
 }
 
 /** How long a call may take, in milliseconds. */
 const CALL = 90_000;
-/** How long a job may execute before the time is moved all the same, in real milliseconds. */
+/** How long the time waits for a job that runs, in real milliseconds. */
 const PATIENCE = 5_000;
-/** How long it may execute before the time is moved a little, for what it waits for, and how far then. */
+/** How long a job may run before the time moves a little, in case the job waits for it, and how far, in milliseconds. */
 const GLANCE = 100;
 const NUDGE = 500;
 
@@ -123,7 +123,7 @@ const NUDGE = 500;
  * Starts the whole of a project's server on free ports of this machine: the edge in workerd, the worker and an embedded
  * Resonate server, as separate processes. They end with the test, or when the stack is disposed of.
  *
- * @throws {Error} with what a process printed that does not start
+ * @throws {Error} with the output of a process that does not start
  *
  * @example
  * await using stack = await startStack();
@@ -139,7 +139,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const script = options.worker === undefined ? workerOf(readProject(root)) : resolve(root, options.worker);
   await using started = new AsyncDisposableStack();
   let origin = "";
-  // Workers first: one that is behind the server would find what has fallen due not due yet.
+  // Workers first: for a worker behind the server's time, due promises would not be due.
   const tellEdge = async (ahead: number) => {
     if (origin !== "") await setEdge(origin, ahead);
   };
@@ -150,12 +150,12 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const resonateUrl = `http://127.0.0.1:${await freePort()}`;
   const resonate = part(await launchResonate(resonateUrl, state, time), () => launchResonate(resonateUrl, state, time));
   disposePart(started, resonate);
-  const place = { RESONATE_URL: resonateUrl, RESONATE_TOKEN: "", RESONATE_GROUP: "test", RESONATE_NAMESPACE: "" };
+  const address = { RESONATE_URL: resonateUrl, RESONATE_TOKEN: "", RESONATE_GROUP: "test", RESONATE_NAMESPACE: "" };
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
     const { imports, env: follows } = time.movable("worker");
-    const all = { LEASE_SECONDS: "3", ...env, ...place, ...follows };
+    const all = { LEASE_SECONDS: "3", ...env, ...address, ...follows };
     const launch = () => startWorker(all, { script, imports, cwd: root });
     const worker = part(await launch(), launch);
     workers.push(worker);
@@ -167,14 +167,14 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     AUTH_MODE: "none",
     ALLOWED_HOSTS: "127.0.0.1,localhost",
     TASK_KEY: randomBytes(32).toString("hex"),
-    // The calls of a test wait for their jobs.
+    // Calls of a test wait for their jobs.
     WAIT_SECONDS: "45",
   };
   const launchEdge = async (port: number) => {
     const bundle = await bundleEdge(await movableEntry(options.edge, root), root);
     const { process, listening } = await spawnEdge(bundle, {
       ...{ port, data: join(state, "objects") },
-      bindings: { ...local, ...bindings, ...place },
+      bindings: { ...local, ...bindings, ...address },
     });
     const edge = watch(process);
     origin = `http://127.0.0.1:${await listening}`;
@@ -237,7 +237,7 @@ async function advance(time: Time, server: ResonateClient, ms: number): Promise<
       const due = await nextDue(server, now());
       await time.move(Math.min(left, Math.max((due ?? end) - now(), 0) + 1));
     } else {
-      // It may be in a pause that it waits for itself, holding its lease: moved on by less than a lease it keeps that.
+      // A job in a short pause holds its lease, and keeps it when the time moves by less than a lease.
       await time.move(Math.min(left, NUDGE));
     }
   }
@@ -253,15 +253,15 @@ async function launchResonate(url: string, state: string, time: Time): Promise<P
 
 async function setEdge(origin: string, ahead: number): Promise<void> {
   await fetch(origin + CLOCK_PATH, { method: "POST", body: `${ahead}` }).catch((error) => {
-    // An edge that was killed is told when it is started again.
+    // A killed edge is told the time when it starts again.
     if (!(error instanceof TypeError)) throw error;
   });
 }
 
-/** An entry that bundles the edge with a time that can be moved, as a path from the project's folder. */
+/** An entry for the edge whose time the test moves, as a path from the project's folder. */
 async function movableEntry(given: string | undefined, root: string): Promise<string> {
   const entry = resolve(root, given ?? (existsSync(join(root, "edge.ts")) ? "edge.ts" : await mainOf(root)));
-  const text = `import { movable } from ${JSON.stringify(programPath("testing/movable-edge"))};
+  const text = `import { movable } from ${JSON.stringify(programPath("testing/time/movable-edge"))};
 import edge from ${JSON.stringify(entry)};
 export * from ${JSON.stringify(entry)};
 export default movable(edge);

@@ -1,4 +1,4 @@
-/** A clock for tests: it stands still while something happens, and jumps to the next timer when nothing does. */
+/** A clock for tests. It stands still while something happens, and jumps to the next timer when nothing does. */
 import { type Clock, machineClock } from "../core/engine/clock.ts";
 
 interface Timer {
@@ -6,23 +6,23 @@ interface Timer {
   then: () => void;
 }
 
-/** The clock as one process has it that may die. */
+/** The clock of one process, which may die. */
 export interface ProcessClock extends Clock {
   /** Resolves after `ms` milliseconds of this clock. */
   pause(ms: number): Promise<void>;
-  /** Work that may wait for what is no timer of this clock: the time stands still for it, as long as it gets on. */
+  /** Holds the time for work that waits for something other than timers of this clock, as long as it gets on. */
   busy<T>(work: Promise<T>): Promise<T>;
-  /** The process dies: none of its timers calls any more. */
+  /** The process dies: its timers fire no more. */
   stop(): void;
 }
 
-/** How long it is waited, in real milliseconds, for work that runs to get on by itself, before the time moves on. */
+/** How many real milliseconds work may make no progress before the time moves on. */
 const PATIENCE = 100;
 
 export class TestClock implements Clock {
   #now: number;
   readonly #timers = new Set<Timer>();
-  /** Counts what happens, to notice when nothing does. */
+  /** Counts events, to notice when there are none. */
   #moves = 0;
   #busy = 0;
 
@@ -93,9 +93,7 @@ export class TestClock implements Clock {
     return next;
   }
 
-  /**
-   * What comes of `work`, for which the time is moved on. Rejects when nothing has happened for ten real seconds.
-   */
+  /** Moves the time on until `work` has an outcome. Rejects when nothing has happened for ten real seconds. */
   async until<T>(work: Promise<T>): Promise<T> {
     let isOver = false;
     const over = () => {
@@ -125,7 +123,7 @@ export class TestClock implements Clock {
     }
   }
 
-  /** Calls the first of the timers that are due. */
+  /** Fires the first of the timers that are due. */
   #fire(): void {
     let first: Timer | undefined;
     for (const timer of this.#timers) if (timer.at < (first?.at ?? this.#now + 1)) first = timer;

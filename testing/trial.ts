@@ -1,12 +1,11 @@
 /** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
-import { type Log, type Metrics, RuleBroken } from "../core/definitions/context.ts";
-import { Execution, type ExecutionEnd, LeaseLost, type Runnable, type Runtime } from "../core/engine/execution.ts";
-import { eventId, Journal, type JournalEntry } from "../core/engine/journal.ts";
-import { type Send, TaskLease } from "../core/engine/lease.ts";
-import type { ExecutionState } from "../core/engine/state.ts";
-import { fromStored, storable, toStored } from "../core/engine/values.ts";
+import { type ExecutionEnd, LeaseLost, type Runnable } from "../core/engine/execution.ts";
+import { Journal, type JournalEntry } from "../core/engine/journal.ts";
+import type { Send, Watch } from "../core/engine/lease.ts";
+import { toStored } from "../core/engine/values.ts";
 import { fromBase64 } from "../core/store/base64.ts";
 import { decodeValue } from "../core/store/codec.ts";
+import { entryIn, execute, JOB, recordsIn } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
 import { type ProcessClock, TestClock } from "./test-clock.ts";
 
@@ -22,17 +21,17 @@ export interface Death {
 
 export interface Plan {
   deaths: readonly Death[];
-  /** Whether the same worker takes the job again where it lives, with what it remembers; otherwise always another. */
+  /** Whether the worker that lives takes the job again, with what it remembers; otherwise another one does. */
   isWarm: boolean;
   /** Whether the worker waits where the job would sleep, and never runs its function again. */
   staysAwake?: boolean;
   /** How long requests take each way, in milliseconds. Default 0. */
   latency?: () => number;
-  /** Whether news comes of what is waited for. Default true. */
+  /** Whether news of awaited promises arrives. Default true. */
   hasNews?: boolean;
 }
 
-/** What is there beside the job. Times in milliseconds. */
+/** The world around the job. Times in milliseconds. */
 export interface World {
   env?: unknown;
   /** Whether steps wait for more than the worker's clock: then the time stands still while they get on. */
@@ -47,9 +46,6 @@ export interface World {
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
   /** Other jobs that are there from the beginning. */
   jobs?: readonly string[];
-  log?: Log;
-  metrics?: Metrics;
-  onState?(state: ExecutionState): void;
   /** Told of each attempt of a step. */
   onAttempt?(step: string, attempt: number): void;
 }
@@ -63,18 +59,14 @@ export interface TrialEnd {
   requests: number;
   /** What the nth of them was for, in words. */
   points: string[];
-  passes: number;
+  executions: number;
   records: { n: number; event: JournalEntry }[];
   /** Milliseconds from the start of the job to its end. */
   took: number;
 }
 
-const ID = "job";
 const TEN_YEARS = 10 * 365 * 86_400_000;
-const MOST_PASSES = 20_000;
-
-const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} };
-const uncounted: Metrics = { count() {}, observe() {} };
+const MOST_EXECUTIONS = 20_000;
 
 /** `make` gives the function as a worker runs it, whose steps may use that worker's clock. */
 export async function trial(
@@ -109,32 +101,37 @@ class Trial {
 
   async toEnd(): Promise<TrialEnd> {
     const begun = this.#clock.now();
-    await this.#sim.start(ID, this.#args, begun + (this.#world.deadline ?? TEN_YEARS));
+    await this.#sim.start(JOB, this.#args, begun + (this.#world.deadline ?? TEN_YEARS));
     for (const name of this.#world.jobs ?? []) await this.#startJob(name);
-    for (let passes = 0; passes < MOST_PASSES; ) {
+    for (let executions = 0; executions < MOST_EXECUTIONS; ) {
       const worker = this.#worker;
-      const acquired = await this.#orDeath(worker, () => this.#pass(worker));
-      if (acquired === "dead") {
-        this.#sim.kill(ID);
+      const end = await this.#clock.until(Promise.race([this.#execute(worker), worker.died.promise]));
+      if (end === "dead") {
+        this.#sim.kill(JOB);
         worker.clock.stop();
         this.#worker = this.#newWorker();
-      } else if (acquired === "nothing to do") {
+      } else if (end === "nothing to do") {
         const settled = this.#settled();
-        if (settled) return this.#end(passes, begun, settled);
-        const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
-        await this.#clock.until(this.#clock.pause(next - this.#clock.now()));
+        if (settled) return this.#end(executions, begun, settled);
+        await this.#clock.until(this.#clock.pause(this.#untilNext()));
       } else {
-        passes += 1;
-        if (acquired !== "left" && acquired.kind !== "asleep") return this.#end(passes, begun, acquired);
-        if (!this.#plan.isWarm) worker.history = new Journal();
+        executions += 1;
+        if (end !== "left" && end.kind !== "asleep") return this.#end(executions, begun, end);
+        if (!this.#plan.isWarm) worker.journal = new Journal();
       }
     }
-    throw new Error(`the function has not ended in ${MOST_PASSES} passes`);
+    throw new Error(`the function has not ended in ${MOST_EXECUTIONS} executions`);
   }
 
-  /** How the job has ended, where no worker has lived to tell. */
+  /** Milliseconds until something is due here or on the server. */
+  #untilNext(): number {
+    const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
+    return next - this.#clock.now();
+  }
+
+  /** How the job has ended, where the worker that ended it died. */
   #settled(): ExecutionEnd | undefined {
-    const promise = this.#sim.get(ID);
+    const promise = this.#sim.get(JOB);
     if (!promise || promise.state === "pending") return undefined;
     const { data } = promise.value;
     if (promise.state === "resolved") return { kind: "complete", value: data && JSON.parse(fromBase64(data)) };
@@ -142,33 +139,25 @@ class Trial {
   }
 
   #newWorker(): Worker {
-    return { clock: this.#clock.process(), history: new Journal(), isDead: false, died: Promise.withResolvers() };
+    return { clock: this.#clock.process(), journal: new Journal(), isDead: false, died: Promise.withResolvers() };
   }
 
-  /** What comes of `work`, or of the worker. */
-  #orDeath<T>(worker: Worker, work: () => Promise<T>): Promise<T | "dead"> {
-    return this.#clock.until(Promise.race([work(), worker.died.promise]));
-  }
-
-  async #pass(worker: Worker): Promise<ExecutionEnd | "left" | "nothing to do"> {
-    const acquired = await this.#sim.acquire(ID);
+  async #execute(worker: Worker): Promise<ExecutionEnd | "left" | "nothing to do"> {
+    const acquired = await this.#sim.acquire(JOB);
     if (!acquired) return "nothing to do";
     await this.#point(worker, "the lease", async () => {});
-    const { task, promise } = acquired;
-    const lease = new TaskLease(acquired, this.#sender(worker), (id, _fresh, tell) => this.#watch(worker, id, tell));
-    if (this.#plan.staysAwake) lease.suspend = (ids) => this.#wait(worker, ids);
+    const stop = new AbortController();
+    worker.clock.after(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
     try {
-      const { history } = worker;
-      if (history.version !== task.version - 1) {
-        worker.history = new Journal();
-        if (task.version > 1) await worker.history.load(ID, (id) => lease.get(id));
-      }
-      const stop = new AbortController();
-      worker.clock.after(promise.timeoutAt - this.#clock.now(), () => stop.abort());
-      const around = this.#surroundings(worker, promise.timeoutAt, stop.signal);
-      const made = this.#make(worker.clock);
-      const outcome = await new Execution(made, this.#args, worker.history, lease, around).run();
-      return await this.#conclude(outcome, lease, worker, task.version);
+      const { end, journal } = await execute(this.#make(worker.clock), this.#args, acquired, {
+        journal: worker.journal,
+        send: this.#sender(worker),
+        watch: (id, _fresh, tell) => this.#watch(worker, id, tell),
+        runtime: this.#runtime(worker, stop.signal),
+        ...(this.#plan.staysAwake && { suspend: (ids) => this.#wait(worker, ids) }),
+      });
+      worker.journal = journal;
+      return end;
     } catch (error) {
       if (error instanceof LeaseLost) return "left";
       throw error;
@@ -178,49 +167,20 @@ class Trial {
   /** Waits for one of the promises for which a job would be suspended. */
   async #wait(worker: Worker, ids: readonly string[]): Promise<false> {
     const isPending = (id: string) => this.#sim.get(id)?.state === "pending";
-    for (this.#sim.tick(); isPending(ID) && ids.every(isPending); this.#sim.tick()) {
-      const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
-      await worker.clock.pause(next - this.#clock.now());
+    for (this.#sim.tick(); isPending(JOB) && ids.every(isPending); this.#sim.tick()) {
+      await worker.clock.pause(this.#untilNext());
     }
     return false;
   }
 
-  async #conclude(outcome: ExecutionEnd, lease: TaskLease, worker: Worker, version: number): Promise<ExecutionEnd> {
-    switch (outcome.kind) {
-      case "asleep":
-        worker.history.version = version;
-        return outcome;
-      case "complete": {
-        try {
-          storable(outcome.value, "the function");
-        } catch (error) {
-          if (!(error instanceof RuleBroken)) throw error;
-          return this.#conclude({ kind: "failed", error }, lease, worker, version);
-        }
-        await lease.fulfill("resolved", outcome.value);
-        return outcome;
-      }
-      case "failed":
-        await lease.fulfill("rejected", fromStored(toStored(outcome.error)));
-        return outcome;
-      case "blocked":
-        return outcome;
-    }
-  }
-
-  #surroundings(worker: Worker, deadline: number, signal: AbortSignal): Runtime {
-    const { env, log = quiet, metrics = uncounted, nameOf, onState, onAttempt } = this.#world;
+  #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
+    const { env, nameOf, onAttempt } = this.#world;
     return {
-      jobName: ID,
-      deadline,
       env,
-      log,
-      metrics,
       signal,
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
-      ...(onState && { onState: (state) => onState(state) }),
       trace: (name, attempt, run) => {
         onAttempt?.(name, attempt);
         return this.#world.isReal ? worker.clock.busy(run()) : run();
@@ -250,13 +210,13 @@ class Trial {
       });
   }
 
-  /** A question that was written is answered in time. */
+  /** Has a question answered when it is written. */
   #answer(data: object): void {
     const { action } = data as { action?: { data?: { id?: string } } };
     const id = action?.data?.id;
     const promise = id === undefined || this.#asked.has(id) ? undefined : this.#sim.get(id);
     if (!id || promise?.state !== "pending" || !promise.param.data) return;
-    const event = JSON.parse(fromBase64(promise.param.data)) as JournalEntry;
+    const event = entryIn(promise.param.data);
     const given = event.kind === "ask" ? this.#world.answer?.(event.op) : undefined;
     if (!given) return;
     this.#asked.add(id);
@@ -274,7 +234,7 @@ class Trial {
     if (way > 0) await worker.clock.pause(way);
     if (how === "before") this.#kill(worker);
     if (how === "alone") {
-      // What else is under way arrives, and is the last that this worker has done.
+      // The other requests under way arrive, and are the worker's last.
       worker.isDying = true;
       worker.isDead = true;
       this.#clock.after(4 * (way + 10), () => this.#kill(worker));
@@ -294,7 +254,7 @@ class Trial {
     worker.died.resolve("dead");
   }
 
-  async #watch(worker: Worker, id: string, tell: (promise: NonNullable<ReturnType<Simulation["get"]>>) => void) {
+  async #watch(worker: Worker, id: string, tell: Parameters<Watch>[2]) {
     if (this.#plan.hasNews !== false) {
       this.#sim.onSettled.add((promise) => {
         if (promise.id === id && !worker.isDead) tell(promise);
@@ -303,13 +263,7 @@ class Trial {
     return this.#sim.get(id);
   }
 
-  #end(passes: number, begun: number, outcome: ExecutionEnd): TrialEnd {
-    const records: TrialEnd["records"] = [];
-    for (let n = 1, missing = 0; missing < 20; n++) {
-      const promise = this.#sim.get(eventId(ID, n));
-      missing = promise ? 0 : missing + 1;
-      if (promise) records.push({ n, event: JSON.parse(fromBase64(promise.param.data ?? "")) as JournalEntry });
-    }
+  #end(executions: number, begun: number, outcome: ExecutionEnd): TrialEnd {
     const { kind } = outcome;
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
     const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
@@ -320,8 +274,8 @@ class Trial {
       ...(error && { error: { name: error.name, message: error.message } }),
       requests: this.#points.length,
       points: this.#points,
-      passes,
-      records,
+      executions,
+      records: recordsIn(this.#sim),
       took: this.#clock.now() - begun,
     };
   }
@@ -329,7 +283,7 @@ class Trial {
 
 interface Worker {
   clock: ProcessClock;
-  history: Journal;
+  journal: Journal;
   isDead: boolean;
   isDying?: boolean;
   died: PromiseWithResolvers<"dead">;
@@ -341,7 +295,7 @@ function wordsFor(kind: string, data: object): string {
     id?: string;
   };
   if (kind === "task.fence" && action?.data.param?.data) {
-    const event = JSON.parse(fromBase64(action.data.param.data)) as Partial<JournalEntry>;
+    const event: Partial<JournalEntry> = entryIn(action.data.param.data);
     return event.op === undefined ? `pause ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
   }
   if (kind === "promise.get") return `a look at ${id}`;

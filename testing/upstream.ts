@@ -1,10 +1,10 @@
-/** A server that stands for one out in the world: it answers as a test says, and remembers what it was asked. */
+/** A stand-in for another server: it answers as a test says, and keeps the requests. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
 /**
- * What an {@link Upstream} answers.
+ * An answer of an {@link Upstream}.
  *
  * @example
  * const busy: UpstreamAnswer = { status: 429, headers: { "retry-after": "30" }, body: { error: "too many" }, after: 100 };
@@ -15,14 +15,14 @@ export interface UpstreamAnswer {
   headers?: Record<string, string>;
   /** Text is sent as it is, anything else as JSON. Default: nothing. */
   body?: unknown;
-  /** How long it takes to answer, in milliseconds. Default 0. */
+  /** The delay of the answer, in milliseconds. Default 0. */
   after?: number;
   /** Instead of an answer: `reset` breaks the connection off, `silence` leaves it open and never answers. */
   fault?: "reset" | "silence";
 }
 
 /**
- * What an {@link Upstream} was asked.
+ * A request to an {@link Upstream}.
  *
  * @example
  * const keyOf = ({ headers }: UpstreamRequest) => headers["idempotency-key"];
@@ -47,17 +47,17 @@ export interface Upstream extends AsyncDisposable {
   readonly url: string;
   /** Every request so far, the oldest first. */
   readonly requests: readonly UpstreamRequest[];
-  /** From now on it answers this, or what this makes of each request. */
+  /** From now on it answers every request so, or as the function says. */
   answers(answer: UpstreamAnswer | ((request: UpstreamRequest) => UpstreamAnswer)): void;
-  /** The next requests are answered with these, one each, before what {@link answers} says holds again. */
+  /** It answers the next requests with these, one each, and then as {@link answers} says. */
   answersOnce(...answers: UpstreamAnswer[]): void;
-  /** Resolves when there were `times` requests in all. Rejects after `ms` milliseconds, by default 15,000. */
+  /** Resolves when there have been `times` requests in all. Rejects after `ms` milliseconds, by default 15,000. */
   asked(times: number, ms?: number): Promise<void>;
 }
 
 /**
- * Starts a server on loopback that stands for whatever durable functions ask over HTTP. It answers 200 until it is told
- * otherwise, and keeps a list of what it was asked.
+ * Starts an HTTP server on loopback, as a stand-in for the servers that durable functions ask. It answers 200 until it is
+ * told otherwise.
  *
  * @example
  * await using site = await startUpstream();

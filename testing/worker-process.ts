@@ -11,7 +11,7 @@ export interface WorkerProcess extends Program {
   readonly healthUrl: string;
   /** The lines it logged about a job so far. */
   about(job: string): LogLine[];
-  /** Waits until it has logged `msg` about a job `times` times, and returns all it logged about that job. */
+  /** Waits until it has logged `msg` about a job `times` times; resolves with all lines about that job. */
   said(job: string, msg: string, times?: number): Promise<LogLine[]>;
 }
 

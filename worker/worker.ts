@@ -2,13 +2,12 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { Implementation } from "../core/author/implement.ts";
-import { splitKey } from "../core/definitions/caller.ts";
-import { splitGeneration } from "../core/definitions/job.ts";
+import { ownerOf } from "../core/jobs/durable-promise.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import { ResonateClient } from "../core/store/client.ts";
-import { ownerOf } from "../core/store/codec.ts";
 import { endpointOf } from "../core/store/endpoint.ts";
 import { ResonateRefused } from "../core/store/failures.ts";
+import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
 import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../core/store/protocol.ts";
 import { checkSupport } from "../core/store/support.ts";
 import type { FoundCode } from "./execution/code.ts";
@@ -325,6 +324,6 @@ export class Worker {
   /** The job's name: its promise id without the deployment's namespace, so with the key of the caller it belongs to. */
   #nameOf(id: string): string {
     const namespace = this.#config.RESONATE_NAMESPACE;
-    return id.startsWith(namespace) ? id.slice(namespace.length) : id;
+    return localId(id, namespace);
   }
 }

@@ -5,7 +5,7 @@ import { hashed, type Job } from "../core/definitions/job.ts";
 import type { DurablePromise } from "../core/jobs/remote-store.ts";
 import { startJob } from "../core/jobs/start.ts";
 import { awaitSettled } from "../core/jobs/waiting.ts";
-import { wholeOf } from "../core/tools/byte-range.ts";
+import { wholeResult } from "../core/tools/byte-range.ts";
 import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";
 import { partsIn, uriOf } from "../core/tools/results.ts";
 import { type CallArgs, READ } from "./call-job.ts";
@@ -39,7 +39,7 @@ export function resourceReader(name: string, job: Job<CallArgs>): NonNullable<To
       const words = `${name} has ${parts.characters} characters of it, and up to ${MOST} are in one answer: it is read in parts, from ${uriOf(read.name)}?offset=0 on.`;
       throw new ProtocolError(ErrorCode.InvalidParams, words, { uri });
     }
-    const value = parts ? await wholeOf(store, read.id, parts, signal) : read.value;
+    const value = parts ? await wholeResult(store, read.id, parts, signal) : read.value;
     const { contents, content } = { ...(value as { contents?: unknown; content?: [{ text?: string }] }) };
     if (Array.isArray(contents)) return { contents };
     const why = read.value instanceof Error ? read.value.message : content?.[0]?.text;

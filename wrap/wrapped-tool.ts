@@ -2,9 +2,10 @@
 import * as z from "zod";
 import { waitFor } from "../core/author/job-tool.ts";
 import { type CallContext, type Tool, ToolError } from "../core/author/tool.ts";
-import { hashed, type Job, splitGeneration } from "../core/definitions/job.ts";
+import { hashed, type Job } from "../core/definitions/job.ts";
+import type { DurablePromise } from "../core/jobs/durable-promise.ts";
 import { startJob } from "../core/jobs/start.ts";
-import type { DurablePromise } from "../core/store/codec.ts";
+import { splitGeneration } from "../core/store/ids.ts";
 import type { CallArgs } from "./call-job.ts";
 import { JOB_NAME, listingOf, takesJobName } from "./listing.ts";
 import type { Policy } from "./policy.ts";

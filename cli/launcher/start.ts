@@ -1,8 +1,8 @@
 /** `start` and `dev`: Resonate, the worker and the edge on this machine, kept running until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
-import { splitKey } from "../../core/definitions/caller.ts";
 import { ResonateClient } from "../../core/store/client.ts";
+import { splitKey } from "../../core/store/ids.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
 import { choosePorts } from "../process/ports.ts";
 import { answerAll, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "../process/supervise.ts";

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
+import { isRoot, journalEntryId, listId, quotaId, startRecordId } from "../../core/store/ids.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { forget } from "./forget.ts";
 
@@ -14,14 +15,14 @@ const { key: other } = await callerOf("bob");
 /** What is Ada's, and what is not. */
 const HERS = [
   `${key}timer_tea`,
-  `${key}timer_tea:e0`,
+  journalEntryId(`${key}timer_tea`, 0),
   `${key}timer_tea~2`,
-  `${key}list:0.1`,
-  `${key}quota:1.5.p7`,
-  `weather_data_1:r${key}`,
+  listId(key, "0.1"),
+  quotaId(key, "1.5.t7"),
+  startRecordId("weather_data_1", key),
 ].map((id) => NAMESPACE + id);
 const OTHERS = [
-  ...[`${other}timer_tea`, `${other}list:0.1`, "weather_data_1", `weather_data_1:r${other}`].map(
+  ...[`${other}timer_tea`, listId(other, "0.1"), "weather_data_1", startRecordId("weather_data_1", other)].map(
     (id) => NAMESPACE + id,
   ),
   `test/${key}timer_tea`,
@@ -59,7 +60,7 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
       : ["INSERT INTO promises (id, timeout_at, created_at) VALUES (?, 9, 1)", "0"];
     for (const id of [...HERS, ...OTHERS]) {
       db.prepare(promise ?? "").run(id);
-      if (!id.includes(":")) db.prepare(`INSERT INTO tasks VALUES (?, 'pending', ${task})`).run(id);
+      if (isRoot(id)) db.prepare(`INSERT INTO tasks VALUES (?, 'pending', ${task})`).run(id);
       db.prepare("INSERT INTO listeners VALUES (?, 'poll://uni@edge/1')").run(id);
     }
     // Hers waits for one that is shared.
@@ -78,7 +79,7 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
     expect(await forget({ ...wanted, apply: true })).toBe(0);
     const db = open();
     expect(idsIn(db, "promises")).toEqual(OTHERS);
-    expect(idsIn(db, "tasks")).toEqual(OTHERS.filter((id) => !id.includes(":")));
+    expect(idsIn(db, "tasks")).toEqual(OTHERS.filter((id) => isRoot(id)));
     const counts = ["listeners", "callbacks"].map((table) => db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
     expect(counts).toEqual([OTHERS.length, 0]);
     db.close();

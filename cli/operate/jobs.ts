@@ -1,10 +1,11 @@
 /** `jobs`: what is blocked, failing or waiting for an answer, by kind of job. */
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
+import { doing } from "../../core/jobs/feed/progress-feed.ts";
+import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
-import { doing, feedEntryId } from "../../core/jobs/progress-feed.ts";
-import { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
 import { decodeValue } from "../../core/store/codec.ts";
+import { feedEntryId, isRoot } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
@@ -68,7 +69,7 @@ async function look({ client, namespace, group }: Server, most: number, only: st
     const page = await client.search({ state: "pending", tags, limit: 500, ...(cursor !== undefined && { cursor }) });
     const jobs = page.promises.flatMap((promise) => {
       const kind = kindOf(promise);
-      const isOther = !promise.id.startsWith(namespace) || promise.id.includes(":");
+      const isOther = !promise.id.startsWith(namespace) || !isRoot(promise.id);
       return isOther || kind === undefined || (only ?? kind) !== kind ? [] : [{ promise, kind }];
     });
     for (const { kind } of jobs) found.running[kind] = (found.running[kind] ?? 0) + 1;

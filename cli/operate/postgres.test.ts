@@ -1,9 +1,11 @@
 /** The scripts that `retention` and `forget` write for Postgres, run by it on the schema of the real server. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
+import { isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId, startRecordId } from "../../core/store/ids.ts";
 import { hasPostgres, type Postgres, startPostgres } from "../../test/support/postgres.ts";
 import { postgresScript as forgetScript } from "./forget.ts";
 import { postgresScript as retentionScript } from "./retention.ts";
@@ -37,7 +39,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     postgres.psql(`SELECT ${column} FROM ${table} ORDER BY ${column} COLLATE "C"`).trim().split("\n");
 
   test("retention removes jobs that ended long ago with all that is theirs, and what had counted and listed them", () => {
-    for (const id of ["p/old", "p/old:e0", "p/old~2", "p/old~2:e0"]) promise(id, 40);
+    for (const id of ["p/old", journalEntryId("p/old", 0), "p/old~2", journalEntryId("p/old~2", 0)]) promise(id, 40);
     promise("p/young", 3);
     promise("p/failed", 40);
     promise("p/failed~2", 3);
@@ -46,28 +48,38 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     promise("p/short", 3, { [KEEP]: String(DAY) });
     promise("q/old", 40);
     const period = (daysAgo: number) => Math.floor((now - daysAgo * DAY) / DAY);
-    for (const place of ["p7", "t7", "g7", "g40.7", "s0"]) promise(`p/c.quota:24.${period(40)}.${place}`, 40);
-    promise(`p/c.quota:24.${period(0)}.p7`, 0);
-    for (let n = 1; n <= 7; n++) promise(`p/limit:archive:0.${n}`, n > 6 ? 0 : 5);
+    const over = ["t7", "t8", "g7", "g40.7", "g40.8"].map((rest) => quotaId("p/c.", `24.${period(40)}.${rest}`));
+    for (const id of over) promise(id, 40);
+    promise(quotaId("p/c.", `24.${period(0)}.t7`), 0);
+    for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("p/", "archive"), 0, n), n > 6 ? 0 : 5);
     const entries = ["old", "short", "old", "young", "old", "old", "old", "forever"];
-    for (const [i, of] of entries.entries()) promise(`p/c.list:0.${i + 1}`, 5, { [ENTRY]: `p/${of}` });
+    for (const [i, of] of entries.entries()) promise(listId("p/c.", `0.${i + 1}`), 5, { [ENTRY]: `p/${of}` });
     const before = left("promises");
     const wanted = { days: 30, namespace: "p/", now };
     expect(postgres.psql(retentionScript(wanted, false))).toMatch(/^2\|5\|10\nnothing was removed/);
     expect(left("promises")).toEqual(before);
     expect(postgres.psql(retentionScript(wanted, true))).toMatch(/^2\|5\|10\nremoved/);
     // Of seven links, by which the last is found: 1, 2, 4, 5, 6. Of eight entries 1, 2, 4 and the last, and those of use.
-    const gone = /^p\/(old|short)|quota:24\.\d+\.\w+(\.\d+)?$|limit:archive:0\.3$|list:0\.[3567]$/;
-    const kept = before.filter((id) => !gone.test(id) || id === `p/c.quota:24.${period(0)}.p7`);
+    const gone = [
+      ...over,
+      limitSlotId(limitId("p/", "archive"), 0, 3),
+      ...[3, 5, 6, 7].map((n) => listId("p/c.", `0.${n}`)),
+    ];
+    const kept = before.filter((id) => !/^p\/(old|short)/.test(id) && !gone.includes(id));
     expect(left("promises")).toEqual(kept);
-    expect(left("tasks")).toEqual(kept.filter((id) => !id.includes(":")));
+    expect(left("tasks")).toEqual(kept.filter((id) => isRoot(id)));
     expect(left("listeners", "promise_id")).toEqual(kept);
   });
 
   test("forget removes what is a caller's, and nothing else", async () => {
     const [{ key: hers }, { key: his }] = [await callerOf("ada"), await callerOf("bob")];
-    const own = [`${hers}timer_tea`, `${hers}timer_tea:e0`, `${hers}list:0.1`, `weather_data_1:r${hers}`];
-    const others = [`${his}timer_tea`, "weather_data_1", `weather_data_1:r${his}`];
+    const own = [
+      `${hers}timer_tea`,
+      journalEntryId(`${hers}timer_tea`, 0),
+      listId(hers, "0.1"),
+      startRecordId("weather_data_1", hers),
+    ];
+    const others = [`${his}timer_tea`, "weather_data_1", startRecordId("weather_data_1", his)];
     for (const id of [...own, ...others]) promise(`p/${id}`, undefined);
     promise(`q/${hers}timer_tea`, undefined);
     const script = (apply: boolean) => forgetScript({ caller: "ada", namespace: "p/" }, apply);

@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
 import { ResonateRefused, SearchRefused } from "../../core/store/failures.ts";
+import { isRoot } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
@@ -38,7 +39,7 @@ async function halt({ client, namespace, group }: Server): Promise<number> {
   do {
     const page = await offered({ client, cursor });
     // A sleep is a part of its job.
-    const ids = page.tasks.map(({ id }) => id).filter((id) => id.startsWith(namespace) && id.includes(":"));
+    const ids = page.tasks.map(({ id }) => id).filter((id) => id.startsWith(namespace) && !isRoot(id));
     await queue.addAll(
       ids.map((id) => async () => {
         if (!(await isOurs(await get(id)))) return;

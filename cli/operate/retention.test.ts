@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
+import { isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../core/store/ids.ts";
 import { retainSqlite } from "./retention.ts";
 
 const DAY = 86_400_000;
@@ -26,7 +27,7 @@ afterEach(async () => {
 
 /** A promise that ended so many days ago, or has not; with a task where it is a job's. */
 function promise(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}): void {
-  const isJob = !id.includes(":") && !("no task" in tags);
+  const isJob = isRoot(id) && !("no task" in tags);
   const all = { ...tags, ...(isJob && { "resonate:target": "poll://any@workers" }) };
   db.prepare(
     "INSERT INTO promises (id, state, tags, timeout_at, created_at, settled_at) VALUES (?, ?, ?, ?, 1, ?)",
@@ -47,13 +48,13 @@ const left = (table: string) =>
     .map(({ id }) => id);
 
 test("removes jobs that ended long ago, with all that is theirs, when it is told to", () => {
-  for (const id of ["old", "old:e0", "old~2", "old~2:e0"]) promise(id, 40);
+  for (const id of ["old", journalEntryId("old", 0), "old~2", journalEntryId("old~2", 0)]) promise(id, 40);
   db.exec("INSERT INTO listeners VALUES ('old', 'poll://uni@edge/1')");
   promise("young", 3);
   promise("failed", 40);
   promise("failed~2", 3);
   promise("pending", undefined);
-  promise("pending:e0", 40);
+  promise(journalEntryId("pending", 0), 40);
   promise("forever", 40, { [KEEP]: "forever" });
   promise("short", 3, { [KEEP]: String(DAY) });
   promise("no job", 40, { "no task": "" });
@@ -71,20 +72,24 @@ test("removes what had counted, limited and listed jobs that are gone", () => {
   promise("old", 40);
   promise("young", 3);
   const period = (daysAgo: number) => Math.floor((now - daysAgo * DAY) / DAY);
-  promise(`c.quota:24.${period(40)}.p7`, 40);
-  promise(`c.quota:24.${period(0)}.b1`, 0);
-  for (let n = 1; n <= 7; n++) promise(`limit:archive:0.${n}`, n > 6 ? 0 : 5);
-  for (let n = 1; n <= 7; n++) promise(`c.list:0.${n}`, 5, { [ENTRY]: n === 5 ? "young" : "old" });
-  for (let n = 1; n <= 7; n++) promise(`c.list:1.${n}`, 5); // from before entries said what they are of
+  promise(quotaId("c.", `24.${period(40)}.t7`), 40);
+  promise(quotaId("c.", `24.${period(0)}.g1`), 0);
+  for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("", "archive"), 0, n), n > 6 ? 0 : 5);
+  for (let n = 1; n <= 7; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 5 ? "young" : "old" });
+  for (let n = 1; n <= 7; n++) promise(listId("c.", `1.${n}`), 5); // from before entries said what they are of
   expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 1, promises: 1, aids: 3 });
   const aids = left("promises").filter((id) => /quota|0\.\d$/.test(String(id)));
   const links = [1, 2, 4, 5, 6, 7]; // by which the last is found
-  const list = links.map((n) => `c.list:0.${n}`);
-  expect(aids).toEqual([...list, `c.quota:24.${period(0)}.b1`, ...links.map((n) => `limit:archive:0.${n}`)]);
+  const list = links.map((n) => listId("c.", `0.${n}`));
+  expect(aids).toEqual([
+    ...list,
+    quotaId("c.", `24.${period(0)}.g1`),
+    ...links.map((n) => limitSlotId(limitId("", "archive"), 0, n)),
+  ]);
 });
 
 test("leaves other namespaces alone", () => {
-  for (const id of ["prod/a", "prod/a:e0", "test/a"]) promise(id, 40);
+  for (const id of ["prod/a", journalEntryId("prod/a", 0), "test/a"]) promise(id, 40);
   retainSqlite(file, { days: 30, namespace: "prod/", now }, true);
   expect(left("promises")).toEqual(["test/a"]);
 });

@@ -2,6 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { KEEP } from "../../core/store/codec.ts";
+import { CHILD, GENERATION } from "../../core/store/ids.ts";
 import { SUPPORTED_RELEASE } from "../../core/store/support.ts";
 import { readProject, typed } from "../project.ts";
 import { aidsOver, prepareAids } from "./aids.ts";
@@ -33,14 +34,14 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
   const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;
   return `CREATE TEMP TABLE jobs_over AS
     WITH roots AS (
-      SELECT id, ${before("id", "~")} AS name, target, ${isOver} AS is_over
-      FROM promises WHERE id = ${before("id", ":")} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
+      SELECT id, ${before("id", GENERATION)} AS name, target, ${isOver} AS is_over
+      FROM promises WHERE id = ${before("id", CHILD)} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
     ), names AS (
       SELECT name FROM roots GROUP BY name
       HAVING min(is_over) = 1 AND max(CASE WHEN id = name AND target IS NOT NULL THEN 1 ELSE 0 END) = 1
     )
     SELECT promises.id AS id, dense_rank() OVER (ORDER BY names.name) AS n
-    FROM promises JOIN names ON names.name = ${before(`(${before("promises.id", ":")})`, "~")}`;
+    FROM promises JOIN names ON names.name = ${before(`(${before("promises.id", CHILD)})`, GENERATION)}`;
 }
 
 const COUNTS = `SELECT (SELECT coalesce(max(n), 0) FROM jobs_over) AS jobs, (SELECT count(*) FROM jobs_over) AS promises,

@@ -1,8 +1,8 @@
 /** `retry JOB …`: looks at blocked jobs again now, and not after the minute that they are left alone for. */
 import { parseArgs } from "node:util";
-import { doing } from "../../core/jobs/progress-feed.ts";
-import { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
-import { bellOf } from "../../core/jobs/unhandled.ts";
+import { doing } from "../../core/jobs/feed/progress-feed.ts";
+import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { wakeupOf } from "../../core/jobs/unhandled.ts";
 import { encodeValue } from "../../core/store/codec.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
@@ -28,7 +28,7 @@ async function retry({ client, namespace }: Server, job: string): Promise<string
   // It sleeps until the end of this minute or, when it was blocked in the last moment, of the next one.
   const now = Date.now();
   for (const at of [now, now + 60_000]) {
-    const bell = bellOf(id, at).id;
+    const bell = wakeupOf(id, at).id;
     const found = await client.call({ kind: "promise.get", data: { id: bell } });
     if (found?.state !== "pending") continue;
     await client.call({ kind: "promise.settle", data: { id: bell, state: "resolved", value: encodeValue(undefined) } });

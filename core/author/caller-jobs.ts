@@ -5,7 +5,7 @@ import { newestGeneration, startJob } from "../jobs/start.ts";
 import { startedOf } from "./job-tool.ts";
 import type { Jobs, Started } from "./tool.ts";
 
-/** The jobs of the caller for whom `store` acts. */
+/** The jobs of the caller for whom the store acts. */
 export class CallerJobs implements Jobs {
   readonly #store: RemoteStore;
   readonly #now: number;
@@ -30,11 +30,11 @@ export class CallerJobs implements Jobs {
   async answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "not_asked"> {
     const promise = await this.#store.get(jobName, this.#signal);
     if (!promise) return "closed";
-    const { entry } = await this.#store.journals.newest(promise.id, this.#signal);
+    const { entry } = await this.#store.feeds.newest(promise.id, this.#signal);
     if (!entry) return promise.state === "pending" ? "not_asked" : "closed";
     const open = Object.hasOwn(entry.questions, question) ? entry.questions[question] : undefined;
     if (!open) return "closed";
-    await this.#store.journals.answer(open.promiseId, answer);
+    await this.#store.feeds.answer(open.promiseId, answer);
     return "answered";
   }
 }

@@ -1,34 +1,44 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { JOB, Passes } from "../../testing/passes.ts";
+import { JOB, SimulatedJob } from "../../testing/simulated-job.ts";
 import { trial } from "../../testing/trial.ts";
 import type { Context } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
 import type { DurablePromise, RemoteStore } from "../jobs/remote-store.ts";
-import { PART, type Parts, partId, viewOfStretch, wholeOf } from "../tools/byte-range.ts";
-import { hold, PARTS, partsIn, pick, type Selection } from "../tools/results.ts";
+import { chunkId } from "../store/ids.ts";
+import { PART, viewOfRange, wholeResult } from "../tools/byte-range.ts";
+import { hold, PARTS, type Parts, partsIn, pick, type Selection } from "../tools/results.ts";
 import { contentsOf, keepInParts } from "./chunks.ts";
 
 /** A job in simulation whose one step brings this. */
-function bringing(value: object): Passes {
+function bringing(value: object): SimulatedJob {
   const code = (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
   // What is hashed takes real time.
-  const passes: Passes = new Passes(code, { trace: (_step, _attempt, run) => passes.clock.process().busy(run()) });
-  return passes;
+  const simulated: SimulatedJob = new SimulatedJob(code, {
+    trace: (_step, _attempt, run) => simulated.clock.process().busy(run()),
+  });
+  return simulated;
 }
 
-/** The stretches of its result, as whoever asks for them is told. */
-function reader(passes: Passes, value: unknown) {
+/** The ranges of its result, as clients are told them. */
+function reader(simulated: SimulatedJob, value: unknown) {
   const asked: string[] = [];
   const child = async (id: string) => {
     asked.push(id);
-    return passes.sim.get(id);
+    return simulated.sim.get(id);
   };
   const store = { child } as unknown as RemoteStore;
-  const promise = { id: JOB, name: JOB, state: "resolved", value, createdAt: 0 } as DurablePromise;
+  const promise = {
+    id: JOB,
+    name: JOB,
+    job: { answers: true },
+    state: "resolved",
+    value,
+    createdAt: 0,
+  } as unknown as DurablePromise;
   const read = async (selection: Selection, limit: number) => {
     asked.length = 0;
-    return partsIn((await viewOfStretch(store, promise, selection, limit)).result) as Parts;
+    return partsIn((await viewOfRange(store, promise, selection, limit)).result) as Parts;
   };
   return { asked, read, store };
 }
@@ -36,10 +46,10 @@ function reader(passes: Passes, value: unknown) {
 test("a large value is kept in parts, of which a stretch reads no more than it needs", async () => {
   const value = { list: Array.from({ length: 60_000 }, (_, i) => `${i} é 😀 "`), last: { n: 1, text: "the end" } };
   const json = JSON.stringify(value);
-  const passes = bringing(value);
-  const { value: result } = (await passes.toEnd()) as { value: unknown };
+  const simulated = bringing(value);
+  const { value: result } = (await simulated.toEnd()) as { value: unknown };
   expect(JSON.stringify(result).length).toBeLessThan(10_000);
-  const { asked, read, store } = reader(passes, result);
+  const { asked, read, store } = reader(simulated, result);
   const parts = partsIn(result) as Parts;
   expect(parts).toMatchObject({ characters: json.length, offset: 0 });
   expect(json.startsWith(parts.text)).toBe(true);
@@ -49,26 +59,27 @@ test("a large value is kept in parts, of which a stretch reads no more than it n
   expect(asked).toEqual([]);
   const offset = 2 * PART - 20;
   expect(await read({ result: "full", offset }, 100)).toMatchObject({ text: json.slice(offset, offset + 100), offset });
-  expect(asked).toEqual([partId(JOB, parts.id, 1), partId(JOB, parts.id, 2)]);
+  expect(asked).toEqual([1, 2].map((n) => chunkId(JOB, parts.id, n)));
   expect(await read({ result: "full", offset: json.length + 5 }, 100)).toMatchObject({ text: "" });
   expect(await read({ fields: ["last.text", "none.such"], offset: 0 }, 100)).toMatchObject({
     text: '{"last":{"text":"the end"}}',
     characters: 27,
   });
-  expect(await wholeOf(store, JOB, parts)).toEqual(value);
+  expect(await wholeResult(store, JOB, parts)).toEqual(value);
 });
 
 test("what was being kept when the worker died is kept by the next one, under the same ids", async () => {
   const value = { text: "0123456789".repeat(PART) };
   const id = await hashed(JSON.stringify(value));
+  const chunks = Array.from({ length: 11 }, (_, n) => chunkId("", id, n));
   const code = () => (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
   const whole = await trial(code, {}, { isReal: true }, { deaths: [], isWarm: false });
   for (let at = 1; at <= whole.requests; at += 3) {
     const deaths = [{ at, how: "alone" as const }];
     const end = await trial(code, {}, { isReal: true }, { deaths, isWarm: false });
     expect(end).toMatchObject({ outcome: "complete", value: whole.value });
-    const parts = end.points.filter((point) => point.includes(`:p${id}.`));
-    // Who died had written some of them, and who came after him found those.
+    const parts = end.points.filter((point) => chunks.some((chunk) => point.includes(chunk)));
+    // The worker that died had written some of them, and the next one found those.
     expect(new Set(parts).size).toBe(11);
     expect(parts.length).toBeLessThanOrEqual(22);
   }

@@ -1,38 +1,34 @@
-/** Keeps what a step has brought that is too large for one promise: see `tools/stretch.ts`. */
+/** Keeps what a step has brought that is too large for one promise: see `tools/byte-range.ts`. */
 
 import type { Step } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
-import type { Lease } from "../engine/runtime.ts";
-import { PART, type Parts, partId } from "../tools/byte-range.ts";
-import { boundary, PARTS } from "../tools/results.ts";
+import { leaseOf } from "../engine/runtime.ts";
+import { chunkId } from "../store/ids.ts";
+import { PART } from "../tools/byte-range.ts";
+import { boundary, PARTS, type Parts } from "../tools/results.ts";
 
-/** How many parts are written at once. */
+/** How many chunks are written at once. */
 const AT_ONCE = 4;
-/** How much of the beginning is in the table of contents, in characters. */
+/** How much of the value's text is in the table of contents, in characters. */
 const BEGINNING = 2_000;
-/** How many fields of objects the table of contents tells apart, of one and of all, and how long their names may be together. */
+/** How many fields the table of contents lists, of one object and in all, and how long their names may be together. */
 const MOST = { each: 30, all: 300, characters: 20_000 };
 
-const leases = new WeakMap<Step, Lease>();
-
-/** Notes under which lease a step runs. */
-export const noteLease = (step: Step, lease: Lease): void => void leases.set(step, lease);
-
 /**
- * Keeps a value in parts that go with the step's job. Resolves to what stands for it in the job's result. Done again for the
- * same value it finds the parts that are there.
+ * Stores a value in chunks, which are promises of the step's job. Resolves with the table of contents that stands for it
+ * in the job's result. A repeated call with the same value finds the chunks that are there.
  *
  * @throws {LeaseLost}
  */
 export async function keepInParts(step: Step, value: object): Promise<Record<string, unknown>> {
-  const lease = leases.get(step);
+  const lease = leaseOf(step);
   if (!lease) throw new Error("only a step of a job that runs keeps parts");
   const text = JSON.stringify(value);
   const id = await hashed(text);
   let next = 0;
   const lane = async () => {
     for (let n = next++; n * PART < text.length; n = next++)
-      await lease.create(partId(lease.id, id, n), text.slice(n * PART, (n + 1) * PART), "resolved");
+      await lease.create(chunkId(lease.id, id, n), text.slice(n * PART, (n + 1) * PART), "resolved");
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
   const { shape, fields } = contentsOf(value);
@@ -41,7 +37,7 @@ export async function keepInParts(step: Step, value: object): Promise<Record<str
   return { [PARTS]: parts };
 }
 
-/** Where in the JSON text of a value what is: see {@link Parts}. */
+/** Where each field is in the JSON text of a value: see {@link Parts}. */
 export function contentsOf(value: object): Pick<Parts, "shape" | "fields"> {
   const fields: Record<string, number> = {};
   let told = 0;

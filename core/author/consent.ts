@@ -1,9 +1,9 @@
-/** Arguments by which a model says that the user agreed to something, and a deployment that takes no model's word for it. */
+/** Removes arguments by which a model says that the user agreed, for deployments that do not take a model's word for it. */
 import * as z from "zod";
 import type { JsonSchema } from "../definitions/job.ts";
 import type { Tool } from "./tool.ts";
 
-/** The tool without its arguments of consent: they are not advertised, and are unknown like any other that is not. */
+/** The tool without its arguments of consent: they are not advertised, and unknown where a client sends them. */
 export function withoutConsent(tool: Tool): Tool {
   const { consent = [], input, listing } = tool;
   if (consent.length === 0) return tool;

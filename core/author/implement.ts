@@ -6,7 +6,7 @@ import type { Job } from "../definitions/job.ts";
 import { changed, returned, storable } from "../engine/values.ts";
 
 /**
- * The code of a job: see {@link Context}. It may be run several times, from its start; what it returns is kept.
+ * The code of a job: see {@link Context}. It may run several times, each time from its start. Its result is stored.
  *
  * @example
  * const greet: DurableFunction<{ name: string }, { text: string }> = async (ctx, { name }) => ({
@@ -16,39 +16,41 @@ import { changed, returned, storable } from "../engine/values.ts";
 export type DurableFunction<Args, Result, Env = unknown> = (ctx: Context<Env>, args: Args) => Promise<Result>;
 
 /**
- * A job with its code, as workers run it.
+ * A job's definition with its code, as `runWorker` takes it.
  *
  * @example
  * const runs: readonly Implementation[] = [waitForSiteRun];
  */
 export interface Implementation {
   readonly job: Job;
-  /** The variables and secrets that the code needs. */
+  /** The schema of the variables and secrets that the code needs. */
   readonly env: z.ZodType | undefined;
-  /** The code for jobs that were started with a version of the definition; undefined where it is not here any more. */
+  /** The code for jobs that were started with a version of the definition; undefined where it was removed. */
   versionOf(version: number): ((ctx: Context<never>, args: unknown) => Promise<unknown>) | undefined;
   readonly options: ImplementOptions<unknown, unknown>;
 }
 
 /**
- * What `implement` is told besides the code. Without it the code needs no variables, and there was no earlier version.
+ * Options of {@link implement}.
  *
  * @example
  * const needs = z.object({ SITE_TOKEN: z.string().default("") });
- * export const run = implement(waitForSite, async (_ctx, { url }) => ({ url }), { env: needs, earlier: { 0: async () => "up" } });
+ * export const run = implement(waitForSite, async (_ctx, { url }) => ({ url }), { env: needs, earlier: { 1: async () => "up" } });
  */
 export interface ImplementOptions<Args, Env> {
-  /** The variables and secrets that the code needs, as a schema of an object: checked when the worker starts, `ctx.env` then. */
+  /** Schema of the variables and secrets that the code needs. They are checked when the worker starts, and are `ctx.env`. */
   env?: z.ZodType<Env>;
   /**
-   * The code of earlier versions of the definition, by version: jobs that were started with one end with it. Version 0 is
-   * what jobs were started with before there were versions.
+   * The code of earlier versions of the definition, by version. A job runs with the code of the version that it was
+   * started with.
    */
   earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
 }
 
 /**
  * Ties a job's definition to its code.
+ *
+ * @throws {Error} when it is given no definition or no function
  *
  * @example
  * export const waitForSiteRun = implement(waitForSite, async (ctx, { url }) => {
@@ -90,7 +92,7 @@ function parsed<Args>(job: Job<Args>, args: unknown): Args {
   throw new RuleBroken(`the arguments of ${job.kind} change again${place && ` at ${place}`}. ${once} leave as it is`);
 }
 
-/** A schema that asks somebody else is the edge's alone: a replay would ask again, and may be answered otherwise. */
+/** Asynchronous schemas are refused: a replay would ask again, and could get another answer. */
 function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
   try {
     return job.args.safeParse(args);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob, type Job } from "../definitions/job.ts";
-import type { DurablePromise } from "../store/codec.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { presentJob } from "../tools/present.ts";
 import { durableTool, jobTool } from "./job-tool.ts";
 

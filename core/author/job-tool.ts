@@ -1,10 +1,12 @@
 /** Tools whose work is a job. */
-import { defineJob, type Job, type JobOptions, type Schema, splitGeneration } from "../definitions/job.ts";
+
+import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutFeed } from "../jobs/snapshot.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting.ts";
+import { splitGeneration } from "../store/ids.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";
 import {
@@ -18,19 +20,16 @@ import {
   type ToolOptions,
 } from "./tool.ts";
 
-/**
- * How long a call waits for its job before it answers with the job's name where the caller is told of progress, in
- * milliseconds: less than clients do that go on waiting while there is some.
- */
+/** How long a call that reports progress waits for its job before it answers with the job's name: less than clients wait. */
 const PATIENCE = 45_000;
 
-/** Milliseconds between progress notifications, and before the first: some clients give up after five seconds of silence. */
+/** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
 export const PROGRESS_INTERVAL = 2_500;
 
 type MaybePromise<T> = T | Promise<T>;
 
 /**
- * What {@link jobTool} is told of a tool: what every tool says of itself, its job, and what the job is given.
+ * The options of {@link jobTool}: those of all tools, the job, and the job's arguments.
  *
  * @example
  * const options: JobToolOptions<{ in_days: number }, { day: string }, unknown> = {
@@ -44,16 +43,16 @@ type MaybePromise<T> = T | Promise<T>;
  */
 export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> {
   job: Job<Args, Result>;
-  /** The job's arguments. Default: the tool's own. Throws a {@link ToolError} for what cannot be done. */
+  /** The job's arguments. Default: the tool's own. Throws a {@link ToolError} to refuse a call. */
   args?(input: Input, context: ToolContext): MaybePromise<Args>;
-  /** Called when the job has been started or found, before the answer. */
+  /** Called once the job is started or found, before the answer. */
   onStarted?(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<void>;
   /** Whether it serves only clients that understand tasks. */
   tasksOnly?: boolean;
 }
 
 /**
- * What {@link jobTool} is told of a tool that starts a job and answers at once.
+ * The options of {@link jobTool} for a tool that starts a job and answers at once.
  *
  * @example
  * export const startReport = jobTool({
@@ -73,9 +72,9 @@ export interface StartToolOptions<Input, Args, Result, Output extends object>
 }
 
 /**
- * A tool that starts a job which is defined by itself. To a client that understands tasks a call is the task, at once;
- * any other waits for the result, and gets the job's name and how to collect it when that takes long. With `answer` every
- * call is answered at once, with what that makes of the job.
+ * A tool that starts a job with a definition of its own. A client that understands tasks gets the job as a task at once. Any
+ * other waits for the result, and after a while gets the job's name and how to collect the result. With `answer` every call
+ * is answered at once with what that function returns.
  *
  * @example
  * export const dailyReport = jobTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
@@ -122,7 +121,7 @@ export function jobTool<Input, Args, Result, Output extends object>(
 }
 
 /**
- * What {@link durableTool} is told: what every tool says of itself, and what its job is.
+ * The options of {@link durableTool}: those of all tools and those of its job.
  *
  * @example
  * const options: DurableToolOptions<{ url: string }, unknown> = {
@@ -151,15 +150,15 @@ export interface DurableToolOptions<Args, Result>
       | "group"
       | "view"
     > {
-  /** What the function returns: advertised, and checked before it is stored. */
+  /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;
-  /** What the names of its jobs begin with. Default: the tool's name and `_`. */
+  /** The prefix of its jobs' names. Default: the tool's name and `_`. */
   prefix?: string;
 }
 
 /**
- * A tool whose work is a durable job: the whole definition. The function that does the work is given by `implement`, in a
- * file of its own.
+ * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
+ * the work.
  *
  * @example
  * export const waitForSite = durableTool({
@@ -192,7 +191,7 @@ export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, 
   };
 }
 
-/** What `make` makes of a tool's arguments, before anything is started. @throws {ToolError} that says so */
+/** Converts a tool's arguments before anything is started. @throws {ToolError} that says that nothing was done */
 async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
   try {
     return await make();
@@ -203,8 +202,8 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
 }
 
 /**
- * What a call is answered with whose work is a job: the result when it comes in time, and otherwise the job's name. Time is
- * counted from the call on, as its client counts it, and so is when its client hears of it first.
+ * Answers a call whose work is a job: with the result when it comes in time, otherwise with the job's name. Time counts from
+ * the beginning of the call, as it does for its client.
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
@@ -214,10 +213,10 @@ export async function waitFor(
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
   let settled: DurablePromise | undefined;
   let snapshot: JobSnapshot | undefined;
-  /** Ends the wait before its time: the job waits for an answer. */
+  /** Ends the wait early: the job asks a question. */
   const asks = new AbortController();
   const look = async (known: JobSnapshot) => {
-    // What it does is told besides; a server that is slow to say does not fail the call.
+    // The snapshot is an addition: a slow server does not fail the call.
     snapshot = await jobSnapshotOf(store, known.promise, signal).catch(() => snapshot ?? known);
     if (snapshot.questions.size > 0) asks.abort();
     return snapshot;

@@ -1,7 +1,7 @@
 /**
- * A service that a family of tools brings for runs on one machine, such as a stand-in for what it asks on the internet.
- * The module `tools/local.ts` of a project (another one: `"durable-mcp-edge": { "local": "…" }` in `package.json`) exports
- * a list of them by default.
+ * A service that a family of tools brings for runs on one machine, such as a stand-in for a service on the internet. The
+ * default export of a project's module `tools/local.ts` lists them; `"durable-mcp-edge": { "local": "…" }` in
+ * `package.json` names another module.
  *
  * @example
  * const orders: LocalService = {
@@ -13,16 +13,16 @@
  * export default [orders];
  */
 export interface LocalService {
-  /** As it reads in a message: "the sample archive". */
+  /** Its name in messages, such as "the sample archive". */
   name: string;
-  /** The launcher's option that turns it on, without its dashes, and what `--help` says of it. */
+  /** The launcher's option that turns it on, without dashes, and its description for `--help`. */
   option: { name: string; description: string };
-  /** The program. It is started on Node with `--port PORT`, and answers `GET /health` with 2xx once it is ready. */
+  /** The program. Node runs it with `--port PORT`; it answers `GET /health` with 2xx once it is ready. */
   main: URL;
-  /** Variables that the worker gets while it runs; `origin` is where it listens. */
+  /** Variables that the worker gets while it runs; `origin` is its URL. */
   env(origin: string): Record<string, string>;
-  /** A line for what the launcher prints when everything is up. */
+  /** A line that the launcher prints when everything is up. */
   banner?: string;
-  /** Called once everything is up and the service is off; returns lines to show. */
+  /** Called once everything is up where the service is off; returns lines to print. */
   check?(env: Readonly<Record<string, string | undefined>>): Promise<string[]>;
 }

@@ -1,4 +1,4 @@
-/** What a tool is: to its author, and to the edge that lists and calls it. */
+/** Tools, as their authors write them and as the edge lists and calls them. */
 import * as z from "zod";
 import type { Answer } from "../definitions/context.ts";
 import { type Job, type JsonSchema, RAW, type Schema } from "../definitions/job.ts";
@@ -19,33 +19,33 @@ import { MAX_RESULT_SIZE, MIN_ANSWER } from "../tools/results.ts";
 export interface Started<Args = unknown, Result = unknown> {
   job_name: string;
   status: JobStatus;
-  /** The arguments that it was started with, by whoever was first. */
+  /** The arguments of its first start. */
   args: Args;
-  /** 1, and one more each time that it was started again. */
+  /** 1, and one more each time the job is started again. */
   generation: number;
-  /** When it is complete. */
+  /** Present when the job is complete. */
   result?: Result;
   /** Milliseconds since the epoch. */
   startedAt: number;
 }
 
 /**
- * The jobs of the caller, to a tool.
+ * The caller's jobs, for a tool.
  *
  * @example
  * const isRunning = async (jobs: Jobs, day: string) => (await jobs.find(report, { day }))?.status === "running";
  */
 export interface Jobs {
-  /** Starts a job, or finds it. */
+  /** Starts a job, or finds it where it exists. @throws {Error} where it cannot be started */
   start<Args, Result>(job: Job<Args, Result>, args: Args): Promise<Started<Args, Result>>;
-  /** The newest job with the name that `args` lead to. */
+  /** The newest generation of the job with these arguments; undefined where it was never started. */
   find<Args, Result>(job: Job<Args, Result>, args: Args): Promise<Started<Args, Result> | undefined>;
-  /** Answers a question that a job asks, by the name that `ctx.ask` gave it; `closed`: it is answered already. */
+  /** Answers a job's question by the name that `ctx.ask` gave it; `closed`: it was answered, or the job has ended. */
   answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "not_asked">;
 }
 
 /**
- * What a tool has to work with, for one call.
+ * The context of one call of a tool.
  *
  * @example
  * const inAnHour = ({ now }: ToolContext) => new Date(now + HOUR).toISOString();
@@ -56,24 +56,24 @@ export interface ToolContext {
   now: number;
   /** Aborted when the caller goes away. */
   signal: AbortSignal;
-  /** When the caller has to be answered at the latest, in milliseconds since the epoch. */
+  /** By when the caller must be answered, in milliseconds since the epoch. */
   until: number;
-  /** Whether the client understands tasks: it is told of a job by its task. */
+  /** Whether the client understands tasks, and so follows a job as a task. */
   tasks: boolean;
-  /** Whether it can put a running job's questions to its user, too. */
+  /** Whether the client can put a running job's questions to its user. */
   asks: boolean;
-  /** Whether arguments may say that the user agreed to something; see {@link ToolOptions.consent}. */
+  /** Whether arguments may express the user's consent; see {@link ToolOptions.consent}. */
   mayConfirm: boolean;
-  /** What the client answered to an input-required result, by key. */
+  /** The client's answers to an input-required result, by key. */
   inputResponses: Record<string, unknown>;
-  /** What tells this call from others and repeats of it have too: `idempotencyKey` in the request's `_meta`. */
+  /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
   idempotencyKey?: string;
-  /** Tells the caller how far the call is, when it asked to be told; `progress` must grow from one to the next. */
+  /** Reports progress, where the caller asked for it; `progress` must grow from one report to the next. */
   reportProgress?: (progress: number, total: number, message: string) => void;
 }
 
 /**
- * A tool error: what went wrong, worded so that a model can act on it.
+ * A tool error, whose message tells a model what went wrong and what to do.
  *
  * @example
  * const check = (day: string) => {
@@ -86,7 +86,7 @@ export class ToolError extends Error {
 }
 
 /**
- * What every tool says of itself.
+ * The options that all tools have.
  *
  * @example
  * const options: ToolOptions<{ day: string }> = {
@@ -101,29 +101,29 @@ export interface ToolOptions<Args> {
   /** Unique in a deployment: letters, digits, `_`, `-` and `.`. */
   name: string;
   title: string;
-  /** Written for the model that chooses among tools. */
+  /** For the model that chooses among tools. */
   description: string;
-  /** An object. Every field's description says what is accepted: the model reads it in the list, and in errors. */
+  /** An object. Each field's description says what is accepted: models read it in the list and in errors. */
   input: Schema<Args>;
-  /** What is left out is said as the protocol has it: the tool writes, may destroy, and reaches out into the world. */
+  /** Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. */
   annotations?: ToolAnnotations;
-  /** The arguments by which a model says that the user agreed to something. A deployment may take them away. */
+  /** The arguments by which a model says that the user agreed to something. A deployment may remove them. */
   consent?: readonly string[];
   /**
-   * The most characters of an answer: of the whole message, in which structured content is there twice. Hosts that cut what
-   * is longer than they expect are told. A result that is larger comes as a summary with a way to the rest; of a tool
-   * without a job such an answer is an error. From 5,000; default 50,000.
+   * The most characters of an answer, counted over the whole message, which holds structured content twice. Hosts that cut
+   * long answers are told. A larger result of a job comes as a summary with a way to the rest; a larger answer of a tool
+   * without a job is an error. At least 5,000; default 50,000.
    */
   maxAnswer?: number;
   _meta?: Record<string, unknown>;
 }
 
-/** What the edge's own tools have as well. */
+/** The context of the edge's own tools. */
 export interface CallContext extends ToolContext {
   store: RemoteStore;
-  /** Whether the client says that it shows cards, and so keeps from its model what is for them alone. */
+  /** Whether the client says that it shows cards, and so hides content for cards from its model. */
   showsCards: boolean;
-  /** How long a call waits for its job where its caller asked for no progress, in milliseconds. */
+  /** How long a call without progress waits for its job, in milliseconds. */
   patience: number;
 }
 
@@ -136,40 +136,41 @@ export interface CallContext extends ToolContext {
 export interface Tool {
   readonly name: string;
   readonly input: Input;
-  /** Whether a call may take long. Its answer is then streamed from the start, which keeps the connection alive. */
+  /** Whether a call may take long: its answer is then streamed from the start, which keeps the connection alive. */
   readonly waits: boolean;
-  /** What `tools/list` says of it. */
+  /** Its entry in `tools/list`. */
   readonly listing: Record<string, unknown>;
   /** The arguments by which a model says that the user agreed to something. */
   readonly consent?: readonly string[];
-  /** The most characters of an answer; 50,000 when left out. */
+  /** The most characters of an answer. Default: 50,000. */
   readonly maxAnswer?: number;
-  /** The job that it starts. */
+  /** The kind of job that it starts. */
   readonly job?: Job;
-  /** Whether a call is answered with the job's name at once. */
+  /** Whether a call returns the job's name at once. */
   readonly returnsAtOnce?: boolean;
   /** @throws {ToolError} */
   call(args: unknown, context: CallContext): Promise<CallToolResult | InputRequiredResult>;
   /**
-   * Present where the tool's work is one job, which is a task to a client that understands tasks.
+   * Present where the tool's work is one job, which clients that understand tasks follow as a task.
    *
    * @throws {ToolError}
    */
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
   /**
-   * Reads a resource that its results may refer to. `resources/read` asks the tools in turn, those with one function once.
+   * Reads a resource that its results may refer to. `resources/read` asks all tools in turn; tools that share a function are
+   * asked once.
    *
    * @throws {ProtocolError}
    */
   read?(uri: string, context: CallContext): Promise<{ contents: unknown[] }>;
-  /** Present where a call's job can be found without starting it: the newest of it. @throws {ToolError} */
+  /** Finds the newest generation of a call's job without starting it, where the tool can. @throws {ToolError} */
   find?(args: unknown, context: ToolContext): Promise<Started | undefined>;
-  /** Whether the tool can serve only clients that understand tasks. */
+  /** Whether the tool serves only clients that understand tasks. */
   readonly tasksOnly?: boolean;
 }
 
 /**
- * A tool that has no job of its own: it computes its answer, or looks at jobs.
+ * A tool without a job of its own: it computes its answer, or looks at jobs.
  *
  * @example
  * export const now = plainTool({
@@ -186,7 +187,7 @@ export function plainTool<Args, Output extends object>(
   return defineTool(tool);
 }
 
-/** Makes a tool of a function from arguments to structured output; for the edge's own tools as well. */
+/** Makes a tool from a function that returns structured output. */
 export function defineTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
@@ -201,7 +202,7 @@ export function defineTool<Args, Output extends object>(
   };
 }
 
-/** What `tools/list` says of a tool, computed once. */
+/** The parts of a tool that its options give, computed once. */
 export function describeTool<Args>(
   tool: ToolOptions<Args>,
   output: Schema<unknown>,
@@ -222,7 +223,7 @@ export function describeTool<Args>(
     name,
     title,
     description,
-    // Plain JSON Schema is told as its author wrote it.
+    // Plain JSON Schema is advertised as its author wrote it.
     inputSchema: raw ? input.json : lenientForms(input.json),
     outputSchema: jsonOf(name, "output", output),
     annotations: { title, ...hintsOf(annotations) },
@@ -231,12 +232,12 @@ export function describeTool<Args>(
   return { name, input, listing, ...(consent && { consent }), ...(maxAnswer !== undefined && { maxAnswer }) };
 }
 
-/** All hints, those left out as the protocol has them: directories list no tool that leaves them to be known. */
+/** All hints, with the protocol's defaults spelled out: directories list no tool without them. */
 function hintsOf({ readOnlyHint = false, ...said }: ToolAnnotations): ToolAnnotations {
   return { readOnlyHint, destructiveHint: !readOnlyHint, idempotentHint: readOnlyHint, openWorldHint: true, ...said };
 }
 
-/** A refusal, as all begin: what is wrong with each argument, or a reason. */
+/** The text of a refusal: the common beginning, then what is wrong with each argument, or a reason. */
 export function refusal(tool: string, problems: readonly string[]): string {
   const [first = ""] = problems;
   if (first.startsWith(REFUSED)) return problems.join("\n");

@@ -1,15 +1,15 @@
 /**
- * What a durable function works with: the whole of the author's interface. `replay.ts` implements it.
+ * The interface that durable functions are written against. `core/engine/` implements it.
  *
- * A durable function runs from its start again after every sleep, every wait and every crash. What it did before is not
- * done again: each of these calls has a record, and a call that has one answers from it. So five rules hold, and code
- * that breaks one is refused at its first run, in words:
+ * A durable function runs from its start again after every sleep, every wait and every crash. Each call of the context
+ * leaves a record in the job's journal, and a call that has a record returns what that holds: its work is not repeated.
+ * Five rules follow. Code that breaks one is refused at its first run, with words that say what to write:
  *
- * 1. What has an effect, or may differ the second time (a request, a random number, the time of day), is in a step.
- * 2. Outside of steps nothing is awaited but what these methods return.
- * 3. A step uses what is handed to it, never the context around it, and changes nothing outside of itself: it returns.
+ * 1. Code that has an effect or may differ the second time (a request, a random number, the time of day) is in a step.
+ * 2. Outside of steps, only promises of these methods are awaited.
+ * 3. A step uses its own parameter, never the context around it, and changes nothing outside of itself: it returns.
  * 4. Work that runs side by side has names of its own: `ctx.all` and `ctx.race` see to that.
- * 5. Steps return, and functions return, what JSON can hold.
+ * 5. Steps and functions return values that JSON can hold.
  */
 
 /**
@@ -42,7 +42,7 @@ export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 /**
- * What is logged carries the job's name. Never an argument or a result, which may be somebody's secret.
+ * Each line carries the job's name. Log no arguments and no results: they may hold secrets.
  *
  * @example
  * ctx.log.info("gathered", { months: 36 });
@@ -69,7 +69,7 @@ export interface Metrics {
 }
 
 /**
- * What one attempt of a step works with.
+ * The parameter of a step's function: one attempt.
  *
  * @example
  * const charge = async ({ attempt, idempotencyKey, signal }: Step) => {
@@ -82,8 +82,8 @@ export interface Step<Env = unknown> {
   /** 1 for the first attempt. */
   readonly attempt: number;
   /**
-   * The same in every attempt of this step and no other: 32 characters, fit for an `Idempotency-Key` header. An attempt
-   * may have reached the other side before a crash; a server that knows the key does the work once.
+   * The same in all attempts of this step, and in no other step: 32 hexadecimal digits, for an `Idempotency-Key` header.
+   * An attempt before a crash may have reached the other side; a server that knows the key does the work once.
    */
   readonly idempotencyKey: string;
   /** Aborted by the step's time-out, by the job's cancellation or deadline, and when another worker takes the job over. */
@@ -91,21 +91,21 @@ export interface Step<Env = unknown> {
   /** When the job times out, in milliseconds since the epoch. */
   readonly deadline: number;
   /**
-   * Whose job it is: the same text for all jobs of one caller, which says nothing of who that is; empty where callers are
-   * not told apart. For turns by caller before something that is scarce: see {@link Turns}.
+   * The caller of the job: the same opaque text for all jobs of one caller; empty where callers are not told apart. For
+   * turns by caller before a scarce resource: see {@link Turns}.
    */
   readonly owner: string;
   readonly env: Env;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Tells whoever looks how far the step is. */
+  /** Reports how far the step is, as {@link Context.progress} does. */
   progress(done: number, total?: number, message?: string): void;
 }
 
 /**
- * How a step that throws is tried again: with pauses that double from `first` to `longest`, half of each random, until
- * `for` has passed since the first failure, or `attempts` have failed. All in milliseconds. A pause of more than five
- * seconds holds no worker, and survives a crash, as the count of attempts does.
+ * How a step that throws is retried: with pauses that double from `first` to `longest`, half of each random, until `for`
+ * has passed since the first failure or `attempts` have failed. Times are in milliseconds. A pause of more than five
+ * seconds holds no worker. Pauses and the count of attempts survive a crash.
  *
  * @example
  * const patient: Retry = { for: 6 * HOUR, first: 10 * SECOND, longest: 10 * MINUTE };
@@ -123,34 +123,33 @@ export interface Retry {
 }
 
 /**
- * How a step is done, and done again. Default: tried again for 10 minutes, at least once.
+ * How a step is executed. Default: at least once, and retried for 10 minutes.
  *
  * @example
  * await ctx.step("fetch", () => titleOf(url), { timeout: MINUTE, retry: { attempts: 3 } });
  */
 export interface StepOptions {
   /**
-   * `false`: never tried again. Whatever this says, a {@link NonRetryableError} and a programming error (a `TypeError`
-   * without a cause, a `ReferenceError`, `RangeError` or `SyntaxError`) are not tried again.
+   * `false`: no retry. A {@link NonRetryableError} and a programming error (a `TypeError` without a cause, a
+   * `ReferenceError`, `RangeError` or `SyntaxError`) are never retried.
    */
   retry?: Retry | false;
-  /** How long one attempt may take, in milliseconds; then its signal is aborted and it has failed. Default: no limit but the job's. */
+  /** How long one attempt may take, in milliseconds; then its signal is aborted, and it has failed. Default: until the job's deadline. */
   timeout?: number;
   /**
-   * The step is begun at most once: where a crash leaves unknown whether it had its effect, it fails with words that say
-   * so, and is never repeated. Default false: at least once.
+   * The step begins at most once. Where a crash leaves unknown whether it had its effect, it fails with a message
+   * that says so. Default false: at least once.
    */
   atMostOnce?: boolean;
   /**
-   * How many attempts of steps with a limit of this name may be under way at once, on all workers of the deployment
-   * together: for an upstream that takes no more. The others wait; an attempt's `timeout`, a minute unless it says
-   * otherwise, begins when it is its turn.
+   * How many attempts of steps with a limit of this name run at once, on all workers of the deployment together. The
+   * others wait. An attempt's `timeout`, by default a minute, begins when its wait is over.
    */
   limit?: { name: string; most: number };
 }
 
 /**
- * What a person is asked.
+ * A question to a person.
  *
  * @example
  * const release: Question = {
@@ -160,9 +159,9 @@ export interface StepOptions {
  * await ctx.ask("approve", release);
  */
 export interface Question {
-  /** What is asked, for the person who answers. */
+  /** The text that the person reads. */
   message: string;
-  /** JSON Schema of the answer: an object of primitive properties. */
+  /** JSON Schema of the answer's content: an object of primitive properties. */
   requestedSchema: {
     type: "object";
     properties: Record<string, unknown>;
@@ -174,7 +173,7 @@ export interface Question {
 }
 
 /**
- * What the person did: filled in the form, refused to, or closed it.
+ * The person filled in the form, declined, or closed it. A question that is cancelled comes back as `cancel`.
  *
  * @example
  * const answer: Answer = await ctx.ask("go on", question);
@@ -185,14 +184,14 @@ export type Answer =
   | { action: "decline" }
   | { action: "cancel" };
 
-/** A job that can be started from a durable function: a definition (see `defineJob`). */
+/** A definition (see `defineJob`), as far as a durable function needs it to start the job. */
 export interface Startable<Args> {
   readonly kind: string;
   readonly args: { parse(value: unknown): Args };
 }
 
 /**
- * What a durable function is handed: everything it does goes through this.
+ * The first parameter of a durable function. Everything that the function does goes through it.
  *
  * @example
  * export async function titles(ctx: Context, { pages }: { pages: string[] }) {
@@ -200,36 +199,36 @@ export interface Startable<Args> {
  * }
  */
 export interface Context<Env = unknown> {
-  /** The name by which callers know the job. */
+  /** The name that callers use for the job. */
   readonly jobName: string;
   /** When the job times out, in milliseconds since the epoch. */
   readonly deadline: number;
   /** Aborted when the job is cancelled, at its deadline, and when another worker takes it over. */
   readonly signal: AbortSignal;
-  /** The variables and secrets that the function's family asked for. */
+  /** The variables and secrets that the code asked for with `implement`. */
   readonly env: Env;
   readonly log: Log;
   readonly metrics: Metrics;
 
   /**
-   * Does something once and keeps its outcome. What `fn` throws is tried again (see {@link StepOptions}); in the end the
-   * step throws an `Error` with that name, message and `code`.
+   * Runs `fn` and records its outcome: a value that JSON can hold, up to 1 MB. Where `fn` throws it is retried (see
+   * {@link StepOptions}); in the end the step throws an `Error` with the name, message and `code` of the last failure.
    *
    * @example const page = await ctx.step("fetch", async ({ signal }) => (await fetch(url, { signal })).text());
    */
   step<T>(name: string, fn: (step: Step<Env>) => T | Promise<T>, options?: StepOptions): Promise<T>;
 
   /**
-   * Sleeps for a number of milliseconds, or until a moment, and holds no worker meanwhile.
+   * Sleeps for a number of milliseconds, or until a `Date`. Holds no worker meanwhile.
    *
    * @example await ctx.sleep("until tomorrow", DAY);
    */
   sleep(name: string, until: number | Date): Promise<void>;
 
   /**
-   * Looks again and again until `check` returns something true, which it returns. Between two looks no worker is held,
-   * and a look that found nothing leaves no record. A look that throws has found nothing, unless it threw what cannot
-   * get better. Throws a {@link NonRetryableError} when `for` (default: until the job's deadline) has passed.
+   * Calls `check` every so many milliseconds until it returns a truthy value, and returns that. Holds no worker between
+   * two looks, and records no look that finds nothing. A look that throws has found nothing, except for errors that are
+   * never retried: these end it. Throws a `NonRetryableError` after `for` milliseconds (default: at the job's deadline).
    *
    * @example await ctx.until("up", { every: 30 * SECOND, for: DAY }, async () => (await fetch(url)).ok);
    */
@@ -240,8 +239,8 @@ export interface Context<Env = unknown> {
   ): Promise<Exclude<T, false | null | undefined | 0 | "">>;
 
   /**
-   * Does something for every item, side by side, each with a context of its own; results come in the order of the items.
-   * Items that are strings or numbers name their contexts; others need `key`. No two items may have one key.
+   * Runs `fn` for all items side by side, each with a context of its own; results come in the order of the items. Items
+   * that are strings or numbers name their contexts; others need `key`. All keys differ.
    *
    * @example const titles = await ctx.all(urls, async (ctx, url) => ctx.step("title", () => titleOf(url)));
    */
@@ -252,7 +251,8 @@ export interface Context<Env = unknown> {
   ): Promise<T[]>;
 
   /**
-   * The branch that ends first, by its name; the others are given up. The winner is recorded.
+   * Runs branches side by side. Returns the name and the value of the one that ends first, or throws its error; the
+   * others are abandoned. The winner is recorded.
    *
    * @example const { winner } = await ctx.race({ answer: (c) => c.ask("ok", question), late: (c) => c.sleep("late", DAY) });
    */
@@ -262,14 +262,14 @@ export interface Context<Env = unknown> {
   ): Promise<{ [K in keyof Branches]: { winner: K; value: Awaited<ReturnType<Branches[K]>> } }[keyof Branches]>;
 
   /**
-   * Starts another job, or finds it, for the caller of this one. Returns its name, for {@link await}.
+   * Starts another job for the caller of this one, or finds it. Returns its name, for {@link await}.
    *
    * @example const name = await ctx.start(report, { day: "2026-11-21" });
    */
   start<Args>(job: Startable<Args>, args: Args, options?: { name?: string }): Promise<string>;
 
   /**
-   * Waits for another job of the same caller, wherever it was started, and returns its result. Holds no worker. Throws a
+   * Waits for another job of the same caller, and returns its result. Holds no worker meanwhile. Throws a
    * {@link JobFailed} when the job ends without a result.
    *
    * @example const text = await ctx.await<string>(await ctx.start(report, { day: "2026-11-21" }));
@@ -277,15 +277,15 @@ export interface Context<Env = unknown> {
   await<T = unknown>(jobName: string): Promise<T>;
 
   /**
-   * Asks a question and sleeps until it is answered, for days if need be. Several may be asked at once, under names of
-   * their own.
+   * Asks a question, and waits for the answer until the job's deadline. Holds no worker meanwhile. Several questions may
+   * be open at once, under names of their own.
    *
    * @example const answer = await ctx.ask("go on", { message: "Go on?", requestedSchema: { type: "object", properties: {} } });
    */
   ask(name: string, question: Question): Promise<Answer>;
 
   /**
-   * Tells whoever looks how far the job is. Not awaited, and cheap: not every call is written.
+   * Reports how far the job is, to those who look at it. It is not awaited, and cheap: not every call is stored.
    *
    * @example ctx.progress(7, 36, "7 of 36 months");
    */
@@ -294,7 +294,7 @@ export interface Context<Env = unknown> {
 }
 
 /**
- * Thrown by a step for what trying again cannot mend: a refusal, a bad argument.
+ * A step throws it for a failure that a retry cannot mend: a refusal, a bad argument.
  *
  * @example
  * await ctx.step("fetch", async () => {
@@ -308,7 +308,7 @@ export class NonRetryableError extends Error {
 }
 
 /**
- * Thrown by a step for a failure that is worth trying again, but not before `after` milliseconds: a `Retry-After`.
+ * A step throws it for a failure that is worth a retry after at least `after` milliseconds: a `Retry-After`.
  *
  * @example
  * await ctx.step("fetch", async () => {
@@ -329,7 +329,7 @@ export class RetryLater extends Error {
 }
 
 /**
- * A job that was awaited ended without a result; the message is its reason.
+ * An awaited job ended without a result. The message is its reason; `status` is `failed`, `cancelled` or `timed_out`.
  *
  * @example
  * try {
@@ -352,8 +352,8 @@ export class JobFailed extends Error {
 }
 
 /**
- * Thrown by a durable function for a failure of the server rather than of the work: a task then fails as a protocol
- * error, not as a tool's.
+ * A durable function throws it for a failure of the server rather than of the work: its task then fails with a protocol
+ * error, not with a tool's error.
  *
  * @example
  * if (!url.startsWith("http")) throw new ProtocolFailure("this server was set up without its site");
@@ -363,10 +363,10 @@ export class ProtocolFailure extends Error {
 }
 
 /**
- * The function breaks one of the rules above. The job fails with these words, whatever the function catches.
+ * The function breaks one of the rules above. The job fails with this message, even if the function catches it.
  *
  * @example
- * // A step that returns what JSON cannot hold: thrown at the first run, whatever the function catches.
+ * // The step returns a value that JSON cannot hold: the job fails at its first run.
  * const broken = () => ctx.step("now", () => new Map()).catch((error) => error instanceof RuleBroken);
  */
 export class RuleBroken extends Error {

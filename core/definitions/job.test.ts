@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { conflicts, defineJob, escapeId, hashed, MAX_JOB_NAME, splitGeneration, withGeneration } from "./job.ts";
+import { escapeId, splitGeneration, withGeneration } from "../store/ids.ts";
+import { conflicts, defineJob, hashed, MAX_JOB_NAME } from "./job.ts";
 import { jsonSchema } from "./json-schema.ts";
 
 /** A job whose id is the text it is given. */
@@ -16,7 +17,7 @@ describe("a job's name", () => {
     ["a\nb", "note_a%0Ab"],
     ["a%3Ab", "note_a%253Ab"],
     ["100 %", "note_100 %"],
-    // Whoever looks for a job may have its name without what is lost at an end.
+    // A model may pass a name without a space at its end.
     ["a b  ", "note_a b %20"],
     ["a%20", "note_a%2520"],
     ["a%20b", "note_a%20b"],
@@ -29,7 +30,7 @@ describe("a job's name", () => {
     expect(note.owns(name)).toBe(true);
   });
 
-  test("is another for another id, and its own, whatever the text", async () => {
+  test("differs for different ids, and is the definition's own, for any text", async () => {
     const text = fc.string({ unit: "binary", minLength: 1, maxLength: 60 });
     const escapes = fc.stringMatching(/^([%~: ]|%3A|%253A|%7e|%20|u2028)+$/);
     await fc.assert(
@@ -74,7 +75,7 @@ describe("a definition", () => {
     defineJob({ kind, ...(prefix !== undefined && { prefix }), args: z.object({}), id: () => "x" });
 
   test.each([
-    ["a kind that is none", () => define("a-b"), "kind"],
+    ["a kind with a dash", () => define("a-b"), "kind"],
     ["a prefix that could not be told from other parts of an id", () => define("a", "a:"), "prefix"],
     ["no prefix at all", () => define("a", ""), "prefix"],
     [

@@ -1,11 +1,8 @@
 import type * as z from "zod";
-import type { viewOfStretch } from "../tools/byte-range.ts";
+import { escapeId, mayBeName } from "../store/ids.ts";
 import type { View } from "./view.ts";
 
-/** Reads of a result as much as an answer may hold. */
-export type ReadAnswer = typeof viewOfStretch;
-
-/** A job that was not started, and nothing with it: why, in words for whoever asked for it. */
+/** A job was not started, and nothing else was done: why, in words for the caller. */
 export class NotStarted extends Error {}
 
 /** Milliseconds. */
@@ -14,11 +11,11 @@ const DAY = 24 * 60 * 60 * 1_000;
 /** How long a job may take unless its definition says otherwise, in milliseconds. */
 const DEFAULT_DEADLINE = DAY;
 
-/** The longest job name, in UTF-16 code units: it is an id on the Resonate server and is said back by models. */
+/** The longest job name, in UTF-16 code units: it is part of an id on the Resonate server, and models repeat it. */
 export const MAX_JOB_NAME = 500;
 
 /**
- * A zod schema; plain JSON Schema is made one by `jsonSchema`.
+ * A zod schema. `jsonSchema` makes one of plain JSON Schema.
  *
  * @example
  * const typed: Schema<{ day: string }> = z.object({ day: z.iso.date() });
@@ -34,7 +31,7 @@ export type Schema<T> = z.ZodType<T>;
 export type JsonSchema = { readonly type?: string } & { readonly [keyword: string]: unknown };
 
 /**
- * What an author says of a kind of durable work.
+ * The options of a kind of durable work.
  *
  * @example
  * const options: JobOptions<{ day: string }, string> = {
@@ -48,71 +45,67 @@ export type JsonSchema = { readonly type?: string } & { readonly [keyword: strin
  * export const daily = defineJob(options);
  */
 export interface JobOptions<Args, Result = unknown> {
-  /** What the jobs are called among all kinds: letters, digits and `_`. */
+  /** Unique among all kinds: letters, digits and `_`. */
   kind: string;
-  /** What each job's name begins with. Default: the kind and `_`. No definition's prefix may begin another's. */
+  /** The prefix of each job's name. Default: the kind and `_`. No definition's prefix may begin another's. */
   prefix?: string;
-  /** The arguments as they are stored. They must be JSON; two requests for the same work have the same. */
+  /** The arguments as they are stored: JSON, the same for two requests for the same work. */
   args: Schema<Args>;
-  /** What the function returns. Checked before it is stored. */
+  /** The function's result, which is checked before it is stored. */
   result?: Schema<Result>;
   /**
-   * What tells one job from another, for people to read: the job's name is the prefix and this. Starts with one id are one
-   * job. Characters that have a meaning in names are escaped. Long arguments: see {@link hashed}.
+   * Identifies a job among those of its kind, readably: the job's name is the prefix and this. Starts with the same id are one
+   * job. Characters that have a meaning in names are escaped. For long arguments see {@link hashed}.
    */
   id(args: Args): string | number | Promise<string | number>;
-  /** How long a job may take: milliseconds, or the moment for a job started at `now`, both since the epoch. Default a day. */
+  /** How long a job may take in milliseconds, or when a job started at `now` must end (both since the epoch). Default: a day. */
   deadline?: number | ((args: Args, now: number) => number);
   /**
-   * When it is expected to end, in milliseconds since the epoch, for a kind of work that knows. Such a job is taken to be
-   * on its way until then: what it tells is looked at after that, so a kind of work that asks questions has none.
+   * When a job is expected to end, in milliseconds since the epoch, for kinds of work that know it. Its progress is not read
+   * before then, so jobs that ask questions must not have it.
    */
   expectedAt?(args: Args): number;
   /**
-   * Whether callers share the jobs: their arguments and results are nobody's secret. Otherwise a job belongs to the caller
-   * who started it, and to others it does not exist. Default false.
+   * Whether callers share the jobs, whose arguments and results are then nobody's secret. Otherwise a job belongs to the
+   * caller who started it, and does not exist for others. Default: false.
    */
   shared?: boolean;
   /**
-   * For how many milliseconds a result is fresh: asked for after that, the job runs again under its next name. May depend
+   * For how many milliseconds a result is fresh: a start after that runs the job again, as its next generation. May depend
    * on the result. Default: for ever.
    */
   freshFor?: number | ((result: Result, args: Args) => number | undefined);
   /**
-   * For how many milliseconds a job that has ended is kept where old ones are removed (`RETENTION_DAYS`), in place of the
-   * deployment's own time. Then its result is gone, and its name can be started anew.
+   * The retention of jobs that have ended, in milliseconds, in place of the deployment's (`RETENTION_DAYS`). After it the
+   * result is gone, and the job can be started anew.
    */
   keepFor?: number | "forever";
   /**
-   * Whether a job that ended without a result may be started again by the same call. `reason` is the error's message, where
-   * it failed. Default: always.
+   * Whether the same call may start a job again that ended without a result. `reason` is the error's message of a failed job.
+   * Default: always.
    */
   restarts?(reason: string | undefined, args: Args): boolean;
+  /** Whether the result is the tool's whole answer, as the protocol has it (`content` and all), and not a value in one. */
+  answers?: boolean;
   /**
-   * Where the result is the whole answer of the tool, as the protocol has it (`content` and all), and no value in one: what
-   * reads it where it is kept in parts.
-   */
-  answers?: ReadAnswer;
-  /**
-   * For how many jobs one counts where a caller may start a number of them: one that starts others counts for those.
-   * Default 1.
+   * How many jobs one counts as towards a caller's quota: a job that starts others counts for those. Default: 1.
    */
   counts?(args: Args): number;
-  /** Raised when the function changes in a way that running jobs would not survive; see `implement`. Default 1. */
+  /** Raise it when the function changes in a way that running jobs would not survive; see `implement`. Default: 1. */
   version?: number;
-  /** `container`: the function needs more than a Worker offers (time, memory, Node), and is not run in one. */
+  /** `container`: the function needs more than a Worker offers (time, memory, Node). Default: `anywhere`. */
   runs?: "anywhere" | "container";
-  /** How its jobs are shown to people. Default: their results as a tree. */
+  /** How jobs are shown to people. Default: their results as a tree. */
   view?: View;
   /**
-   * The worker group that runs the jobs, where that is not the deployment's (`RESONATE_GROUP`): its workers are started with
-   * this name as `WORKER_GROUP`, or are written in another language. Never `default`.
+   * The worker group that runs the jobs. Its workers have this name as `WORKER_GROUP`, or are written in another language.
+   * Never `default`. Default: the deployment's (`RESONATE_GROUP`).
    */
   group?: string;
 }
 
 /**
- * One kind of durable work, defined once: the tool that starts it and the durable function that runs it import this.
+ * A kind of durable work. Both the tool that starts it and the durable function that runs it import the definition.
  *
  * @example
  * const job: Job<{ day: string }> = report;
@@ -130,24 +123,23 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly group: string | undefined;
   readonly keepFor: number | "forever" | undefined;
   /**
-   * The job name: what an agent sees and comes back with. The promise id is the deployment's namespace and this. Never
-   * contains `:` (it separates a promise from its children) or `~` (it separates a name from its generation).
+   * The job name, which agents see and pass back. It never contains `:` or `~`, which separate the parts of promise ids.
    */
   name(args: Args): Promise<string>;
-  /** Whether `name`, without its generation, could have come from this job. */
+  /** Whether `name`, without its generation, may be of this kind. */
   owns(name: string): boolean;
   /** When the promise times out, in milliseconds since the epoch, for a job started at `now`. */
   deadline(args: Args, now: number): number;
   expectedAt?(args: Args): number;
-  /** For how many jobs one counts where a caller may start a number of them. */
+  /** How many jobs one counts as towards a caller's quota. */
   counts(args: Args): number;
   /** For how many milliseconds `result` is fresh; undefined for ever. */
   freshFor(result: unknown, args?: Args): number | undefined;
-  /** Whether a job that ended without a result, with `reason` or none, may be started again by the same call. */
+  /** Whether the same call may start a job again that ended without a result. */
   restarts(reason: string | undefined, args: Args): boolean;
-  /** Where the result is the whole answer of the tool, as the protocol has it: what reads it where it is kept in parts. */
-  readonly answers: ReadAnswer | undefined;
-  /** How its jobs are shown to people. */
+  /** Whether the result is the tool's whole answer, as the protocol has it. */
+  readonly answers: boolean;
+  /** How jobs are shown to people. */
   readonly view?: View;
 }
 
@@ -161,7 +153,7 @@ export interface Job<Args = unknown, Result = unknown> {
  */
 export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Result>): Job<Args, Result> {
   const { kind, prefix = `${kind}_`, deadline = DEFAULT_DEADLINE, shared = false, runs = "anywhere" } = options;
-  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers, group } = options;
+  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers = false, group } = options;
   if (!/^[A-Za-z]\w{0,63}$/.test(kind)) {
     throw new Error(
       `A job's kind is up to 64 letters, digits and "_", beginning with a letter, not ${JSON.stringify(kind)}.`,
@@ -190,7 +182,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     group,
     keepFor: options.keepFor,
     async name(args) {
-      const id = await options.id?.(args); // None is refused as one that is none.
+      const id = await options.id?.(args);
       if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
         throw new NotStarted(`${kind}: its id is ${JSON.stringify(id)}, no text and no number`);
       }
@@ -203,10 +195,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       return name;
     },
     owns: (name) =>
-      name.startsWith(prefix) &&
-      name.length > prefix.length &&
-      name.length <= MAX_JOB_NAME &&
-      !/[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name),
+      name.startsWith(prefix) && name.length > prefix.length && name.length <= MAX_JOB_NAME && mayBeName(name),
     deadline: (args, now) => {
       const at = typeof deadline === "number" ? now + deadline : deadline(args, now);
       if (at > now && at < Infinity) return at;
@@ -221,11 +210,11 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   };
 }
 
-/** The JSON Schema that a schema was made of, where it was: see `json-schema.ts`. */
+/** The JSON Schema that a schema was made of: see `json-schema.ts`. */
 export const RAW = new WeakMap<z.ZodType, JsonSchema>();
 
 /**
- * Text that stands for a value in an id, however large the value is: 22 characters, different for different values.
+ * A text of 22 characters that stands for a value in an id; different values have different texts.
  *
  * @example const id = `${new URL(url).hostname}_${await hashed([url, { depth: 2 }])}`;
  */
@@ -238,21 +227,7 @@ export async function hashed(value: unknown): Promise<string> {
     .slice(0, 22);
 }
 
-/**
- * Escapes what has a meaning in names, fits on no line, or is lost at a name's end. A `%` is escaped only before what could
- * be taken for an escape, so that no two texts become one.
- */
-export function escapeId(id: string): string {
-  return id.replace(
-    /[:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|\s$|%(?=3A|7E|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4})/giu,
-    (character) => {
-      const code = character.charCodeAt(0).toString(16).toUpperCase();
-      return code.length > 2 ? `%u${code.padStart(4, "0")}` : `%${code.padStart(2, "0")}`;
-    },
-  );
-}
-
-/** What is wrong with a set of jobs, in words; empty when they can stand beside one another. */
+/** The conflicts between definitions, in words; empty where there is none. */
 export function conflicts(jobs: readonly Job[]): string[] {
   return jobs.flatMap((job, i) =>
     jobs.slice(0, i).flatMap((other) => {
@@ -266,19 +241,8 @@ export function conflicts(jobs: readonly Job[]): string[] {
   );
 }
 
-/** The tag of a job's promise that holds the id of the request that started it, for whoever reads the logs. */
+/** The tag of a job's promise that holds the id of the request that started it, for logs. */
 export const REQUEST_TAG = "durable-mcp:request";
 
-/** The tag of a job's promise that holds the version of its definition. A job from before there were versions has none. */
+/** The tag of a job's promise that holds the version of its definition. */
 export const VERSION_TAG = "durable-mcp:version";
-
-/** `timer_tea~3` is the third generation of `timer_tea`; the first carries no suffix. */
-export function splitGeneration(name: string): { base: string; generation: number } {
-  const match = /^(.*)~([1-9]\d{0,8})$/s.exec(name);
-  if (!match?.[1] || match[2] === "1") return { base: name, generation: 1 };
-  return { base: match[1], generation: Number(match[2]) };
-}
-
-export function withGeneration(base: string, generation: number): string {
-  return generation === 1 ? base : `${base}~${generation}`;
-}

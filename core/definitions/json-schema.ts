@@ -2,8 +2,8 @@ import * as z from "zod";
 import { type JsonSchema, RAW } from "./job.ts";
 
 /**
- * Plain JSON Schema, for wherever a definition takes a schema. Clients are told it as it is. Apart from the rest, so that
- * an edge whose tools are all in zod does not carry what reads it.
+ * Plain JSON Schema, for definitions that take a schema. It is advertised as it is. In a module of its own, so that an edge
+ * whose tools all use zod does not load the converter.
  *
  * @example
  * const day = jsonSchema<{ day: string }>({ type: "object", properties: { day: { type: "string" } }, required: ["day"] });

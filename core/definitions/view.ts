@@ -1,6 +1,6 @@
 /**
- * How a job is shown to people, as its author describes it: plain JSON, which pages and cards draw. Paths lead into the
- * result, as those of `probe_status` do: `daily.time`; of a list, what each of its items has there, one after another.
+ * How pages and cards show a job, as plain JSON. Paths lead into the result, as those of `probe_status` do: `daily.time`; in
+ * a list, the values of all its items in turn.
  *
  * @example
  * const view: View = {
@@ -12,7 +12,7 @@
 export type View = ChartView | CountdownView;
 
 /**
- * A chart over days or moments. At most two units, the first of which has its axis on the left.
+ * A chart over days or moments, with at most two units. The first unit has its axis on the left.
  *
  * @example
  * const view: ChartView = { as: "chart", x: "days", series: [{ as: "line", label: "Visits", values: "visits" }] };
@@ -25,8 +25,7 @@ export interface ChartView {
 }
 
 /**
- * What is drawn over `x`: between two values, from nothing up to one, or from one to the next. `unit` is the path to it, or
- * the unit itself.
+ * A series over `x`: a band between two values, bars from zero, or a line. `unit` is a path to the unit, or the unit itself.
  *
  * @example
  * const series: Series = { as: "band", label: "Temperature", low: "daily.min", high: "daily.max", unit: "°C" };
@@ -37,7 +36,7 @@ export type Series = { label: string; unit?: string } & (
 );
 
 /**
- * How long it is until a moment, ISO 8601, that the path `until` leads to in the job's arguments.
+ * A countdown to a moment (ISO 8601) at the path `until` in the job's arguments.
  *
  * @example
  * const view: CountdownView = { as: "countdown", until: "fires_at" };

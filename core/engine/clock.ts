@@ -1,14 +1,14 @@
-/** The time and the event loop, as durable functions are run by them: the machine's, or those of a test that moves them. */
+/** The time and the event loop that executions go by: those of the machine, or of a test that moves them. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Calls `then` after `ms` milliseconds, however many. What it returns calls that off. */
+  /** Calls `then` after `ms` milliseconds, for any number of them. Returns a function that cancels it. */
   after(ms: number, then: () => void): () => void;
-  /** Resolves in a turn of the event loop of its own: nothing else of that turn has run before. */
+  /** Resolves at the beginning of another turn of the event loop. */
   turn(): Promise<void>;
 }
 
-/** The longest that a timer of the machine's can wait, in milliseconds. */
+/** The longest time-out that the platform's timers take, in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 export const machineClock: Clock = {
@@ -35,15 +35,12 @@ function turn(): Promise<void> {
   return new Promise((resolve) => (immediately ?? setTimeout)(() => resolve()));
 }
 
-/** Whether `nextTick` waits until no microtask is left: in Node it does, in workerd it is one more microtask. */
+/** Whether `nextTick` waits until no microtask is left. In Node it does; in workerd it is one more microtask. */
 let isTickLast: boolean | undefined;
 
-/**
- * Calls `then` when everything has run that runs without waiting: when no microtask is left. In Node exactly then; where
- * the runtime cannot say, in the next turn of its event loop.
- */
+/** Calls `then` when no microtask is left: in Node exactly then, elsewhere in the next turn of the event loop. */
 export async function whenDrained(then: () => void): Promise<void> {
-  // Within a microtask, where a tick comes after them all.
+  // From within a microtask, a tick comes after all others.
   await undefined;
   isTickLast ??= await waitsForMicrotasks();
   const over = Promise.withResolvers<void>();

@@ -1,21 +1,21 @@
 import { expect, test } from "vitest";
-import { Passes } from "../../testing/passes.ts";
+import { SimulatedJob } from "../../testing/simulated-job.ts";
 import { type Context, HOUR, MINUTE } from "../definitions/context.ts";
 import { needsMark, restAfter } from "./crash-loop.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 
-/** Runs it to its end; how many passes there were, and before how many of them it seemed that others had been lost. */
+/** Runs it to its end; how many executions there were, and before how many of them it seemed that others had been lost. */
 async function suspected(
   fn: Fn,
-  prepare: (passes: Passes) => void = () => {},
+  prepare: (simulated: SimulatedJob) => void = () => {},
 ): Promise<[all: number, suspects: number]> {
-  const passes = new Passes(fn);
-  prepare(passes);
+  const simulated = new SimulatedJob(fn);
+  prepare(simulated);
   for (let [all, suspects] = [1, 0]; ; all++) {
-    const { kind } = await passes.next();
+    const { kind } = await simulated.next();
     if (kind !== "asleep") return [all, suspects];
-    if (needsMark(passes.history, passes.history.version + 1)) suspects += 1;
+    if (needsMark(simulated.journal, simulated.journal.version + 1)) suspects += 1;
   }
 }
 
@@ -28,7 +28,7 @@ test("a job that sleeps, waits for others or looks again and again goes on, what
   // Each that ends wakes it up, to find that there are more.
   const names = Array.from({ length: 30 }, (_, i) => `other ${i}`);
   const waits: Fn = (ctx) => Promise.all(names.map((name) => ctx.await(name)));
-  const settling = ({ sim, clock }: Passes) =>
+  const settling = ({ sim, clock }: SimulatedJob) =>
     names.map(async (name, i) => {
       await sim.start(name, {}, clock.now() + HOUR);
       clock.after((i + 1) * MINUTE, () => sim.settle(name, "resolved"));
@@ -40,13 +40,13 @@ test("a job that sleeps, waits for others or looks again and again goes on, what
   expect((await suspected(until))[1]).toBe(0);
 });
 
-test("passes that are lost at one point are found out, and more and more time passes before the next", async () => {
-  const { sim, clock, history } = new Passes(async () => {});
+test("executions that are lost at one point are found out, and more and more time passes before the next", async () => {
+  const { sim, clock, journal } = new SimulatedJob(async () => {});
   await sim.start("job", {}, clock.now() + HOUR);
   const marked: boolean[] = [];
   for (let died = 0; died < 7; died++) {
     const { task } = (await sim.acquire("job")) as { task: { version: number } };
-    marked.push(needsMark(history, task.version));
+    marked.push(needsMark(journal, task.version));
     sim.kill("job");
   }
   expect(marked).toEqual([false, false, false, false, true, true, true]);

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { JOB, Passes } from "../../testing/passes.ts";
+import { JOB, SimulatedJob } from "../../testing/simulated-job.ts";
 import { type Death, trial } from "../../testing/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, RuleBroken, SECOND } from "../definitions/context.ts";
+import { journalEntryId } from "../store/ids.ts";
 import { LeaseLost, type Runnable } from "./execution.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
@@ -21,7 +22,7 @@ test("the function sees live what a replay shows, values and errors alike", asyn
     { __type: "error", message: "no error" },
   ];
   const seen: unknown[][] = [];
-  const passes = new Passes(async (ctx: Context) => {
+  const simulated = new SimulatedJob(async (ctx: Context) => {
     const now: unknown[] = [];
     seen.push(now);
     for (const [i, value] of values.entries()) now.push(await ctx.step(`value ${i}`, () => value));
@@ -40,18 +41,18 @@ test("the function sees live what a replay shows, values and errors alike", asyn
       });
     for (const name of ["once", "twice"]) await ctx.sleep(name, SECOND);
   });
-  await passes.pass();
+  await simulated.execute();
   const live = seen[0];
-  await passes.next();
-  passes.forget();
-  await passes.toEnd();
+  await simulated.next();
+  simulated.forget();
+  await simulated.toEnd();
   expect(live).toEqual([...values, true, "RangeError", "too far", "EFAR", ["code"], false]);
   expect(seen.length).toBeGreaterThan(3);
   for (const each of seen) expect(each).toStrictEqual(live);
 });
 
-test("what a function does to a value or its arguments it does not find done in the next pass", async () => {
-  const passes = new Passes(
+test("what a function does to a value or its arguments it does not find done in the next execution", async () => {
+  const simulated = new SimulatedJob(
     async (ctx: Context, { tags }: { tags: string[] }) => {
       const list = await ctx.step("list", () => [1]);
       list.push(2);
@@ -62,7 +63,7 @@ test("what a function does to a value or its arguments it does not find done in 
     },
     { args: { tags: ["one"] } },
   );
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: { list: [1, 2], tags: ["one", "more"] } });
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: { list: [1, 2], tags: ["one", "more"] } });
 });
 
 test("what the function logs and counts is not repeated by replays", async () => {
@@ -70,7 +71,7 @@ test("what the function logs and counts is not repeated by replays", async () =>
   let counted = 0;
   const log: Log = { debug() {}, info: (message) => said.push(message), warn() {}, error() {} };
   const metrics = { count: () => counted++, observe() {} };
-  const passes = new Passes(
+  const simulated = new SimulatedJob(
     async (ctx: Context) => {
       const { log, metrics } = ctx;
       log.info("begun");
@@ -83,7 +84,7 @@ test("what the function logs and counts is not repeated by replays", async () =>
     },
     { log, metrics },
   );
-  await passes.toEnd();
+  await simulated.toEnd();
   expect(said).toEqual(["begun", "once", "twice", "thrice"]);
   expect(counted).toBe(1);
 });
@@ -117,7 +118,7 @@ test.each(["Promise.race", "ctx.race"])("who has won %s stays the winner, wherev
 
 test("what was heard first stays first for a step that has begun with it, also where an earlier answer is heard of later", async () => {
   const told: [winner: string, key: string][] = [];
-  const passes: Passes = new Passes(async (ctx: Context) => {
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     const winner = await Promise.race([
       ctx.ask("one", question).then(() => "one"),
       ctx.ask("two", question).then(() => "two"),
@@ -125,39 +126,39 @@ test("what was heard first stays first for a step that has begun with it, also w
     await ctx.step("tell", ({ idempotencyKey }) => {
       told.push([winner, idempotencyKey]);
       if (told.length > 1) return winner;
-      passes.sim.kill(JOB);
-      passes.stop.abort();
+      simulated.sim.kill(JOB);
+      simulated.stop.abort();
       return never();
     });
     return winner;
   });
-  await passes.pass();
-  passes.unheard.add(`${JOB}:e1`);
-  await passes.clock.until(passes.clock.pause(10));
-  passes.answer("one", yes);
-  await passes.clock.until(passes.clock.pause(10));
-  passes.answer("two", yes);
-  await expect(passes.pass()).rejects.toThrow(LeaseLost);
-  passes.unheard.clear();
-  passes.forget();
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: "two" });
+  await simulated.execute();
+  simulated.unheard.add(journalEntryId(JOB, 1));
+  await simulated.clock.until(simulated.clock.pause(10));
+  simulated.answer("one", yes);
+  await simulated.clock.until(simulated.clock.pause(10));
+  simulated.answer("two", yes);
+  await expect(simulated.execute()).rejects.toThrow(LeaseLost);
+  simulated.unheard.clear();
+  simulated.forget();
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "two" });
   expect(told).toHaveLength(2);
   expect(told[1]).toEqual(told[0]);
 });
 
 test("an answer is heard while a long step runs beside the question", async () => {
   let then = 0;
-  const passes: Passes = new Passes(async (ctx: Context) => {
-    const work = ctx.step("work", () => passes.clock.pause(HOUR));
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
+    const work = ctx.step("work", () => simulated.clock.pause(HOUR));
     await ctx.ask("go on", question);
     await ctx.step("then", () => {
-      then = passes.clock.now();
+      then = simulated.clock.now();
     });
     await work;
   });
-  const begun = passes.clock.now();
-  passes.clock.after(MINUTE, () => passes.answer("go on", yes));
-  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  const begun = simulated.clock.now();
+  simulated.clock.after(MINUTE, () => simulated.answer("go on", yes));
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
   expect(then - begun).toBeLessThan(2 * MINUTE);
 });
 
@@ -170,26 +171,26 @@ test("a step hears that its race is lost, that its job's lease is, and that its 
       signal.addEventListener("abort", () => aborted.push(name));
       return never();
     });
-  const race = new Passes((ctx: Context) =>
+  const race = new SimulatedJob((ctx: Context) =>
     ctx.race({ won: (branch) => branch.step("won", () => 1), lost: (branch) => long(branch, "race") }),
   );
   expect(await race.toEnd()).toEqual({ kind: "complete", value: { winner: "won", value: 1 } });
   expect(aborted).toEqual(["race"]);
 
-  const lost: Passes = new Passes((ctx: Context) =>
+  const lost: SimulatedJob = new SimulatedJob((ctx: Context) =>
     Promise.all([long(ctx, "lease"), ctx.step("next", () => lost.sim.kill(JOB))]),
   );
-  await expect(lost.pass()).rejects.toThrow(LeaseLost);
+  await expect(lost.execute()).rejects.toThrow(LeaseLost);
   expect(aborted).toEqual(["race", "lease"]);
 
-  const late = new Passes((ctx: Context) => long(ctx, "deadline"), { deadline: MINUTE });
-  await expect(late.pass()).rejects.toThrow("no longer run here");
+  const late = new SimulatedJob((ctx: Context) => long(ctx, "deadline"), { deadline: MINUTE });
+  await expect(late.execute()).rejects.toThrow("no longer run here");
   expect(aborted).toEqual(["race", "lease", "deadline"]);
 });
 
 test("a step that has ended, or has failed, is told nothing when its job sleeps or ends", async () => {
   const signals: AbortSignal[] = [];
-  const passes = new Passes(async (ctx: Context) => {
+  const simulated = new SimulatedJob(async (ctx: Context) => {
     await ctx.step("well", ({ signal }) => signals.push(signal));
     const ill = ({ signal }: { signal: AbortSignal }) => {
       signals.push(signal);
@@ -198,48 +199,48 @@ test("a step that has ended, or has failed, is told nothing when its job sleeps 
     await ctx.step("ill", ill, { retry: false }).catch(() => {});
     await ctx.sleep("a while", HOUR);
   });
-  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
 });
 
 test("a branch that was given up goes no further", async () => {
   const done: string[] = [];
-  const passes: Passes = new Passes(async (ctx: Context) => {
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     await ctx.race({
       quick: (branch) => branch.sleep("quick", SECOND),
       slow: async (branch) => {
-        await branch.step("slow", () => passes.clock.pause(MINUTE));
+        await branch.step("slow", () => simulated.clock.pause(MINUTE));
         done.push("slow");
         await branch.step("after slow", () => done.push("after slow"));
       },
     });
-    await ctx.step("work", () => passes.clock.pause(HOUR));
+    await ctx.step("work", () => simulated.clock.pause(HOUR));
   });
-  expect(await passes.toEnd()).toMatchObject({ kind: "complete" });
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
   expect(done).toEqual([]);
 });
 
 test("the end of the function waits for steps in the background, and for nothing else", async () => {
   let isNoted = false;
-  const passes: Passes = new Passes(async (ctx: Context) => {
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     void ctx.sleep("for ever", 300 * DAY);
     void ctx.step("note", async () => {
-      await passes.clock.pause(MINUTE);
+      await simulated.clock.pause(MINUTE);
       isNoted = true;
     });
     return "done";
   });
-  expect(await passes.toEnd()).toEqual({ kind: "complete", value: "done" });
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "done" });
   expect(isNoted).toBe(true);
 });
 
 test("a rule that is broken is not caught", async () => {
-  const passes = new Passes(async (ctx: Context) => {
+  const simulated = new SimulatedJob(async (ctx: Context) => {
     try {
       await ctx.step("now", () => new Date());
     } catch {
       return "caught";
     }
   });
-  expect(await passes.toEnd()).toMatchObject({ kind: "failed", error: expect.any(RuleBroken) });
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: expect.any(RuleBroken) });
 });

@@ -1,108 +1,112 @@
-/** The records that a pass writes: in which order, after what, and which of them at once. */
-
-import type { Command } from "./command.ts";
-import { eventId, type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
+/** Appends the records of one execution: in which order, which at once, and what each says that it follows. */
+import { journalEntryId } from "../store/ids.ts";
+import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
+import type { Command } from "./replay/command.ts";
+import type { Wakeup } from "./replay/wakeup.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
 
-/** How much that had settled outside one record says at most. */
+/** How many settled promises one record lists at most. */
 const MOST_HEARD = 100;
 
-/** What is to be written. */
-export interface ToWrite {
+interface Posted {
+  command: Command;
   event: JournalEntry;
   when: When;
-}
-
-/** Something to write for a call, and who waits for it to be there. */
-export interface Posted extends ToWrite {
-  op: Command;
-  done: PromiseWithResolvers<void>;
+  written: PromiseWithResolvers<void>;
 }
 
 export class JournalWriter {
-  readonly #history: Journal;
+  readonly #journal: Journal;
   readonly #lease: Lease;
+  readonly #wakeup: Wakeup;
   #posted: Posted[] = [];
-  /** What reached the function from outside since the last record. */
-  #after: string[] = [];
-  /** Since which window the function knows of something outside that no record says and that could come later again. */
+  /** The commands whose awaited promises reached the function since the last record. */
+  #heard: string[] = [];
+  /** The first window whose commands know of such a promise that a replay could hear of later. */
   #unsureSince = Number.POSITIVE_INFINITY;
 
-  constructor(history: Journal, lease: Lease) {
-    this.#history = history;
+  constructor(journal: Journal, lease: Lease, wakeup: Wakeup) {
+    this.#journal = journal;
     this.#lease = lease;
+    this.#wakeup = wakeup;
   }
 
-  /** Whether anything is to be written. */
-  get arePosted(): boolean {
+  get hasPosted(): boolean {
     return this.#posted.length > 0;
   }
 
-  /** What reached the function from outside, of which no record says that it had. */
-  get unsaid(): readonly string[] {
-    return this.#after;
+  /** The commands whose awaited promises reached the function, and which no record lists yet. */
+  get heard(): readonly string[] {
+    return this.#heard;
   }
 
-  /** Something to write, in the order in which it comes here; resolves when it is there. */
-  post(op: Command, event: JournalEntry, when: When): Promise<void> {
-    const done = Promise.withResolvers<void>();
-    done.promise.catch(() => {});
-    this.#posted.push({ op, event, when, done });
-    return done.promise;
+  /** Records are written in the order in which they are posted; resolves when this one is there. */
+  post(command: Command, event: JournalEntry, when: When = "resolved"): Promise<void> {
+    if (command.isOver) return Promise.resolve();
+    const written = Promise.withResolvers<void>();
+    written.promise.catch(() => {});
+    this.#posted.push({ command, event, when, written });
+    this.#wakeup.wake();
+    return written.promise;
   }
 
-  /** Takes so much of it as may be written at once, of the calls whose outcome is still of use. */
-  take(): Posted[] {
-    const ready = this.#posted.filter(({ op }) => !op.isOver);
-    const batch = ready.slice(0, maxUnderWay(this.#history.events.length));
-    this.#posted = ready.slice(batch.length);
-    return batch;
+  /** Writes what was posted, as much as may be under way at once, and hands the records over in order. */
+  async flush(handOver: (command: Command, record: JournalRecord) => Promise<void>): Promise<void> {
+    const posted = this.#posted.filter(({ command }) => !command.isOver);
+    const batch = posted.slice(0, maxUnderWay(this.#journal.events.length));
+    this.#posted = posted.slice(batch.length);
+    if (batch.length === 0) return;
+    const records = await this.append(batch);
+    for (const [i, { command, written }] of batch.entries()) {
+      await handOver(command, records[i] as JournalRecord);
+      written.resolve();
+    }
   }
 
-  /** Adds records, of which any may get lost in a crash: each says all that it comes after. */
-  async add(batch: readonly ToWrite[]): Promise<JournalRecord[]> {
-    const first = this.#history.last + 1;
-    const after = this.#after.length > 0 && { after: this.#after };
-    const written = await Promise.all(
+  /** Appends records at once. A crash may lose any of them, so each lists all that it follows. @throws {LeaseLost} */
+  async append(batch: readonly Pick<Posted, "event" | "when">[]): Promise<JournalRecord[]> {
+    const first = this.#journal.last + 1;
+    const after = this.#heard.length > 0 && { after: this.#heard };
+    const promises = await Promise.all(
       batch.map(({ event, when }, i) => {
         const whole = { ...event, ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
-        return this.#lease.create(eventId(this.#lease.id, first + i), whole, when);
+        return this.#lease.create(journalEntryId(this.#lease.id, first + i), whole, when);
       }),
     );
-    this.#after = [];
+    this.#heard = [];
     this.#unsureSince = Number.POSITIVE_INFINITY;
-    return written.map((promise, i) => {
-      const recorded = this.#history.add(promise, first + i);
-      const { op, kind } = (batch[i] as ToWrite).event;
-      if (recorded?.event.op !== op || recorded.event.kind !== kind) {
+    return promises.map((promise, i) => {
+      const record = this.#journal.add(promise, first + i);
+      const { op, kind } = (batch[i] as Posted).event;
+      if (record?.event.op !== op || record.event.kind !== kind) {
         throw new LeaseLost("another worker writes the records of this job");
       }
-      return recorded;
+      return record;
     });
   }
 
-  /** What had settled outside reaches the function; from `unsure` on, a window, it could have come later than something else. */
+  /** An awaited promise reached the function; from the window `unsure` on, another outcome could have come first. */
   reached(path: string, unsure = Number.POSITIVE_INFINITY): void {
-    this.#after.push(path);
+    this.#heard.push(path);
     this.#unsureSince = Math.min(this.#unsureSince, unsure);
   }
 
   /**
-   * Before work begins that has seen something from outside, a record says that it had: after a crash another thing could
-   * be known first, and the same step begin with other arguments under one idempotency key.
+   * Records what the function has heard before work begins that depends on it. After a crash another promise could be
+   * known first, and the same step would begin with other arguments under one idempotency key.
    *
-   * @param hasSeen whether there is work to begin that was called in a window from this one on
+   * @param depends whether work that is about to begin was issued in this window or later
    */
-  async pin(hasSeen: (window: number) => boolean): Promise<void> {
-    const op = this.#after.at(-1);
+  async pin(depends: (window: number) => boolean): Promise<void> {
+    const op = this.#heard.at(-1);
     if (op === undefined) return;
-    // And so that no record has to say too much: each of a batch says all that it comes after.
-    if (this.#after.length < MOST_HEARD && !hasSeen(this.#unsureSince)) return;
-    await this.add([{ event: { kind: "heard", op }, when: "resolved" }]);
+    // Each record of a batch repeats the list: it must not grow without bounds.
+    if (this.#heard.length < MOST_HEARD && !depends(this.#unsureSince)) return;
+    await this.append([{ event: { kind: "heard", op }, when: "resolved" }]);
   }
 
-  /** The pass is over: what is not written is not going to be. */
+  /** The execution is over: what was posted is not written any more. */
   abandon(): void {
-    for (const { done } of this.#posted) done.reject(new LeaseLost("the pass is over"));
+    for (const { written } of this.#posted) written.reject(new LeaseLost("the execution is over"));
   }
 }

@@ -1,33 +1,34 @@
 import { expect, test } from "vitest";
 import { encodeValue } from "../store/codec.ts";
+import { journalEntryId } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import { eventId, Journal, type JournalEntry, maxUnderWay } from "./journal.ts";
+import { Journal, type JournalEntry, maxUnderWay } from "./journal.ts";
 
 const base = { state: "resolved", value: {}, tags: {}, timeoutAt: 1, createdAt: 1, settledAt: 1 } as const;
 
 function record(n: number, event: JournalEntry, state: PromiseRecord["state"] = "resolved"): PromiseRecord {
-  return { ...base, id: eventId("j", n), state, param: encodeValue(event) };
+  return { ...base, id: journalEntryId("j", n), state, param: encodeValue(event) };
 }
 
 test("records are all found, whatever a dead worker has left out between them", async () => {
   for (let round = 0; round < 300; round++) {
     // Each worker writes as many at once as it may, of which any get lost, and the next goes on after the last.
     const there = new Map<string, PromiseRecord>();
-    const history = new Journal();
+    const journal = new Journal();
     for (let worker = 0; worker < 12; worker++) {
-      const most = maxUnderWay(history.events.length);
-      const first = history.last + 1;
+      const most = maxUnderWay(journal.events.length);
+      const first = journal.last + 1;
       const isLast = worker === 11;
       for (let n = first; n < first + most; n++) {
         if (isLast ? n === first + most - 1 : Math.random() < 0.4) {
-          there.set(eventId("j", n), record(n, { kind: "step", op: `s${n}` }));
+          there.set(journalEntryId("j", n), record(n, { kind: "step", op: `s${n}` }));
         }
       }
-      const known = history.events.length;
-      await history.load("j", async (id) => there.get(id));
-      expect(history.events.length).toBeGreaterThanOrEqual(known);
+      const known = journal.events.length;
+      await journal.load("j", async (id) => there.get(id));
+      expect(journal.events.length).toBeGreaterThanOrEqual(known);
     }
-    expect(history.events.map(({ promise }) => promise.id)).toEqual([...there.keys()]);
+    expect(journal.events.map(({ promise }) => promise.id)).toEqual([...there.keys()]);
   }
 });
 
@@ -35,8 +36,8 @@ test("6,000 records are read in batches, and nothing beyond them is", async () =
   let under = 0;
   let most = 0;
   let reads = 0;
-  const history = new Journal();
-  await history.load("j", async (id) => {
+  const journal = new Journal();
+  await journal.load("j", async (id) => {
     reads += 1;
     most = Math.max(most, ++under);
     await undefined;
@@ -44,36 +45,36 @@ test("6,000 records are read in batches, and nothing beyond them is", async () =
     const n = Number(id.slice(3));
     return n <= 6_000 ? record(n, { kind: "step", op: `s${n}`, value: { n } }) : undefined;
   });
-  expect(history.events).toHaveLength(6_000);
+  expect(journal.events).toHaveLength(6_000);
   expect(reads).toBeLessThan(6_100);
   expect(most).toBe(32);
 });
 
 test("a value is handed out anew each time, exactly as it was stored", () => {
   const value = { list: [1, null], text: "__INF__", like: { __type: "error", message: "none" } };
-  const history = new Journal();
-  const recorded = history.add(record(1, { kind: "step", op: "s", value }), 1);
+  const journal = new Journal();
+  const recorded = journal.add(record(1, { kind: "step", op: "s", value }), 1);
   const first = recorded?.value as typeof value;
   first.list.push(2);
   expect(recorded?.value).toEqual(value);
-  expect(history.add(record(2, { kind: "step", op: "t", value: null }), 2)?.value).toBeNull();
-  expect(history.add(record(3, { kind: "step", op: "u" }), 3)?.value).toBeUndefined();
+  expect(journal.add(record(2, { kind: "step", op: "t", value: null }), 2)?.value).toBeNull();
+  expect(journal.add(record(3, { kind: "step", op: "u" }), 3)?.value).toBeUndefined();
 });
 
 test("what is no record is none", () => {
-  const history = new Journal();
-  expect(history.add({ ...base, id: "j:e1", param: {} }, 1)).toBeUndefined();
-  expect(history.add({ ...base, id: "j:e1", param: { data: "%%%" } }, 1)).toBeUndefined();
-  expect(history.add({ ...base, id: "j:e1", param: encodeValue({ other: 1 }) }, 1)).toBeUndefined();
-  expect(history.events).toEqual([]);
+  const journal = new Journal();
+  expect(journal.add({ ...base, id: journalEntryId("j", 1), param: {} }, 1)).toBeUndefined();
+  expect(journal.add({ ...base, id: journalEntryId("j", 1), param: { data: "%%%" } }, 1)).toBeUndefined();
+  expect(journal.add({ ...base, id: journalEntryId("j", 1), param: encodeValue({ other: 1 }) }, 1)).toBeUndefined();
+  expect(journal.events).toEqual([]);
 });
 
 test("what has settled is known, of the job and of others", () => {
-  const history = new Journal();
-  history.add(record(1, { kind: "sleep", op: "s" }, "pending"), 1);
-  history.settled(record(1, { kind: "sleep", op: "s" }));
-  expect(history.events[0]?.promise.state).toBe("resolved");
-  expect(history.elsewhere("j:e1")).toBeUndefined();
-  history.settled({ ...base, id: "other", param: {}, value: encodeValue(5) });
-  expect(history.elsewhere("other")).toMatchObject({ state: "resolved" });
+  const journal = new Journal();
+  journal.add(record(1, { kind: "sleep", op: "s" }, "pending"), 1);
+  journal.settled(record(1, { kind: "sleep", op: "s" }));
+  expect(journal.events[0]?.promise.state).toBe("resolved");
+  expect(journal.elsewhere(journalEntryId("j", 1))).toBeUndefined();
+  journal.settled({ ...base, id: "other", param: {}, value: encodeValue(5) });
+  expect(journal.elsewhere("other")).toMatchObject({ state: "resolved" });
 });

@@ -1,43 +1,42 @@
 /**
- * What a job has done, as records: promises `<job's promise>:e1`, `:e2`, … in the order in which their outcomes reached
- * the function. A record never changes, but for a sleep that ends and a question that is answered.
+ * The journal of a job: promises `<job's promise>:e1`, `:e2`, … in the order in which their outcomes reached the function.
+ * A record never changes, except that a sleep ends and a question is answered.
  */
-
 import type { Question } from "../definitions/context.ts";
 import { fromBase64 } from "../store/base64.ts";
+import { journalEntryId } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import type { StoredError } from "./values.ts";
 
-/** What a record says. `op` names the call that it is about: the names of its contexts, its own, and which of that name. */
+/** What a record says. `op` is the path of the command that it is about. */
 export type JournalEntry = {
   op: string;
-  /** What had settled outside (sleeps, answers, other jobs) and reached the function since the record before, in that order. */
+  /** The paths of sleeps, questions and awaits whose outcomes reached the function since the record before, in that order. */
   after?: string[];
   /**
-   * The first of the records that were written at once with this one, where that is another: none of their outcomes had
-   * reached the function when this one was written, and any of them may be missing after a crash.
+   * The first of the records that were written together with this one, where that is another. None of their outcomes had
+   * reached the function when this record was written, and a crash may have lost any of them.
    */
   with?: number;
-  /** Under which version of the job's task it was written; unknown of those from before they said. */
+  /** The version of the job's task under which it was written; only entries that are not written yet lack it. */
   v?: number;
 } & (
   | { kind: "step" | "start" | "until"; value?: unknown; error?: StoredError }
   | { kind: "race"; winner: string }
   | { kind: "sleep" }
-  /** `promise` is what it was asked with before there were records. */
-  | { kind: "ask"; question: Question; promise?: string }
-  /** A step that is begun at most once is; or the first look of an `until`, `at` milliseconds since the epoch. */
+  | { kind: "ask"; question: Question }
+  /** An `atMostOnce` step, or the first look of an `until`, begins; `at` in milliseconds since the epoch. */
   | { kind: "begin"; of: "step" | "until"; at: number }
-  /** An attempt failed, and another one is due when this promise resolves. */
+  /** An attempt failed, and the next one is due when this promise resolves. */
   | { kind: "retry"; attempt: number; since: number; error: StoredError }
   /**
-   * What it comes `after` is settled; `op` is the last of that. Written before work begins that has seen it; or
-   * so that the job is seen to go on, whose `op` is empty: see `standstill.ts`.
+   * The outcomes of `after` reached the function, and work that knows them is about to begin; `op` is the last of them. An
+   * empty `op` only shows that the job goes on: see `crash-loop.ts`.
    */
   | { kind: "heard" }
 );
 
-/** An event with the promise that holds it. */
+/** An entry with the promise that holds it. */
 export class JournalRecord {
   readonly n: number;
   /** Without its value, where that is an object. */
@@ -46,7 +45,7 @@ export class JournalRecord {
   promise: PromiseRecord;
   readonly #text: string | undefined;
 
-  /** @throws {SyntaxError} for what is no record */
+  /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
     const text = fromBase64(promise.param.data ?? "");
     const event = JSON.parse(text) as JournalEntry;
@@ -59,7 +58,7 @@ export class JournalRecord {
     this.#text = holdsObject ? text : undefined;
   }
 
-  /** What the call resolved with, each time anew: a function may change what it was handed. */
+  /** What the command resolved with, parsed anew each time: a function may change what it is handed. */
   get value(): unknown {
     const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;
@@ -73,21 +72,19 @@ export class JournalRecord {
 
 const NOTHING = {};
 
-/** A promise without what is known of it already: there may be thousands of them in memory. */
+/** Drops what the record holds already: there may be thousands of promises in memory. */
 const lean = (promise: PromiseRecord): PromiseRecord => ({ ...promise, param: NOTHING, tags: NOTHING });
 
-export const eventId = (job: string, n: number): string => `${job}:e${n}`;
-
 /**
- * How many records may be under way to the server when `acknowledged` are there: no more than so many can be missing
- * before one that is there, which is how a reader knows that it has seen the last.
+ * How many records may be on their way to the server at once when `acknowledged` are there. At most as many can be missing
+ * before one that is there, so that a reader knows when it has seen the last.
  */
 export const maxUnderWay = (acknowledged: number): number => Math.min(16, acknowledged + 1);
 
-/** What a worker knows of a job's records. */
+/** The journal of a job, as far as a worker knows it. */
 export class Journal {
   readonly events: JournalRecord[] = [];
-  /** The version of the job's task under which this was known to be all. */
+  /** The newest version of the job's task at which no more records were known to exist. */
   version = 0;
   readonly #pending = new Map<string, JournalRecord>();
   readonly #elsewhere = new Map<string, PromiseRecord>();
@@ -111,7 +108,7 @@ export class Journal {
     }
   }
 
-  /** A promise has settled, of this job or another: it never changes again, and so is never asked for again. */
+  /** Notes a settled promise, of this job or another. It never changes again, so it is not read again. */
   settled(promise: PromiseRecord): void {
     const settled = lean(promise);
     const own = this.#pending.get(promise.id);
@@ -121,18 +118,20 @@ export class Journal {
     this.size += (own ? 0 : 500) + (promise.value.data?.length ?? 0);
   }
 
-  /** The promise of another job, if it is known to have settled. */
+  /** The promise of another job, where it is known to have settled. */
   elsewhere(id: string): PromiseRecord | undefined {
     return this.#elsewhere.get(id);
   }
 
-  /** Reads what there is beyond what is known, several at a time. */
+  /** Reads the records that are not known yet, several at a time. */
   async load(job: string, get: (id: string, n: number) => Promise<PromiseRecord | undefined>): Promise<void> {
     let n = this.last + 1;
     let missing = 0;
-    // At first what tells that a job which has slept once has no more than that.
+    // Three suffice for a job that has slept once.
     for (let batch = 3; batch > 0; batch = missing === 0 ? 32 : maxUnderWay(this.events.length) - missing) {
-      const records = await Promise.all(Array.from({ length: batch }, (_, i) => get(eventId(job, n + i), n + i)));
+      const records = await Promise.all(
+        Array.from({ length: batch }, (_, i) => get(journalEntryId(job, n + i), n + i)),
+      );
       for (const [i, record] of records.entries()) {
         if (record) this.add(record, n + i);
         missing = record ? 0 : missing + 1;

@@ -1,19 +1,20 @@
 /** The lease on a job's task, as the server's protocol has it. */
 import { encodeValue, lineage } from "../store/codec.ts";
+import { isChildOf, leaseWakeupId } from "../store/ids.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../store/protocol.ts";
 import { machineClock } from "./clock.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
 
-/** Sends one request; a server that is away for a moment is asked again, for as long as the lease may last. */
+/** Sends one request, and repeats it while the server is away, for as long as the lease may last. */
 export type Send = (kind: string, data: object, origin: string) => Promise<{ status: number; data: unknown }>;
 
-/** A task this worker has a lease on, with its promise, and what a server that gives more has given of its records. */
+/** A task that this worker has a lease on, with its promise and the records that the server sent along. */
 export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">> {
   task: Pick<TaskRecord, "id" | "version">;
   promise: PromiseRecord;
 }
 
-/** News may bring the promise as it is now; without it, it is looked at. */
+/** Reads a promise and subscribes to news of it. News may hold the promise as it is now; without it, the promise is read. */
 export type Watch = (
   id: string,
   fresh: boolean,
@@ -21,17 +22,17 @@ export type Watch = (
 ) => Promise<PromiseRecord | undefined>;
 
 /**
- * Servers after 0.9.8 refuse to suspend a task on promises of other jobs. Then it is suspended on a promise of its own,
- * which whoever hears of one of the others settles, and which ends by itself after a while: after half a minute, or a
- * tenth of the job's age, an hour at most. In milliseconds.
+ * Servers after 0.9.8 refuse to suspend a task on promises of other jobs. Such a task is suspended on a wake-up promise of
+ * its own job instead. A worker that hears of one of the others settles it; otherwise it ends by itself, after half a
+ * minute or a tenth of the job's age, an hour at most. In milliseconds.
  */
-const LOOK = { first: 30_000, share: 0.1, longest: 3_600_000 };
+const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
 
 /** The statuses with which a suspension is refused. */
 const REFUSALS = [400, 403, 422];
 
-/** Whether the server of this process is known to refuse it: then it is not tried again. */
-let isKnownToRefuse = false;
+/** Whether this process's server is known to refuse promises of other jobs: then they are not tried again. */
+let refusesOthers = false;
 
 export class TaskLease implements Lease {
   readonly id: string;
@@ -41,15 +42,15 @@ export class TaskLease implements Lease {
   readonly #send: Send;
   readonly #watch: Watch;
   readonly #now: () => number;
-  /** What came with the task, as it was then. */
+  /** The promises that came with the task, as they were then. */
   readonly #given: ReadonlyMap<string, PromiseRecord>;
-  /** From which number on all records came with it. */
+  /** From this number on, all records came with the task. */
   readonly #givenFrom: number;
   readonly #watched = new Set<string>();
-  #unheard: Promise<boolean> | undefined;
+  #mayHaveMissed: Promise<boolean> | undefined;
   onNews: (promise?: PromiseRecord) => void = () => {};
 
-  /** `watch` gives a promise, and calls back when there is news of it; where no news can come it just reads. */
+  /** Without `watch`, promises are read and no news comes. */
   constructor({ task, promise, preload = [], records }: HeldTask, send: Send, watch?: Watch, { now } = machineClock) {
     this.id = task.id;
     this.version = task.version;
@@ -63,8 +64,8 @@ export class TaskLease implements Lease {
   }
 
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
-    // A timer that is past its time is there resolved from the beginning, with what it says as its parameter: one
-    // request for what would be two. No target: no worker has to get a promise that only settles.
+    // A timer whose time has passed is resolved when it is created: one request in place of two. It has no target, as no
+    // worker has anything to do for it.
     const timeoutAt = when === "resolved" ? this.#now() - 1 : when === "open" ? this.#deadline : when.due;
     const tags = { ...lineage(this.id, id), ...(when !== "open" && { "resonate:timer": "true" }) };
     const action = { kind: "promise.create", data: { id, timeoutAt, param: encodeValue(param), tags } };
@@ -72,7 +73,7 @@ export class TaskLease implements Lease {
     return answer.action.data.promise;
   }
 
-  /** The job's record of this number, as it was when the task was taken. */
+  /** The job's record with this number, as it was when the task was acquired. */
   async record(id: string, n: number): Promise<PromiseRecord | undefined> {
     return n < this.#givenFrom ? this.get(id) : this.#given.get(id);
   }
@@ -87,41 +88,41 @@ export class TaskLease implements Lease {
   }
 
   async watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined> {
-    this.#unheard ??= this.#wasUnheard();
+    this.#mayHaveMissed ??= this.#wasTimedOut();
     const isFirst = !this.#watched.has(id);
     this.#watched.add(id);
-    return this.#watch(id, fresh || (isFirst && (await this.#unheard)), (promise) => this.onNews(promise));
+    const isFresh = fresh || (isFirst && (await this.#mayHaveMissed));
+    return this.#watch(id, isFresh, (promise) => this.onNews(promise));
   }
 
-  /** Whether the job sleeps no longer because its time was up, and not because of news: then any may have been missed. */
-  async #wasUnheard(): Promise<boolean> {
-    if (this.version < 2 || !isKnownToRefuse) return false;
-    const bell = await this.get(this.#bell(this.version - 1));
-    return bell !== undefined && bell.value.data === undefined;
+  /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */
+  async #wasTimedOut(): Promise<boolean> {
+    if (this.version < 2 || !refusesOthers) return false;
+    const promise = await this.get(this.#wakeUpId(this.version - 1));
+    return promise !== undefined && promise.value.data === undefined;
   }
 
   async suspend(ids: readonly string[]): Promise<boolean> {
-    const others = ids.filter((id) => !id.startsWith(`${this.id}:`));
-    if (others.length === 0 || !isKnownToRefuse) {
+    const others = ids.filter((id) => !isChildOf(this.id, id));
+    if (others.length === 0 || !refusesOthers) {
       const outcome = await this.#suspend(ids, others.length > 0);
       if (outcome !== "refused") return outcome === "asleep";
-      isKnownToRefuse = true;
+      refusesOthers = true;
     }
-    const bell = this.#bell(this.version);
+    const id = this.#wakeUpId(this.version);
     const now = this.#now();
-    const look = Math.min(Math.max(LOOK.first, (now - this.#createdAt) * LOOK.share), LOOK.longest);
-    await this.create(bell, undefined, { due: Math.ceil(now + look) });
-    const own = ids.filter((id) => !others.includes(id));
-    if ((await this.#suspend([...own, bell], false)) !== "asleep") return false;
-    const ring = () => {
-      const data = { id: bell, state: "resolved", value: encodeValue("heard") };
-      // What cannot be told now is found when the time is up.
-      this.#send("promise.settle", data, this.id).catch(() => {});
+    const rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
+    await this.create(id, undefined, { due: Math.ceil(now + rest) });
+    const own = ids.filter((each) => !others.includes(each));
+    if ((await this.#suspend([...own, id], false)) !== "asleep") return false;
+    const wake = () => {
+      // A wake-up that fails is made up for when the promise ends by itself.
+      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }, this.id).catch(() => {});
     };
-    for (const id of others) {
-      const promise = await this.#watch(id, false, ring).catch(() => undefined);
+    for (const other of others) {
+      const promise = await this.#watch(other, false, wake).catch(() => undefined);
       if (promise && promise.state !== "pending") {
-        ring();
+        wake();
         break;
       }
     }
@@ -141,9 +142,9 @@ export class TaskLease implements Lease {
     }
   }
 
-  /** The promise that wakes the job up which sleeps since the lease of this version. */
-  #bell(version: number): string {
-    return `${this.id}:n${version}`;
+  /** The wake-up promise of a job that was suspended under the lease of this version. */
+  #wakeUpId(version: number): string {
+    return leaseWakeupId(this.id, version);
   }
 
   /** Ends the job. @throws {LeaseLost} */
@@ -152,7 +153,7 @@ export class TaskLease implements Lease {
     await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
   }
 
-  /** What a request under the lease is answered with; undefined for a suspension that something has overtaken. */
+  /** Makes a request under the lease; undefined for a suspension that came after a promise had settled. */
   async #ask(kind: string, request: object): Promise<unknown> {
     const { status, data } = await this.#send(kind, { id: this.id, version: this.version, ...request }, this.id);
     if (status === 300) return undefined;

@@ -1,7 +1,7 @@
-/** What can be stored of the values and errors of durable functions, so that they are seen live as a replay shows them. */
+/** Which values and errors of durable functions are stored, so that the function sees live what a replay will show it. */
 import { RuleBroken } from "../definitions/context.ts";
 
-/** The largest result of a step or a job, in bytes of JSON. With all around it, it fits in the request that a server takes. */
+/** The largest result of a step or a job, in bytes of JSON. With the request around it, it stays below servers' limits. */
 export const MAX_RESULT = 1_000_000;
 
 /** How deep a result may be nested. */
@@ -17,8 +17,11 @@ const MAX_NAME = 100;
  * @throws {RuleBroken} saying where it holds something that would come back as something else, or that it is too large
  */
 export function storable(value: unknown, what: string): unknown {
-  const problem = isPlain(value, 0) ? undefined : findProblem(value, "", []);
-  if (problem) throw new RuleBroken(`${what} returned ${problem}`);
+  const found = problemIn(value, new Set());
+  if (found) {
+    const at = found.path && ` at ${found.path.replace(/^\./, "")}`;
+    throw new RuleBroken(`${what} returned ${found.what}${at}: ${found.advice}`);
+  }
   const json = JSON.stringify(value);
   const bytes = json === undefined ? 0 : bytesOf(json);
   if (bytes > MAX_RESULT) {
@@ -29,67 +32,60 @@ export function storable(value: unknown, what: string): unknown {
   return json === undefined ? undefined : JSON.parse(json);
 }
 
-/** How long a text is in UTF-8, which is looked at only where it may be too long. */
+/** The length of a text in UTF-8; 0 where it is certainly short enough. */
 const bytesOf = (text: string): number => (text.length * 3 <= MAX_RESULT ? 0 : new TextEncoder().encode(text).length);
 
-/** Whether all of `value` comes back as it is, as far as a quick look tells: it says nothing of where. */
-function isPlain(value: unknown, depth: number): boolean {
-  if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object") return typeof value === "string" || typeof value === "boolean" || value === undefined;
-  if (value === null) return true;
-  if (depth > MAX_DEPTH) return false; // it may hold itself
-  if (Array.isArray(value)) {
-    for (const item of value) if (!isPlain(item, depth + 1)) return false;
-    return true;
-  }
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return false;
-  if (typeof (value as { toJSON?: unknown }).toJSON === "function") return false;
-  for (const item of Object.values(value)) if (!isPlain(item, depth + 1)) return false;
-  return true;
+/** A part of a value that would not come back from JSON as it is. */
+interface Problem {
+  what: string;
+  /** What to return instead. */
+  advice: string;
+  path: string;
 }
 
-/** What in `value` would not come back as it is, in words, with what to return instead. */
-function findProblem(value: unknown, path: string, above: object[]): string | undefined {
-  const at = path === "" ? "" : ` at ${path}`;
+const problem = (what: string, advice: string): Problem => ({ what, advice, path: "" });
+
+/** `above` holds the objects around the value. */
+function problemIn(value: unknown, above: Set<object>): Problem | undefined {
   switch (typeof value) {
     case "bigint":
-      return `a BigInt${at}: return String(value)`;
+      return problem("a BigInt", "return String(value)");
     case "function":
-      return `a function${at}: return what it computes`;
+      return problem("a function", "return what it computes");
     case "symbol":
-      return `a symbol${at}: return a string`;
+      return problem("a symbol", "return a string");
     case "number":
-      return Number.isFinite(value) ? undefined : `${value}${at}: JSON has no such number, return null or a string`;
+      return Number.isFinite(value)
+        ? undefined
+        : problem(`${value}`, "JSON has no such number, return null or a string");
     case "object":
       break;
     default:
       return undefined;
   }
   if (value === null) return undefined;
-  if (above.includes(value)) return `an object that holds itself${at}: return the parts that are needed`;
-  if (above.length > MAX_DEPTH) return `a value nested more than ${MAX_DEPTH} deep${at}: return less`;
-  const within = [...above, value];
-  if (Array.isArray(value)) {
-    for (const [i, item] of value.entries()) {
-      const problem = findProblem(item, `${path}[${i}]`, within);
-      if (problem) return problem;
-    }
-    return undefined;
+  if (above.has(value)) return problem("an object that holds itself", "return the parts that are needed");
+  if (above.size > MAX_DEPTH) return problem(`a value nested more than ${MAX_DEPTH} deep`, "return less");
+  const isList = Array.isArray(value);
+  if (!isList) {
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype !== Object.prototype && prototype !== null) return problem(describe(value), advice(value));
+    if (typeof (value as { toJSON?: unknown }).toJSON === "function")
+      return problem("an object with toJSON", "return its plain form");
   }
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return `${describe(value)}${at}: ${advice(value)}`;
-  if (typeof (value as { toJSON?: unknown }).toJSON === "function")
-    return `an object with toJSON${at}: return its plain form`;
-  for (const [key, item] of Object.entries(value)) {
-    const problem = findProblem(item, path === "" ? key : `${path}.${key}`, within);
-    if (problem) return problem;
+  above.add(value);
+  // By Object.keys an array's holes would be left out.
+  const keys: Iterable<string | number> = isList ? value.keys() : Object.keys(value);
+  for (const key of keys) {
+    const within = problemIn((value as Record<string | number, unknown>)[key], above);
+    if (within) return { ...within, path: (isList ? `[${key}]` : `.${key}`) + within.path };
   }
+  above.delete(value);
   return undefined;
 }
 
 function describe(value: object): string {
-  // A bundler, or a library that puts its own in the place of the platform's, numbers names.
+  // Bundlers and polyfills number the names of classes.
   const name = value.constructor?.name.replace(/\$\d+$/, "");
   return name ? `${/^[AEIO]/.test(name) ? "an" : "a"} ${name}` : "an object of a class";
 }
@@ -107,10 +103,10 @@ function advice(value: object): string {
   return "return a plain object of what is needed";
 }
 
-/** Of what functions returned, as it is stored: what they had returned, which they may still have. */
+/** By the stored form of a function's result, the object that the function returned, and may still change. */
 export const returned = new WeakMap<object, object>();
 
-/** Where two values differ, as a path of at most 100 characters; undefined where no JSON shows that they do. */
+/** Where two values differ, as a path of at most 100 characters; undefined where their JSON is the same. */
 export function difference(one: unknown, other: unknown): string | undefined {
   try {
     if (JSON.stringify(one) === JSON.stringify(other)) return undefined;
@@ -120,40 +116,40 @@ export function difference(one: unknown, other: unknown): string | undefined {
   return differenceIn(one, other, "", 0);
 }
 
-/** Where `now` has another value than `before` had, as a path. What only one of them has is no change, nor is another form of the same JSON. */
+/** Where `now` has another value than `before`, as a path. A key that only one of them has is not compared. */
 export function changed(before: unknown, now: unknown): string | undefined {
   try {
     return differenceIn(before, JSON.parse(JSON.stringify(now) ?? "null"), "", 0, true);
   } catch {
-    return undefined; // what JSON cannot hold is another form
+    return undefined; // JSON cannot hold it
   }
 }
 
-/** `inBoth`: of what only one of them has nothing is said. */
+/** `inBoth`: only keys that both have are compared. */
 function differenceIn(one: unknown, other: unknown, path: string, depth: number, inBoth = false): string | undefined {
   if (Object.is(one, other) || depth > MAX_DEPTH) return undefined;
   if (typeof one !== "object" || typeof other !== "object" || !one || !other) return path.slice(0, 100);
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
     if (inBoth && !(Object.hasOwn(one, key) && Object.hasOwn(other, key))) continue;
     const within = Array.isArray(one) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
-    const place = differenceIn(
+    const found = differenceIn(
       (one as Record<string, unknown>)[key],
       (other as Record<string, unknown>)[key],
       within,
       depth + 1,
       inBoth,
     );
-    if (place !== undefined) return place;
+    if (found !== undefined) return found;
   }
   return undefined;
 }
 
-/** What is kept of an error: no stack, and no more of the message than a caller should have to read. */
+/** An error as it is stored: without its stack, and with no more of its message than a caller should have to read. */
 export interface StoredError {
   name: string;
   message: string;
   code?: string | number;
-  /** How many attempts of a step had failed when it was given up, where more could have helped. */
+  /** How many attempts of a step had failed when it was given up, where another one could have helped. */
   attempts?: number;
 }
 
@@ -189,7 +185,7 @@ function parts(thrown: unknown): { name: string; message: string; code: string |
   }
 }
 
-/** What a thrown value that is no error says, without what JSON cannot hold. */
+/** A thrown value that is no error, as JSON without the parts that JSON cannot hold. */
 function said(thrown: unknown): string {
   const above: unknown[] = [];
   function plain(this: unknown, _key: string, value: unknown): unknown {
@@ -202,7 +198,7 @@ function said(thrown: unknown): string {
   return JSON.stringify(thrown, plain) ?? String(thrown);
 }
 
-/** Whether trying again cannot help: the error says so, or is the code's own fault. Node's network failures are a `TypeError` with a cause. */
+/** Whether a retry cannot help: the error says so, or the code is wrong. Node's network failures are a `TypeError` with a cause. */
 export function isFinal(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   if (["NonRetryableError", "RuleBroken", "ProtocolFailure"].includes(thrown.name)) return true;

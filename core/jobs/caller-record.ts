@@ -1,5 +1,5 @@
 /** What the edge keeps of a caller's jobs beside their promises, for the quota and the list: see `functions/caller/`. */
-import { decodeValue, PLACE, STARTER } from "../store/codec.ts";
+import { decodeValue, RESERVATION, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
 
@@ -50,7 +50,7 @@ export function startedJob(record: PromiseRecord, key: string, startedAt = Date.
   const { id, state, createdAt, settledAt, timeoutAt, tags } = record;
   const kind = tags[KIND] ?? String((decodeValue(record.param) as { func?: unknown } | undefined)?.func ?? "");
   const isOwn = tags[STARTER] === undefined || tags[STARTER] === key;
-  const reservation = isOwn ? reservationIn(tags[PLACE]) : { period: "", count: 0, isEarlier: false };
+  const reservation = isOwn ? reservationIn(tags[RESERVATION]) : { period: "", count: 0, isEarlier: false };
   return {
     ...{ id, kind, state, ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
     startedAt: isOwn ? createdAt : startedAt,

@@ -1,20 +1,18 @@
-/** Which promise is which job of which caller. */
-import { type Job, REQUEST_TAG, splitGeneration, VERSION_TAG } from "../definitions/job.ts";
-import { type DurablePromise, decodeValue, KEEP, PLACE, STARTER } from "../store/codec.ts";
+import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
+import { decodeValue, KEEP, RESERVATION, STARTER } from "../store/codec.ts";
+import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
+import type { DurablePromise } from "./durable-promise.ts";
 
-/** The id of the job's promise that a promise belongs to: the same, or that of which it is a child. */
-export const rootOf = (id: string): string => id.split(":", 1)[0] ?? "";
-
-/** What a job's promise holds. */
+/** The parameter of a job's promise. */
 interface Call {
   func: unknown;
   args: unknown[];
 }
 
 /**
- * The names of one caller. A promise id is the deployment's namespace, the caller's key unless the job is shared, and
- * the job name: another caller's job has an id that no name of this caller leads to.
+ * Maps the job names of one caller to promise ids and back. The id holds the caller's key unless the job is shared, so no
+ * name of this caller leads to another caller's job.
  */
 export class Names {
   readonly jobs: readonly Job[];
@@ -27,7 +25,7 @@ export class Names {
     this.#key = key;
   }
 
-  /** What the caller's promises are tagged with, to be found by. */
+  /** The tag by which the caller's promises are found. */
   get owner(): string {
     return `${this.#namespace}${this.#key || "anyone"}`;
   }
@@ -36,28 +34,26 @@ export class Names {
     return this.#namespace + (job.shared ? "" : this.#key) + name;
   }
 
-  /** The id of the promise that `name` names; undefined for a name that no job could have. */
+  /** The promise id of `name`; undefined for a name that no job could have. */
   idOf(name: string): string | undefined {
     const job = this.named(name);
     return job && this.id(job, name);
   }
 
-  /** The id of one of the caller's places for jobs; no job has such a name. */
   quotaId(place: string): string {
-    return `${this.#namespace}${this.#key}quota:${place}`;
+    return quotaId(this.#namespace + this.#key, place);
   }
 
-  /** The id of a part of the caller's list of jobs; no job has such a name. */
   listId(part: string): string {
-    return `${this.#namespace}${this.#key}list:${part}`;
+    return listId(this.#namespace + this.#key, part);
   }
 
-  /** Whether these are the names of a deployment that does not tell callers apart. */
+  /** Whether the deployment does not tell callers apart. */
   get isAnyone(): boolean {
     return this.#key === "";
   }
 
-  /** The job that a name is of; undefined for no job's name. */
+  /** The definition that a name belongs to; undefined for no job's name. */
   named(name: string): Job | undefined {
     const { base } = splitGeneration(name);
     return this.jobs.find((job) => job.owns(base));
@@ -65,7 +61,7 @@ export class Names {
 
   /** A promise id without the namespace. */
   local(id: string): string {
-    return id.slice(this.#namespace.length);
+    return localId(id, this.#namespace);
   }
 
   /** The job name in a promise id. */
@@ -74,7 +70,7 @@ export class Names {
     return local.startsWith(this.#key) ? local.slice(this.#key.length) : local;
   }
 
-  /** The job whose promise has this id, with its name; undefined when it is none of this caller's. */
+  /** The job with this promise id, and its name; undefined for an id that no job of this caller has. */
   find(id: string): { name: string; job: Job } | undefined {
     const name = this.nameIn(id);
     const job = this.named(name);
@@ -82,8 +78,8 @@ export class Names {
   }
 
   /**
-   * The promise that a record stands for, or undefined when it is foreign. `sent` is what the record would hold if it
-   * was created just now, or was for the same arguments before: most are, and need no decoding.
+   * Decodes a record; undefined when it is no job of this caller. `sent` is the parameter that was just sent to create it: a
+   * record that holds the same needs no decoding.
    */
   decode(record: PromiseRecord, sent?: { param: PromiseRecord["param"]; call: Call }): DurablePromise | undefined {
     const found = this.find(record.id);
@@ -94,16 +90,29 @@ export class Names {
       ...found,
       id: record.id,
       args: param.args?.[0],
-      state: record.state,
-      value: decodeValue(record.value),
+      ...outcomeOf(found.job, record),
       createdAt: record.createdAt,
       settledAt: record.settledAt,
       timeoutAt: record.timeoutAt,
       starter: record.tags[STARTER],
       request: record.tags[REQUEST_TAG],
-      place: record.tags[PLACE],
+      place: record.tags[RESERVATION],
       keep: record.tags[KEEP],
       version: Number(record.tags[VERSION_TAG] ?? 0),
     };
   }
+}
+
+/**
+ * How a promise stands, and its value. This project's workers hold results against the definition; workers of another group
+ * may be written with anything, so that their results are held against it here: one that does not fit is a failure.
+ */
+function outcomeOf(job: Job, record: PromiseRecord): Pick<DurablePromise, "state" | "value"> {
+  const value = decodeValue(record.value);
+  if (record.state !== "resolved" || job.group === undefined || !job.result) return { state: record.state, value };
+  const { error } = job.result.safeParse(value);
+  if (!error) return { state: record.state, value };
+  const [{ path, message } = { path: [], message: "" }] = error.issues;
+  const words = `the worker's result does not fit the tool's output${path.length > 0 ? ` at ${path.join(".")}` : ""}: ${message}`;
+  return { state: "rejected", value: new Error(words) };
 }

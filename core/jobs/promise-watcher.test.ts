@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { pause } from "../store/backoff.ts";
 import type { Channel } from "../store/connections.ts";
-import type { Settled } from "../store/endpoint.ts";
+import { pause } from "../store/pacing/backoff.ts";
+import type { Settlement } from "./endpoint.ts";
 import { type Subscriber, subscribe } from "./promise-watcher.ts";
 
-type Push = (news: Settled) => void;
+type Push = (news: Settlement) => void;
 
 /** Subscribes to a server that opens connections as `open` does, until `enough` of what happened has. */
 async function follow(

@@ -1,35 +1,36 @@
-/** Being told of changes to promises, whatever becomes of the connection over which they are pushed. */
-import { pause, persist } from "../store/backoff.ts";
+/** Follows changes to promises, through losses of the connection over which they are pushed. */
+
 import type { Channel } from "../store/connections.ts";
-import type { Settled } from "../store/endpoint.ts";
+import { pause, persist } from "../store/pacing/backoff.ts";
+import type { Settlement } from "./endpoint.ts";
 import type { RemoteStore } from "./remote-store.ts";
 
-/** The pauses before a connection that was lost or refused is made again, in milliseconds. */
+/** The pauses before a lost or refused connection is opened again, in milliseconds. */
 const RECONNECT = { base: 250, max: 4_000 };
 
-/** How long a connection may take to open before the promises are read without it; then how often, in milliseconds. */
+/** How long a connection may take to open before the promises are read without it, and then how often; in milliseconds. */
 const OPENING = { first: 500, next: 4_000 };
 
-/** How long nothing may come before the promises are looked at anyway, in milliseconds: the server drops news. */
+/** How long nothing may come before the promises are read anyway, in milliseconds: the server may drop messages. */
 const QUIET = 30_000;
 
 export interface Subscriber {
-  /** The jobs that it is about. */
+  /** The names of the jobs. */
   names: readonly string[];
   /**
-   * Looks at every promise that matters still. With a channel it asks for news to be pushed there; without, it only
-   * reads. When a look over a channel rejects, the channel is given up, and the promises are read instead.
+   * Looks at every promise that still matters. With a channel it asks for news to be pushed there; without, it only reads.
+   * When it rejects, the channel is given up and the promises are read instead.
    */
   look(channel: Channel | undefined): Promise<unknown>;
-  /** Takes news. A rejection gives the channel up. */
-  onNews(news: Settled, channel: Channel): unknown;
-  /** How long nothing may come before the next look, in milliseconds; 30 s. */
+  /** Handles a settlement. When it rejects, the channel is given up. */
+  onNews(news: Settlement, channel: Channel): unknown;
+  /** How long nothing may come before the next look, in milliseconds. Default: 30 s. */
   quiet?: number;
 }
 
 /**
- * Keeps a subscriber up to date until `signal` aborts. News are pushed over one connection; while it is missing, slow
- * to open, or nothing comes over it, the promises are looked at, with pauses. Never rejects: it goes on trying.
+ * Keeps a subscriber up to date until `signal` aborts. Settlements are pushed over one connection. While it is missing,
+ * slow to open or silent, the promises are read, with pauses. Never rejects: it tries again.
  */
 export function subscribe(
   store: Pick<RemoteStore, "open">,
@@ -70,7 +71,7 @@ export function subscribe(
       await look(undefined).catch(() => {});
       channel = await within(opening, OPENING.next);
     }
-    // Only now: a message to an address without a connection is dropped. The answers tell what has settled already.
+    // Only now, as a message to an address without a connection is dropped. The answers tell what has settled already.
     await look(channel);
     heard = Math.max(heard, Date.now());
     const ended = Promise.race([channel.closed.then(() => true), lost.promise]);

@@ -1,32 +1,34 @@
 /** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
 
-import { type Caller, splitKey } from "../definitions/caller.ts";
+import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { ResonateClient } from "../store/client.ts";
-import { childOf, type DurablePromise, EARLIER, encodeValue, KEEP, lineage, PLACE, STARTER } from "../store/codec.ts";
+import { childOf, EARLIER, encodeValue, KEEP, lineage, RESERVATION, STARTER } from "../store/codec.ts";
 import type { Channel } from "../store/connections.ts";
-import type { Settled, StoreEndpoint } from "../store/endpoint.ts";
 import { ResonateUnavailable } from "../store/failures.ts";
-import { createFanOut, type FanOut, takingTurns } from "../store/fan-out.ts";
+import { cleanUpId, isRoot, rootOf, splitKey, startRecordId } from "../store/ids.ts";
+import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
-import { AFTER, afterId } from "./after.ts";
+import { AFTER } from "./after.ts";
 import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller-record.ts";
-import { Claims, startRecordId } from "./claims.ts";
-import { Names, rootOf } from "./names.ts";
+import { Claims } from "./claims.ts";
+import type { DurablePromise } from "./durable-promise.ts";
+import type { JobsEndpoint, Settlement } from "./endpoint.ts";
+import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
+import { Names } from "./names.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./own-jobs.ts";
-import { ProgressFeeds, Read } from "./progress-feeds.ts";
 import { exceeded, reservationFor, reservationIn, tagOf } from "./reservation.ts";
 
-export type { DurablePromise } from "../store/codec.ts";
 export type { Channel } from "../store/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
+export type { DurablePromise } from "./durable-promise.ts";
+export type { NewestEntry } from "./feed/progress-feeds.ts";
 export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own-jobs.ts";
-export type { NewestEntry } from "./progress-feeds.ts";
 
-/** In whose name a job is claimed where nobody is told apart. */
+/** The claimant of a job where callers are not told apart. */
 const ANYBODY = "anyone";
 
-/** How long what a cancelled job started may take to be given up, while no worker is there; in milliseconds. */
+/** How long a cancelled job's clean-up may wait for a worker, in milliseconds. */
 const CLEAN_UP_TIME = 24 * 3_600_000;
 
 /** Why a start is refused where `MAX_JOBS` cannot be held. */
@@ -34,92 +36,92 @@ const NO_RECORD =
   "this deployment limits how many jobs a caller may start, and has no CALLER binding to count them with. " +
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
-/** The name of a job is held by a promise that is none of this deployment's. */
+/** A promise that is no job of this deployment holds the job's name. */
 class NameTaken extends NotStarted {
   constructor(name: string) {
     super(`the name ${name} is taken on the Resonate server by something that is not a job of this server`);
   }
 }
 
-/** What the requests of an isolate, or a worker's jobs, know in common: values alone. */
+/** What the requests of an isolate, or a worker's jobs, share: values alone. */
 interface Shared {
-  read: Read;
+  read: FeedCache;
 }
 
-/** For whom a store acts. */
+/** The caller for whom a store acts. */
 interface Scope {
-  /** The caller's. */
+  /** The caller's key. */
   key: string;
-  /** In whose name it claims shared jobs; empty where they are everybody's. */
+  /** The claimant of shared jobs; empty where they are everybody's. */
   claimant: string;
   /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
   quota: number;
   /** The record of the caller with a key; undefined where the deployment keeps none, and for a worker. */
   records: ((key: string) => CallerRecord) | undefined;
-  /** The id of the request that is being answered; empty outside of one. */
+  /** The id of the current request; empty outside of one. */
   request: string;
-  /** Whether a durable function acts for the caller: what it starts of shared jobs is not the caller's own. */
+  /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
 }
 
 /**
- * Whatever else lives on the Resonate server is not there: an id that no job could have made, a promise that calls
- * another function than its job's, or a job that is another caller's is neither read, listened to nor settled.
+ * The jobs that one caller may see. A promise that is not one of them (its id belongs to no job or to another caller's, or
+ * it calls another function than its job's) does not exist here: it is neither read, listened to nor settled.
  *
  * Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer.
  */
 export class RemoteStore {
-  readonly journals: ProgressFeeds;
-  readonly #place: StoreEndpoint;
+  readonly feeds: ProgressFeeds;
+  readonly #endpoint: JobsEndpoint;
   readonly #scope: Scope;
   readonly #names: Names;
   readonly #client: ResonateClient;
   readonly #shared: Shared;
 
   constructor(
-    place: StoreEndpoint,
+    endpoint: JobsEndpoint,
     jobs: readonly Job[],
     { key = "", claimant = "", quota = 0, records, request = "", onBehalf = false }: Partial<Scope> = {},
-    client = new ResonateClient(place),
-    shared: Shared = { read: new Read() },
+    client = new ResonateClient(endpoint),
+    shared: Shared = { read: new FeedCache() },
   ) {
-    this.#place = place;
+    this.#endpoint = endpoint;
     this.#scope = { key, claimant, quota, records, request, onBehalf };
-    this.#names = new Names(jobs, place.namespace, key);
+    this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
-    this.journals = new ProgressFeeds(client, shared.read);
+    this.feeds = new ProgressFeeds(client, shared.read);
   }
 
-  /** The same store for one request of a caller, whose calls to the Resonate server take turns by `fanOut`. */
+  /** The same store for one request of a caller; `fanOut` bounds its calls to the Resonate server. */
   as({ key }: Caller, request: string, fanOut: FanOut = createFanOut()): RemoteStore {
     const scope = { ...this.#scope, key, claimant: key, request };
-    return new RemoteStore(this.#place, this.#names.jobs, scope, takingTurns(this.#client, fanOut), this.#shared);
+    return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
   }
 
-  /** The same store for the durable function whose promise is `promiseId`: for the caller that it belongs to, if to one. */
+  /** The same store for the durable function whose promise is `promiseId`, and for the caller that this one belongs to. */
   onBehalfOf(promiseId: string): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
     return this.#scoped({ key, claimant: local, quota: 0, records: undefined, request: "", onBehalf: true });
   }
 
-  /** The id of the promise that `name` names for this caller or, where it is shared, for all; undefined for no job's name. */
+  /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
   idOf(name: string): string | undefined {
     return this.#names.idOf(name);
   }
 
-  /** What a job is called in logs, where callers are not kept apart: its promise id without the namespace. */
+  /** The name of a job in logs, which do not keep callers apart: its promise id without the namespace. */
   logName(name: string): string {
     return this.#names.local(this.#names.idOf(name) ?? "");
   }
 
   /**
-   * Creates the promise `name` with the worker group as its target, or returns the one already there. What `earlier`, the
-   * attempt before, had done when it failed is not done again.
+   * Creates the promise `name` with the worker group as its target, or returns the existing one. `earlier` is the attempt
+   * before: where it failed, the new one does not repeat its finished steps.
    *
-   * @throws {NotStarted} when its name is taken by something else, or it would end before it began
-   * @throws {QuotaExceeded} when there is none, and the caller has too many jobs under way
+   * @throws {NotStarted} when something else has its name, or it would end before it began
+   * @throws {QuotaExceeded} when it does not exist and the caller has started too many
    */
   async create<Args>(
     job: Job<Args>,
@@ -148,7 +150,7 @@ export class RemoteStore {
     const own = ownTags(this.#names, job);
     const failed = earlier?.state === "rejected" || earlier?.state === "rejected_timedout";
     const again = failed && earlier.version === job.version && { [EARLIER]: this.#names.id(job, earlier.name) };
-    const place = reservation !== undefined && { [PLACE]: reservation };
+    const place = reservation !== undefined && { [RESERVATION]: reservation };
     if (!this.#claims(job)) {
       return this.#create(job, name, args, timeoutAt, { ...own, ...again, ...place });
     }
@@ -158,11 +160,11 @@ export class RemoteStore {
     return this.#create(job, name, args, timeoutAt, tags);
   }
 
-  /** Makes a job that was found one that this caller started, and nobody else cancels. Returns it as it is then. */
+  /** Makes an existing job one that this caller started too, so that nobody else cancels it. Returns it as it then is. */
   async join(promise: DurablePromise, isRecorded = false): Promise<DurablePromise> {
     if (!isRecorded) await this.#record?.note([this.#startedJob(promise)]);
     if (!this.#claims(promise.job)) {
-      // A durable function that gives up what it started does not take it from whoever asks for it as well.
+      // Claimed, so that a durable function that started it and gives it up does not take it from this caller.
       const mayBeGivenUp = promise.job.shared && promise.starter !== undefined;
       return mayBeGivenUp ? this.#claim(promise, ANYBODY) : promise;
     }
@@ -171,7 +173,7 @@ export class RemoteStore {
       if (this.#isCaller) await this.#recordStart(promise);
       return this.#claim(promise);
     }
-    // It is his, unless he gave it up after he had created it.
+    // The creator's own job, unless the creator gave it up.
     const isNew = request !== "" && promise.request === request;
     if (isNew || !this.#isCaller || promise.state !== "pending") return promise;
     const record = await this.#startRecord(promise);
@@ -186,21 +188,21 @@ export class RemoteStore {
     return record && this.#names.decode(record);
   }
 
-  /** Whether the job of a promise that was got waits for a worker; false where the server does not say. */
+  /** Whether the job waits for a worker; false where the server does not say. */
   async isOffered({ id, state }: DurablePromise, signal?: AbortSignal): Promise<boolean> {
     if (state !== "pending") return false;
     const answer = await this.#client.send("task.get", { id }, { origin: id, signal }).catch(() => undefined);
     return answer?.status === 200 && answer.data.task.state === "pending";
   }
 
-  /** A child of a promise that was got, as it is; undefined when there is none. */
+  /** A child of a job's promise; undefined when it does not exist. */
   child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
     return this.#client.call({ kind: "promise.get", data: { id } }, signal);
   }
 
   /**
-   * Cancels the promise `name` unless it has settled, and returns it as it then is, and whether this ended it; undefined
-   * when there is none, or none that this caller started. One that others started too is given up, and goes on.
+   * Cancels the job unless it has settled. Returns its promise as it then is and whether this call ended it; undefined for
+   * a job that this caller did not start. A job that others started too is given up and goes on.
    */
   async cancel(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const promise = await this.get(name);
@@ -219,8 +221,8 @@ export class RemoteStore {
   }
 
   /**
-   * Gives up, for the durable function that this store acts for, a job that it started. Whether nobody else wants it, so
-   * that it is cancelled.
+   * Gives up a job that the durable function for which this store acts had started. Returns whether nobody else wants it,
+   * so that it is cancelled.
    */
   async giveUp(name: string): Promise<boolean> {
     const promise = await this.get(name);
@@ -230,19 +232,19 @@ export class RemoteStore {
     return isUnwanted;
   }
 
-  /** Has a worker give up what a job started that was cancelled. */
+  /** Has a worker give up the jobs that a cancelled job started. */
   async #cleanUp(id: string): Promise<void> {
-    const after = afterId(id);
-    // Any worker of the group: that it is no job's own shows in the address, to whoever looks for jobs by that.
-    const tags = { ...lineage(id, after), "resonate:target": `poll://any@${this.#place.group}/after` };
+    const after = cleanUpId(id);
+    // Any worker of the group takes it. A search for jobs by the group's address must not find it: hence the suffix.
+    const tags = { ...lineage(id, after), "resonate:target": `poll://any@${this.#endpoint.group}/after` };
     const param = encodeValue({ func: AFTER, args: [], version: 1 });
     const data = { id: after, timeoutAt: Date.now() + CLEAN_UP_TIME, param, tags };
     await this.#client.call({ kind: "promise.create", data });
   }
 
   /**
-   * Asks for the settlement of `name` to be pushed to `channel`, and returns the promise as it is: a settled one is
-   * not pushed. Undefined when there is none, or none that can be listened to.
+   * Asks for the settlement of `name` to be pushed to `channel`. Returns the promise as it is, as a settled one is not
+   * pushed; undefined when it does not exist or cannot be listened to.
    */
   async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
     const id = this.#names.idOf(name);
@@ -253,21 +255,26 @@ export class RemoteStore {
   }
 
   /**
-   * Begins to be told of what settles of these jobs. What is lost is not begun again: see {@link Channel.closed}.
+   * Begins to be told of settlements of these jobs and their children. A lost channel is not opened again: see
+   * {@link Channel.closed}.
    *
-   * @throws {ResonateUnavailable} where nobody tells
+   * @throws {ResonateUnavailable} where no connection tells of settlements
    */
-  async open(names: readonly string[], onSettled: (settled: Settled) => void, signal: AbortSignal): Promise<Channel> {
-    const { feed } = this.#place;
-    if (!feed) throw new ResonateUnavailable("nobody is connected to it for news");
-    return feed.open({
+  async open(
+    names: readonly string[],
+    onSettled: (settlement: Settlement) => void,
+    signal: AbortSignal,
+  ): Promise<Channel> {
+    const { settlements } = this.#endpoint;
+    if (!settlements) throw new ResonateUnavailable("nobody is connected to it for news");
+    return settlements.open({
       ids: names.flatMap((name) => this.#names.idOf(name) ?? []),
       caller: this.#scope.key,
       onNews: ({ id, promise }) =>
         onSettled({
           name: this.#names.nameIn(rootOf(id)),
-          isChild: id !== rootOf(id),
-          promise: promise && id === rootOf(id) ? this.#names.decode(promise) : undefined,
+          isChild: !isRoot(id),
+          promise: promise && isRoot(id) ? this.#names.decode(promise) : undefined,
         }),
       signal,
     });
@@ -290,8 +297,8 @@ export class RemoteStore {
   ): AsyncGenerator<OwnStep, boolean> {
     const record = this.#names.isAnyone ? undefined : this.#record;
     if (!record) return yield* searchOwn(this.#client, this.#names, { kind: filter.kind, cursor }, signal);
-    // The id of no job still says where the list goes on.
-    let after = cursor && { startedAt: cursor.startedAt, id: this.#names.idOf(cursor.name) ?? cursor.name };
+    const cursorId = cursor && this.#names.idOf(cursor.name);
+    let after = cursorId === undefined ? undefined : { startedAt: cursor?.startedAt ?? 0, id: cursorId };
     for (;;) {
       const rows = await record.list({ ...filter, after });
       const names = rows.map(({ id }) => this.#names.nameIn(id));
@@ -325,12 +332,12 @@ export class RemoteStore {
     return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reservation };
   }
 
-  /** Whether it acts for a caller who asks for it himself. */
+  /** Whether it acts for a caller directly, and not through a durable function. */
   get #isCaller(): boolean {
     return this.#scope.key !== "" && !this.#scope.onBehalf;
   }
 
-  /** Whether the job is one that others may want as well. */
+  /** Whether others may want the job as well. */
   #claims(job: Pick<Job, "shared">): boolean {
     return job.shared === true && this.#scope.claimant !== "";
   }
@@ -349,7 +356,7 @@ export class RemoteStore {
     await this.#client.call(childOf(id, startRecordId(id, key), timeoutAt, { tags }));
   }
 
-  /** Sees to it that nobody else cancels a shared job. Returns it as it is then. */
+  /** Claims a shared job, so that nobody else cancels it. Returns it as it then is. */
   async #claim(promise: DurablePromise, claimant = this.#scope.claimant): Promise<DurablePromise> {
     if (promise.state !== "pending") return promise;
     const isClaimed = await this.#claimsOf(promise).claim(claimant);
@@ -390,7 +397,7 @@ export class RemoteStore {
     const id = this.#names.id(job, name);
     const call = { func: job.kind, args: [args], version: 1 };
     const param = encodeValue(call);
-    const target = { "resonate:target": `poll://any@${job.group ?? this.#place.group}` };
+    const target = { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const version = { [VERSION_TAG]: String(job.version) };
     const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
     const { request } = this.#scope;
@@ -419,6 +426,6 @@ export class RemoteStore {
   }
 
   #scoped(scope: Scope): RemoteStore {
-    return new RemoteStore(this.#place, this.#names.jobs, scope, this.#client, this.#shared);
+    return new RemoteStore(this.#endpoint, this.#names.jobs, scope, this.#client, this.#shared);
   }
 }

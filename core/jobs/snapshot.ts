@@ -1,23 +1,23 @@
-/** What a job's promise and its journal say, at one moment: how it is, what it does, and what it asks. */
+/** A job at one moment: its promise, the newest entry of its progress feed and its open questions. */
 
-import { doing, type QuestionEntry } from "./progress-feed.ts";
+import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
 import type { DurablePromise, NewestEntry, RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";
 
-/** The questions that wait for an answer, by their keys. */
+/** The open questions, by their keys. */
 export type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;
 
 export interface JobSnapshot {
   promise: DurablePromise;
   feed: NewestEntry;
   questions: OpenQuestions;
-  /** When the last of it came about, in milliseconds since the epoch. */
+  /** When the last of it changed, in milliseconds since the epoch. */
   updatedAt: number;
 }
 
 /**
- * Reads what there is to say of a job besides its promise: its newest journal entry, which may be as it was a second ago
- * where that is asked for, and which questions are open.
+ * Reads the newest entry of a job's progress feed, and which of its questions are open. With `recent` the entry may be as it
+ * was a second ago.
  */
 export async function jobSnapshotOf(
   store: RemoteStore,
@@ -26,29 +26,29 @@ export async function jobSnapshotOf(
   how: "newest" | "recent" = "newest",
 ): Promise<JobSnapshot> {
   if (!mayTell(promise, Date.now())) return withoutFeed(promise);
-  const journal = await store.journals[how](promise.id, signal);
-  const asked = Object.entries(journal.entry?.questions ?? {});
-  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.journals.answeredAt(promiseId, signal)));
+  const feed = await store.feeds[how](promise.id, signal);
+  const asked = Object.entries(feed.entry?.questions ?? {});
+  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.feeds.answeredAt(promiseId, signal)));
   return {
     promise,
-    feed: journal,
+    feed,
     questions: new Map(asked.filter((_question, index) => answeredAt[index] === undefined)),
-    updatedAt: Math.max(promise.createdAt, journal.writtenAt, ...answeredAt.map((at) => at ?? 0)),
+    updatedAt: Math.max(promise.createdAt, feed.writtenAt, ...answeredAt.map((at) => at ?? 0)),
   };
 }
 
-/** What there is to say of a job that has only just started, has ended, or never reports. */
+/** The snapshot of a job that has just started, has ended, or never reports. */
 export function withoutFeed(promise: DurablePromise): JobSnapshot {
   const updatedAt = promise.settledAt ?? promise.createdAt;
   return { promise, feed: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
 }
 
-/** What a running job does, in one line for people; undefined when there is nothing to say. */
+/** What a running job does, in one line for people; undefined where it reports nothing. */
 export function doingOf({ feed: { entry }, questions }: JobSnapshot, now: number): string | undefined {
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
-/** What a running job does, and what it waits to be told, as tools say it. */
+/** What a running job does and asks, in the form of tools' results. */
 export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "waiting_for"> {
   const { promise, questions } = snapshot;
   const text = doingOf(snapshot, now);
@@ -61,7 +61,7 @@ export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "do
   return { ...(text !== undefined && { doing: text }), ...(waiting_for.length > 0 && { waiting_for }) };
 }
 
-/** How a job goes on that waits for answers, in a sentence; undefined for one that waits for none. */
+/** How to answer a job's open questions, in words; undefined where it has none. */
 export function howToAnswer(jobName: string, { questions, promise }: JobSnapshot): string | undefined {
   if (questions.size === 0) return undefined;
   const asked = [...questions].map(([key, { question }]) => `${key}: ${question.message}`).join("; ");

@@ -1,16 +1,19 @@
-import { type Job, splitGeneration, withGeneration } from "../definitions/job.ts";
-import type { DurablePromise, RemoteStore } from "./remote-store.ts";
+import type { Job } from "../definitions/job.ts";
+import { splitGeneration, withGeneration } from "../store/ids.ts";
+import { last } from "../store/sequence.ts";
+import type { DurablePromise } from "./durable-promise.ts";
+import type { RemoteStore } from "./remote-store.ts";
 import { endedWithoutResult } from "./status.ts";
 
-/** How often a call starts a job anew that others have started meanwhile, and that has ended again without a result. */
+/** How often a call starts a job again that others started meanwhile and that ended without a result again. */
 const MOST_STARTS = 4;
 
 /**
- * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a
- * result, or whose result is not fresh any more, is started again as the next generation of its name; concurrent
- * restarts create the same promise, and so are one.
+ * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a result,
+ * or whose result is no longer fresh, is started again as the next generation of its name. Concurrent restarts create the
+ * same promise, and so are one.
  *
- * @throws {ResonateUnavailable} nothing half-started: the promise exists, and will run, or it does not
+ * @throws {ResonateUnavailable} nothing is half-started: the promise exists and will run, or it does not exist
  * @throws {NotStarted}
  */
 export async function startJob<Args>(
@@ -24,7 +27,7 @@ export async function startJob<Args>(
   if (!isOver(job, first, now)) return first;
   let { generation, promise } = await newestGeneration(store, base, first);
   if (!isOver(job, promise, now)) promise = await store.join(promise);
-  // One that ends before it can be told of is told of as it is.
+  // A job that ends again before this call is answered is returned as it is.
   for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
     const earlier = promise;
     generation += 1;
@@ -46,33 +49,22 @@ function reasonOf({ state, value }: DurablePromise): string | undefined {
   return state === "rejected" && value instanceof Error ? value.message : undefined;
 }
 
-/**
- * The newest generation of `base`, given its first. The numbers have no gaps, so it is found in a logarithmic number of
- * reads: doubling, then halving.
- */
+/** Finds the newest generation of `base`, given one of its generations, in a logarithmic number of reads. */
 export async function newestGeneration(
   store: RemoteStore,
   base: string,
-  first: DurablePromise,
+  known: DurablePromise,
+  { generation = 1, signal }: { generation?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<{ generation: number; promise: DurablePromise }> {
-  let newest = { generation: 1, promise: first };
-  let missing = Number.POSITIVE_INFINITY;
-  // A job that has run only once, and well, is not looked for again: its kind may say that its results grow old.
-  const mayGrowOld = first.state === "resolved" && first.job.freshFor(first.value, first.args) !== undefined;
-  while ((endedWithoutResult(newest.promise) || mayGrowOld) && newest.generation + 1 < missing) {
-    const next =
-      missing === Number.POSITIVE_INFINITY ? newest.generation * 2 : Math.floor((newest.generation + missing) / 2);
-    const promise = await store.get(withGeneration(base, next));
-    if (promise) newest = { generation: next, promise };
-    else missing = next;
-  }
-  return newest;
+  // Of a job that has run once, and well, there is a second generation only where its kind says that results grow old.
+  const mayGrowOld = known.state === "resolved" && known.job.freshFor(known.value, known.args) !== undefined;
+  const isLast = (promise: DurablePromise) => !endedWithoutResult(promise) && !mayGrowOld;
+  const get = (n: number) => store.get(withGeneration(base, n), signal);
+  const { n, entry = known } = await last(get, { after: generation, entry: known, isLast });
+  return { generation: n, promise: entry };
 }
 
-/**
- * The newest generation of a job that ended without a result, where there is one after it: what whoever asks for the old
- * one will want to know.
- */
+/** The newest generation of a job that ended without a result; undefined where it is the newest itself. */
 export async function newerGeneration(
   store: RemoteStore,
   promise: DurablePromise,
@@ -80,6 +72,6 @@ export async function newerGeneration(
 ): Promise<DurablePromise | undefined> {
   if (!endedWithoutResult(promise)) return undefined;
   const { base, generation } = splitGeneration(promise.name);
-  const next = await store.get(withGeneration(base, generation + 1), signal);
-  return next && (await newestGeneration(store, base, { ...promise, state: "rejected" })).promise;
+  const newest = await newestGeneration(store, base, promise, { generation, signal });
+  return newest.generation > generation ? newest.promise : undefined;
 }

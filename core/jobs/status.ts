@@ -24,7 +24,7 @@ export const WaitingFor = z.object({
 
 /** Any JSON, as clients are told it. */
 export const Json = z.unknown().meta({ type: ["object", "array", "string", "number", "boolean", "null"] });
-/** A result that is not in an answer as it is. */
+/** Stands for a result that is too large for an answer. */
 export const ResultSummary = z
   .object({
     characters: z.number().describe("The length of the result as JSON text; of the fields asked for."),
@@ -54,7 +54,7 @@ export const JobView = z.object({
 });
 export type JobView = z.infer<typeof JobView>;
 
-/** What a tool that starts one job and waits for it answers with. */
+/** The output of a tool that starts one job and waits for it. */
 export const JobOutput = JobView.extend({
   note: z.string().optional().describe("How to go on, while the job is running."),
   view_url: z.string().optional().describe("Its page, for the user to look at."),
@@ -68,15 +68,12 @@ const STATUS = {
   rejected_timedout: "timed_out",
 } as const;
 
-/** Whether a promise ended without a result, so that a new start may make the next generation. */
+/** Whether a job ended without a result, so that a new start may make the next generation. */
 export function endedWithoutResult(promise: DurablePromise): boolean {
   return promise.state !== "pending" && promise.state !== "resolved";
 }
 
-/**
- * Whether a running job has told, or asked, anything that is worth a request to find out: one that knows when it ends is
- * on its way until then.
- */
+/** Whether a running job may have reported or asked something: a job that knows when it ends reports nothing until then. */
 export function mayTell({ state, job, args }: DurablePromise, now: number): boolean {
   return state === "pending" && !((job.expectedAt?.(args) ?? 0) > now);
 }

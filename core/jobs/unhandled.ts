@@ -1,19 +1,19 @@
-/** When a job that cannot go on is looked at again. */
+import { unhandledWakeupId } from "../store/ids.ts";
 
-/** How often one is for which code that fits may be back, in milliseconds. */
+/** How often a blocked job is looked at again, as code that fits may be back; in milliseconds. */
 const LOOK = 60_000;
 
-/** The promise that a job sleeps on which is blocked at `now`, and when it ends by itself: times are milliseconds since the epoch. */
-export function bellOf(promiseId: string, now: number): { id: string; due: number } {
-  const due = (Math.floor(now / LOOK) + 1) * LOOK;
-  return { id: `${promiseId}:b${due / LOOK}`, due };
+/** The wake-up promise of a job that is blocked at `now`, and when it resolves, in milliseconds since the epoch. */
+export function wakeupOf(promiseId: string, now: number): { id: string; due: number } {
+  const period = Math.floor(now / LOOK) + 1;
+  return { id: unhandledWakeupId(promiseId, period), due: period * LOOK };
 }
 
-/** What is said of a job that is left alone, as whoever ran it was lost each time. `until` is in milliseconds since the epoch. */
+/** Why a job rests whose workers were all lost. `until` is in milliseconds since the epoch. */
 export const lostWords = (until: number): string =>
-  `${LOST}: what it does may end its process, take all its memory, or hold its thread for longer than a lease. It is run again at ${new Date(until).toISOString()}`;
+  `${LOST}: it may end its process, use up all memory, or hold its thread for longer than a lease. It is run again at ${new Date(until).toISOString()}`;
 
 const LOST = "each worker that ran it was lost";
 
-/** Whether what a job is blocked by is that. */
+/** Whether this is why a job is blocked. */
 export const isLost = (reason: string): boolean => reason.startsWith(LOST);

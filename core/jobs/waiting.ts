@@ -2,26 +2,26 @@ import { ResonateRefused } from "../store/failures.ts";
 import { type Subscriber, subscribe } from "./promise-watcher.ts";
 import type { DurablePromise, RemoteStore } from "./remote-store.ts";
 
-/** How long the last look may take when the time is up, in milliseconds. */
+/** How long the last look may take once the time is up, in milliseconds. */
 const LAST_LOOK = 2_000;
 
 export interface AwaitOptions {
   /** Milliseconds. */
   timeout: number;
-  /** Aborts the wait: the caller went away. */
+  /** Aborts the wait when the caller goes away. */
   signal: AbortSignal;
-  /** Called once for each name whose promise has settled, and for each that has none. */
+  /** Called once for each name whose promise has settled, and for each without one. */
   onSettled(name: string, promise: DurablePromise | undefined): void;
-  /** How long nothing may be heard before the promises are looked at, in milliseconds; 30 s. */
+  /** How long nothing may come before the promises are read, in milliseconds. Default: 30 s. */
   quiet?: number;
 }
 
 /**
- * Waits until every promise in `names` has settled, the time is up or the caller is gone, and returns the names still
- * pending: those that a last look found so. Settlements are pushed over one SSE connection, however many names there
- * are; see {@link subscribe} for when the promises are read instead.
+ * Waits until every promise in `names` has settled, the time is up or the caller is gone. Returns the names that a last look
+ * found pending. Settlements of all names are pushed over one SSE connection; see {@link subscribe} for when the promises are
+ * read instead.
  *
- * @throws {ResonateUnavailable} when the server cannot be asked at all, or could not be when the time was up
+ * @throws {ResonateUnavailable} when the server cannot be asked at all, or not when the time is up
  */
 export async function awaitSettled(
   store: RemoteStore,
@@ -29,7 +29,7 @@ export async function awaitSettled(
   { timeout, signal: caller, onSettled, quiet }: AwaitOptions,
 ): Promise<string[]> {
   const pending = new Set(names);
-  /** Ends the wait before its time: all have settled, or asking is no use. */
+  /** Ends the wait early: all have settled, or asking is no use. */
   const over = new AbortController();
   const signal = AbortSignal.any([caller, over.signal, AbortSignal.timeout(timeout)]);
 
@@ -54,7 +54,7 @@ export async function awaitSettled(
     try {
       await ask((name) => store.get(name, signal));
     } catch (error) {
-      // A call that the end of the wait has cut short says nothing about the server.
+      // A call that the end of the wait cut short says nothing about the server.
       if (signal.aborted) return;
       failure = error;
       if (!reached || error instanceof ResonateRefused) over.abort();
@@ -62,7 +62,7 @@ export async function awaitSettled(
   };
 
   const onNews: Subscriber["onNews"] = async ({ name, isChild, promise }) => {
-    // One that is too large to be pushed is read.
+    // A promise that is too large to be pushed is read.
     if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
   };
   await subscribe(store, { names, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
@@ -72,7 +72,7 @@ export async function awaitSettled(
     try {
       await ask((name) => store.get(name, last));
     } catch (error) {
-      // A server that answered before and is slow now has not failed the wait.
+      // A server that answered before and is slow now does not fail the wait.
       if (!reached) failure = error;
     }
   }

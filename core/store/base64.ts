@@ -1,4 +1,4 @@
-/** Base64, each runtime's fastest way: Node's `Buffer`, elsewhere (workerd, browsers) the standard's methods. */
+/** Base64 by each runtime's fastest way: Node's `Buffer`; elsewhere (workerd, browsers) the standard's methods. */
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -9,7 +9,7 @@ interface NodeBuffer {
 const { Buffer } = globalThis as { Buffer?: NodeBuffer };
 const { fromBase64: bytesOf } = Uint8Array as unknown as { fromBase64?: (text: string) => Bytes };
 
-/** What `Buffer` reads just as the standard does; it makes something of whatever else it is given. */
+/** Text that `Buffer` reads as the standard does. Of any other text it makes something instead of failing. */
 const PLAIN = /^[A-Za-z0-9+/]*={0,2}$/;
 
 const encoder = new TextEncoder();
@@ -20,7 +20,7 @@ export function toBase64(text: string): string {
   return Buffer ? Buffer.from(text, "utf8").toString("base64") : bytesToBase64(encoder.encode(text));
 }
 
-/** @throws {Error} for what is no base64 */
+/** @throws {Error} for text that is not base64 */
 export function fromBase64(text: string): string {
   return decoder.decode(base64ToBytes(text));
 }
@@ -29,7 +29,7 @@ export function bytesToBase64(bytes: Bytes): string {
   return Buffer ? Buffer.from(bytes).toString("base64") : (bytes as Bytes & { toBase64(): string }).toBase64();
 }
 
-/** @throws {Error} for what is no base64 */
+/** @throws {Error} for text that is not base64 */
 export function base64ToBytes(text: string): Bytes {
   if (Buffer && text.length % 4 === 0 && PLAIN.test(text)) return Buffer.from(text, "base64");
   return bytesOf?.(text) ?? Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

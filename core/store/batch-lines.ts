@@ -1,7 +1,7 @@
-/** Several requests as one, each on a line of its own, with as many lines of answers: the embedded server takes that. */
+/** Batches that the embedded server takes: several requests in one, each on its own line, with as many lines of answers. */
 
-/** The type of such a body. */
+/** The media type of a batch. */
 export const LINES = "application/x-ndjson";
 
-/** The most that one may have. */
+/** The most lines of a batch. */
 export const MOST_LINES = 64;

@@ -1,5 +1,5 @@
-/** The Resonate client of edge, worker and doctor: one POST a request, one SSE connection for what is pushed. */
-import { backoff, pause } from "./backoff.ts";
+/** The Resonate client of edge, worker and doctor: a POST for each request, an SSE connection for pushed messages. */
+
 import { type Channel, Connections, type ListenOptions, type OpenOptions } from "./connections.ts";
 import {
   isTimeout,
@@ -10,6 +10,7 @@ import {
   unreachable,
   unreadable,
 } from "./failures.ts";
+import { backoff, pause } from "./pacing/backoff.ts";
 import {
   type Found,
   type OperationAnswer,
@@ -20,30 +21,29 @@ import {
 } from "./protocol.ts";
 import { maySeal, Sealing } from "./sealing.ts";
 
-/** How long one request, or opening a connection, may take unless told otherwise, in milliseconds. */
+/** How long a request, or opening a connection, may take by default, in milliseconds. */
 const TIMEOUT = 10_000;
 const READY_TIMEOUT = 3_000;
 
 /**
- * How a request that failed in passing is repeated, pauses in milliseconds. On Postgres the server answers 500 to some
+ * How a request is repeated after a passing failure, with pauses in milliseconds. On Postgres the server answers 500 to some
  * of several calls on one promise at the same time.
  */
 const REPEAT = { times: 4, base: 20, max: 200 };
 
-/** The same for whoever would rather wait than fail. */
+/** The same for callers that would rather wait than fail. */
 const REPEAT_PATIENTLY = { base: 250, max: 500 };
 
 type Operation = "promise.create" | "promise.get" | "promise.settle" | "promise.register_listener";
 
-/** The kind and data of a call that is about one promise. */
+/** The kind and data of a call about one promise. */
 export type Call = { [K in Operation]: { kind: K; data: RequestData<K> } }[Operation];
 
-/** What promises to search for. */
 export type Search = RequestData<"promise.search">;
 
 /**
- * Posts a request and resolves to what it is answered. Rejects with what `signal` was aborted with, or with an error called
- * `TimeoutError` after so many milliseconds.
+ * Posts a request and resolves to its answer. Rejects with the reason of `signal`, or after `timeout` milliseconds with an
+ * error called `TimeoutError`.
  */
 export type Exchange = (
   url: string,
@@ -55,15 +55,15 @@ export interface ClientOptions {
   /** The server's base URL. */
   url: string;
   token?: string | undefined;
-  /** What sends calls where there is something quicker than `fetch`. */
+  /** Sends calls, where something is quicker than `fetch`. */
   exchange?: Exchange | undefined;
-  /** What sends the requests, where it is not the network. */
+  /** Sends requests where the server is not reached over the network. */
   fetch?: typeof fetch | undefined;
-  /** The keys with which what promises hold is encrypted: see `sealed.ts`. Without any it is not. */
+  /** The keys that encrypt what promises hold: see `sealing.ts`. Default: none, nothing is encrypted. */
   encryptionKeys?: string | undefined;
-  /** How long one request, or opening a connection, may take, in milliseconds; 10 s. */
+  /** How long a request, or opening a connection, may take, in milliseconds. Default: 10 s. */
   timeout?: number;
-  /** Told of each request sent, repeated ones too: the status of its answer, or undefined without one. */
+  /** Called after each request, repeated ones too, with the status of the answer, or undefined without one. */
   onRequest?(kind: OperationKind, status: number | undefined): void;
 }
 
@@ -72,8 +72,8 @@ export interface SendOptions {
   origin?: string;
   signal?: AbortSignal | undefined;
   /**
-   * How long, in milliseconds, a request that fails in passing, or is not answered in time, is repeated; a few times
-   * within a second when left out.
+   * For how many milliseconds a request is repeated that fails in passing or is not answered in time. Default: a few times
+   * within a second.
    */
   patience?: number;
 }
@@ -101,7 +101,7 @@ export class ResonateClient {
   }
 
   /**
-   * Sends one request of whatever kind, again where that may well help, and resolves to what it is answered.
+   * Sends a request, again after a passing failure, and resolves to its answer.
    *
    * @throws {ResonateRefused} at once
    * @throws {ResonateUnavailable}
@@ -130,8 +130,8 @@ export class ResonateClient {
   }
 
   /**
-   * The promise a call answers with. Undefined for 404 and 422: there is none, or none that can be listened to.
-   * `patience` is that of {@link SendOptions}.
+   * The promise that a call answers with; undefined for 404 and 422: it does not exist, or cannot be listened to. `patience`
+   * is that of {@link SendOptions}.
    *
    * @throws {ResonateUnavailable}
    */
@@ -143,7 +143,7 @@ export class ResonateClient {
   }
 
   /**
-   * The promises that match. Where few do, the server looks at all that it has.
+   * The promises that match. Where few do, the server looks at all its promises.
    *
    * @throws {SearchRefused}
    * @throws {ResonateUnavailable}
@@ -169,9 +169,7 @@ export class ResonateClient {
     if (!response.ok) throw refusal(response.status);
   }
 
-  /**
-   * One request, its answer as it is: for whoever wants the server's own words. Rejects with fetch's error.
-   */
+  /** Sends one request and returns the raw answer. Rejects with fetch's error. */
   async post<K extends OperationKind>(kind: K, data: RequestData<K>, options: SendOptions = {}): Promise<Response> {
     return this.#post(await this.#written(kind, data, options), options);
   }
@@ -186,7 +184,6 @@ export class ResonateClient {
     });
   }
 
-  /** A request as it goes over the wire. */
   async #written(kind: OperationKind, data: object, { origin }: SendOptions): Promise<string> {
     const sent = this.#sealing.isOn ? await this.#sealing.seal(data) : data;
     const head = {
@@ -205,11 +202,7 @@ export class ResonateClient {
     return { status: response.status, text: await response.text() };
   }
 
-  /**
-   * A promise as its clients have it, from what the server holds of it.
-   *
-   * @throws {Error} when it was encrypted with a key that is not one of these
-   */
+  /** Decrypts a record. @throws {Error} when none of the keys fits */
   opened(record: PromiseRecord): Promise<PromiseRecord> {
     return this.#sealing.record(record);
   }
@@ -254,12 +247,12 @@ export class ResonateClient {
   }
 }
 
-/** The statuses that say how it is with a promise or task; every other one is a failure. */
+/** The statuses that tell the state of a promise or task; every other one is a failure. */
 function isAnswer(status: number): boolean {
   return [200, 300, 404, 409, 422].includes(status);
 }
 
-/** A request within a request has a head of its own, of which only its presence counts. */
+/** A request within a request needs a head of its own, of which only the presence counts. */
 function withHeads(data: object): object {
   const withHead = (action: object) => ({ head: { corrId: "", version: PROTOCOL_VERSION }, ...action });
   if ("action" in data) return { ...data, action: withHead(data.action as object) };

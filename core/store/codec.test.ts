@@ -6,7 +6,7 @@ import { decodeStrictly, decodeValue, encodeValue } from "./codec.ts";
 /** The client library's codec, whose format this is: its workers, and today's promises, hold it. */
 const library = new Codec();
 
-/** What becomes of `attempt`, to be compared: its value, or that it throws. */
+/** The outcome of `attempt`, to be compared: its value, or that it throws. */
 function outcome(attempt: () => unknown): unknown {
   try {
     return { value: attempt() };
@@ -22,7 +22,7 @@ const number = fc.oneof(fc.double(), fc.constantFrom(Number.POSITIVE_INFINITY, N
 const marker = fc.constantFrom("__INF__", "__NEG_INF__", "__type", "error", "aggregate_error");
 const json = fc.jsonValue({ stringUnit: "binary" });
 
-/** What a job might return or throw, and what it should not. */
+/** Values that a job might return or throw, and values that it should not. */
 const anything = fc.letrec((tie) => ({
   value: fc.oneof(
     { maxDepth: 4 },
@@ -38,7 +38,7 @@ const anything = fc.letrec((tie) => ({
 })).value;
 
 describe("what is stored", () => {
-  test("is to the byte what the client library stores, and what it refuses is refused", () => {
+  test("equals the client library's bytes, and is refused where the library refuses it", () => {
     fc.assert(
       fc.property(anything, (value) => {
         expect(outcome(() => encodeValue(value))).toEqual(outcome(() => library.encode(value)));
@@ -47,7 +47,7 @@ describe("what is stored", () => {
     );
   });
 
-  test("is read as the client library reads it, whoever wrote it", () => {
+  test("is read as the client library reads it, from any writer", () => {
     fc.assert(
       fc.property(anything, (value) => {
         fc.pre(outcome(() => library.encode(value)) !== "throws");
@@ -101,7 +101,7 @@ test("what Python wrote is read: spaces between tokens, everything but ASCII esc
   expect(decodeValue({ data: btoa('{"place": "Z\\u00fcrich"}') })).toEqual({ place: "Zürich" });
 });
 
-test("what nobody could read is nothing, and is known to be damaged where that is asked", () => {
+test("damaged data decodes to undefined, and throws where decoding is strict", () => {
   for (const data of ["!", "e30", btoa("{"), btoa("\u00ff"), "eyJ*9"]) {
     if (data !== "e30") expect(() => decodeStrictly({ data })).toThrow();
     expect(decodeValue({ data })).toEqual(data === "e30" ? {} : undefined);
@@ -115,7 +115,7 @@ test("a value that holds itself, or a big integer, cannot be stored", () => {
   expect(() => encodeValue({ n: 10n })).toThrow(TypeError);
 });
 
-test("an error is stored without what it carries, even where that could not be stored", () => {
+test("an error is stored without its other properties, even where those could not be stored", () => {
   const carrying = Object.assign(new Error("odd"), { self: {} as object, big: 10n });
   carrying.self = carrying;
   const { name, message, ...rest } = decodeValue(encodeValue(carrying)) as Error;

@@ -1,82 +1,51 @@
-/** How promises are written and read: their tags, and the values in them. */
-import { splitKey } from "../definitions/caller.ts";
-import type { Job } from "../definitions/job.ts";
+/** How promises are written and read: their tags and the values in them. */
 import { fromBase64, toBase64 } from "./base64.ts";
-import type { PromiseRecord, Value } from "./protocol.ts";
+import type { Value } from "./protocol.ts";
 
-/** A job's promise: values decoded, the namespace and its caller's key taken off its id. */
-export interface DurablePromise {
-  /** The promise's id. */
-  id: string;
-  /** The job name, with its generation. */
-  name: string;
-  job: Job;
-  /** The canonical arguments. */
-  args: unknown;
-  state: PromiseRecord["state"];
-  /** What it was resolved with, or the reason it was rejected with. */
-  value: unknown;
-  /** Milliseconds since the epoch. */
-  createdAt: number;
-  settledAt: number | undefined;
-  timeoutAt: number;
-  /** Who created the promise of a shared job: a caller's key, or a durable function. */
-  starter: string | undefined;
-  /** The request that created it. */
-  request: string | undefined;
-  /** The places that it took of its caller's: see `quota.ts`. */
-  place: string | undefined;
-  /** For how long it is kept after its end, where its job says so: milliseconds, or `forever`. */
-  keep: string | undefined;
-  /** The version of its definition; 0 for one from before there were versions. */
-  version: number;
-}
+/** Tags of a job's promise, and of promises that belong to jobs. */
 
-/** The tag that holds a promise's {@link DurablePromise.starter}. */
+/** Who created the promise of a shared job: a caller's key, or the durable function that a promise id names. */
 export const STARTER = "durable-mcp:starter";
 
-/** The tag that holds a promise's {@link DurablePromise.place}. */
-export const PLACE = "durable-mcp:place";
-/** The key of the caller for whom a job was started, by its name with the key and its promise; empty where there is none. */
-export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): string =>
-  splitKey(name).key || splitKey(tags[STARTER] ?? "").key;
+/** The quota reservation that the job has. */
+export const RESERVATION = "durable-mcp:place";
 
-/** The tag that holds for how many milliseconds a job that has ended is kept, or `forever`: see `keepFor` of its definition. */
+/** For how many milliseconds the job is kept after its end, or `forever`; without it the deployment's retention holds. */
 export const KEEP = "durable-mcp:keep";
 
-/** The tag of an entry of a caller's list that holds the id of the job's promise: without that job it is of no use. */
+/** Of an entry in a caller's list: the id of the job that it names. Without that job the entry is of no use. */
 export const ENTRY = "durable-mcp:entry";
 
-/** The tag that holds the id of the promise of the attempt before, which failed: what it had done is not done again. */
+/** The id of the attempt before, whose journal this one continues. */
 export const EARLIER = "durable-mcp:earlier";
 
 const INFINITE = "__INF__";
 const NEGATIVE_INFINITE = "__NEG_INF__";
 
 /**
- * A value as promises hold it, in the format of Resonate's client libraries: base64 of JSON, in which errors and
- * infinite numbers are marked.
+ * Encodes a value in the format of Resonate's client libraries: base64 of JSON, in which errors and infinite numbers are
+ * marked.
  *
- * @throws {Error} for what JSON cannot hold: a cycle, a big integer, whatever throws when it is read
+ * @throws {Error} for a value that JSON cannot hold: a cycle, a big integer, a property that throws
  */
 export function encodeValue(value: unknown): { headers: Record<string, string>; data: string } {
   return { headers: {}, data: value === undefined ? "" : toBase64(stringify(value) ?? "") };
 }
 
 /**
- * What {@link encodeValue} was given: marks are errors and infinite numbers again.
+ * Decodes what {@link encodeValue} made; marked values are errors and infinite numbers again.
  *
- * @throws {Error} for what is not in that format
+ * @throws {Error} for data that is not in that format
  */
 export function decodeStrictly({ data }: Value): unknown {
   if (!data) return undefined;
   const text = fromBase64(data);
-  // A reviver is called for each value there is, which takes several times as long as reading them.
+  // A reviver is called for each value, which takes several times as long as parsing.
   const isMarked = text.includes("__type") || text.includes(INFINITE) || text.includes(NEGATIVE_INFINITE);
   return isMarked ? JSON.parse(text, (_key, value) => unmark(value)) : JSON.parse(text);
 }
 
-/** A value nobody here wrote may be undecodable; it is then no value of ours. */
+/** The same, but undefined for data that is not in that format: other programs may write promises. */
 export function decodeValue(value: Value): unknown {
   try {
     return decodeStrictly(value);
@@ -85,20 +54,20 @@ export function decodeValue(value: Value): unknown {
   }
 }
 
-/** JSON of a value; undefined for what JSON leaves out, a function or a symbol. */
+/** JSON of a value; undefined for a function or a symbol, which JSON leaves out. */
 function stringify(value: unknown): string | undefined {
   try {
     const json = JSON.stringify(value);
     if (!needsMarks(value)) return json;
   } catch {
-    // An error may hold what JSON cannot, which its mark leaves out.
+    // An error may hold what JSON cannot; its mark leaves that out.
   }
   return JSON.stringify(value, (_key, part) => mark(part));
 }
 
 /**
- * Whether there may be something to mark in `value`, of which JSON has been made and so has no cycle: a replacer is
- * called for each value there is, which takes several times as long as looking.
+ * Whether `value` may hold something to mark. It has no cycle, as JSON was made of it. A replacer would be called for each
+ * value, which takes several times as long as this look.
  */
 function needsMarks(value: unknown): boolean {
   if (typeof value === "number") return value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY;
@@ -146,7 +115,7 @@ function unmark(value: unknown): unknown {
   return error;
 }
 
-/** The tags that make a promise `id` part of what `origin` started, and one that can be listened to. */
+/** The tags that make the promise `id` a child of `origin` that can be listened to. */
 export function lineage(origin: string, id: string): Record<string, string> {
   return {
     "resonate:origin": origin,
@@ -156,7 +125,7 @@ export function lineage(origin: string, id: string): Record<string, string> {
   };
 }
 
-/** The call that makes a promise `id` part of what `origin` started; one that is there stays as it is. */
+/** The call that creates the promise `id` as a child of `origin`; an existing promise stays as it is. */
 export function childOf(
   origin: string,
   id: string,

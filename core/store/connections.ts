@@ -1,29 +1,29 @@
-/** The SSE connections over which the Resonate server pushes what it has to say. */
+/** The SSE connections over which the Resonate server pushes messages. */
 import { createParser } from "eventsource-parser";
-import { pause, persist } from "./backoff.ts";
 import { ConnectionSilent, ResonateUnavailable, refusal } from "./failures.ts";
+import { pause, persist } from "./pacing/backoff.ts";
 import { type Message, parseMessage } from "./protocol.ts";
 import { maySeal, type Sealing } from "./sealing.ts";
 
-/** The pauses before a connection that was lost or refused is made again, in milliseconds. */
+/** The pauses before a lost or refused connection is opened again, in milliseconds. */
 const RECONNECT = { base: 200, max: 5_000 };
 
 /**
- * How long a connection may be silent before it is taken for dead, in milliseconds. The embedded server writes a comment
- * every 5 s; the real one writes nothing, so that there a connection that has only been quiet is renewed.
+ * How long a connection may be silent before it counts as dead, in milliseconds. The embedded server writes a comment every
+ * 5 s; the standalone server writes nothing, so there a quiet connection is replaced.
  */
 const SILENCE = 15_000;
 
-/** How long the connection that is to replace a quiet one may take to open, in milliseconds. */
+/** How long the replacement of a quiet connection may take to open, in milliseconds. */
 const RENEWAL = 4_000;
 
-/** How long a connection that has been replaced is still read: for what was on its way, in milliseconds. */
+/** How long a replaced connection is still read, for messages on their way; in milliseconds. */
 const LINGER = 1_000;
 
-/** An open SSE connection, over which the server pushes the promises listened to at `address` as they settle. */
+/** An open SSE connection: the server pushes the promises that are listened to at `address` as they settle. */
 export interface Channel {
   address: string;
-  /** Resolves when the connection ends, with what ended it; undefined when the server did, or its own `signal`. */
+  /** Resolves when the connection ends: with the error, or undefined when the server or `signal` ended it. */
   closed: Promise<Error | undefined>;
 }
 
@@ -33,27 +33,27 @@ export interface OpenOptions {
   id: string;
   onMessage(message: Message): void;
   signal: AbortSignal;
-  /** How long nothing at all may come before the connection is taken for dead, in milliseconds; 15 s. */
+  /** How long the connection may be silent before it counts as dead, in milliseconds. Default: 15 s. */
   silence?: number;
 }
 
 interface StreamOptions extends OpenOptions {
-  /** Called when nothing has come for `silence` where the server has not shown that it would write. */
+  /** Called after `silence` where the server has not shown that it writes by itself. */
   onQuiet?(): void;
   timeout?: number;
 }
 
 export interface ListenOptions extends OpenOptions {
-  /** Called each time a connection is open, with its address: to what was listened to at another one, nothing comes. */
+  /** Called each time a connection is open, with its address: listeners at an earlier address hear nothing more. */
   onConnect?(address: string): void;
-  /** Called each time it was lost, with the reason unless the server ended it, and each time it could not be made. */
+  /** Called each time a connection is lost or fails to open, with the reason unless the server ended it. */
   onDisconnect?(reason: Error | undefined): void;
 }
 
-/** Where connections are made, and what they need. */
+/** What connections need. */
 export interface Reach {
   token: string | undefined;
-  /** How long to open one may take, in milliseconds. */
+  /** How long opening one may take, in milliseconds. */
   timeout: number;
   sealing: Sealing;
   /** A request to a path of the server. @throws {ResonateUnavailable} */
@@ -62,7 +62,7 @@ export interface Reach {
 
 export class Connections {
   readonly #reach: Reach;
-  /** Whether the server has shown that it writes to connections over which nothing else comes. */
+  /** Whether the server has shown that it writes to idle connections. */
   #isKeptAlive = false;
 
   constructor(reach: Reach) {
@@ -70,16 +70,12 @@ export class Connections {
   }
 
   /**
-   * Opens one connection for what is pushed; a lost one is not made again. It must be open before a listener is
-   * registered: the server drops a message to an address nobody is connected to.
+   * Opens one connection; a lost one is not opened again. It must be open before a listener is registered: the server drops
+   * messages to an address without a connection.
    *
-   * @throws {ResonateUnavailable} when it is refused (a server serves a bounded number), or not open in time
+   * @throws {ResonateUnavailable} when it is refused (a server serves a bounded number) or not open in time
    */
-  open(options: OpenOptions): Promise<Channel> {
-    return this.#open(options);
-  }
-
-  async #open(options: StreamOptions): Promise<Channel> {
+  async open(options: StreamOptions): Promise<Channel> {
     const { group, id, onMessage, signal, silence = SILENCE, onQuiet, timeout = this.#reach.timeout } = options;
     const ended = new AbortController();
     const opening = setTimeout(() => ended.abort(new DOMException("no answer in time", "TimeoutError")), timeout);
@@ -102,7 +98,7 @@ export class Connections {
     const onData = (data: string) => {
       const message = parseMessage(data);
       if (message?.kind === "unblock" && maySeal(data)) {
-        // What cannot be read is not told: whoever waits for it looks after a while, and is told why.
+        // A message that cannot be decrypted is dropped: its waiters look after a while and learn why.
         const opened = sealing.record(message.promise);
         opened.then((promise) => onMessage({ ...message, promise })).catch(() => {});
       } else if (message) onMessage(message);
@@ -115,25 +111,25 @@ export class Connections {
       onQuiet();
       return true;
     };
-    const closed = readEvents(body, onData, { silence, signal, onComment, onSilence }).finally(() => ended.abort());
+    const closed = readEvents(body, { onData, onComment, onSilence, silence, signal }).finally(() => ended.abort());
     return { address: `poll://uni@${group}/${id}`, closed };
   }
 
   /**
-   * Stays connected until `signal` aborts: a connection that is lost, refused or silent is made again. Where the server
-   * does not write by itself, one that has been quiet is replaced by another one, before it is closed.
+   * Stays connected until `signal` aborts: a connection that is lost, refused or silent is opened again. Where the server
+   * does not write by itself, a quiet connection is replaced before it is closed.
    */
   listen({ onConnect, onDisconnect, ...options }: ListenOptions): Promise<void> {
     const { signal, id } = options;
     let made = 0;
-    /** Opens one more; `quiet` resolves when nothing comes over it. */
+    /** Opens one more; `quiet` resolves when it is silent. */
     const connect = async (timeout?: number) => {
       const over = new AbortController();
       const quiet = Promise.withResolvers<undefined>();
-      const channel = await this.#open({
+      const channel = await this.open({
         ...options,
-        // A server that writes by itself lets a connection replace one of the same id. Any other would go on sending to
-        // the old one, dead or not.
+        // A server that writes by itself lets a connection replace the one of the same id. Any other would go on sending
+        // to the old one, even if it is dead.
         id: this.#isKeptAlive || made === 0 ? id : `${id}.${made}`,
         signal: AbortSignal.any([signal, over.signal]),
         onQuiet: () => quiet.resolve(undefined),
@@ -161,7 +157,7 @@ export class Connections {
             setTimeout(quiet.close, LINGER);
             onConnect?.(current.address);
           } else {
-            // The server is there, and has no room for a second one: the first may be as good as ever.
+            // The server answers but has no room for a second connection: the first may still be good.
             current = { ...quiet, quiet: pause(options.silence ?? SILENCE, signal).then(() => undefined) };
           }
         }
@@ -177,44 +173,33 @@ export class Connections {
 }
 
 interface ReadOptions {
-  /** In milliseconds. */
+  onData(data: string): void;
+  onComment(): void;
+  /** Called after `silence`, in milliseconds; returns whether to go on reading. */
+  onSilence(): boolean;
   silence: number;
   signal: AbortSignal;
-  /** Called with each comment. */
-  onComment?(comment: string): void;
-  /** Called when nothing has come for so long: whether to go on reading. */
-  onSilence?(): boolean;
 }
 
 /**
- * Calls `onData` with each server-sent event of a body until it ends, fails, is silent for too long or `signal` aborts;
- * resolves to what ended it.
+ * Reads the server-sent events of a body until it ends, fails, is silent for too long or `signal` aborts. Resolves to the
+ * error that ended it.
  */
-function readEvents(
+async function readEvents(
   body: ReadableStream<Uint8Array>,
-  onData: (data: string) => void,
-  { onComment, ...options }: ReadOptions,
+  { onData, onComment, onSilence, silence, signal }: ReadOptions,
 ): Promise<Error | undefined> {
-  const parser = createParser({ onEvent: ({ data }) => onData(data), ...(onComment && { onComment }) });
-  return readUntilEnd(body, (text) => parser.feed(text), options);
-}
-
-/** Feeds a body to `sink` until it ends, fails, is silent for too long or `signal` aborts; resolves to what ended it. */
-async function readUntilEnd(
-  body: ReadableStream<Uint8Array>,
-  sink: (text: string) => void,
-  { silence, signal, onSilence }: ReadOptions,
-): Promise<Error | undefined> {
+  const parser = createParser({ onEvent: ({ data }) => onData(data), onComment });
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let silent: ConnectionSilent | undefined;
   const beSilent = () => {
-    if (onSilence?.()) return;
+    if (onSilence()) return;
     silent = new ConnectionSilent(`nothing came for ${Math.round(silence / 1_000)} s`);
     void reader.cancel().catch(() => {});
   };
   for (;;) {
-    // By a clock that nobody sets: when the time of the machine is moved, a timer may call early.
+    // By the monotonic clock: when the machine's time is set, a timer may call early.
     const due = performance.now() + silence;
     const look = () => {
       const left = due - performance.now();
@@ -225,7 +210,7 @@ async function readUntilEnd(
     try {
       const { done, value } = await reader.read();
       if (done) return silent;
-      sink(decoder.decode(value, { stream: true }));
+      parser.feed(decoder.decode(value, { stream: true }));
     } catch (error) {
       return signal.aborted || !(error instanceof Error) ? undefined : error;
     } finally {

@@ -1,52 +1,21 @@
-/** Where a deployment's promises are, and who helps to look after them. */
-
-import type { ResonateClient } from "./client.ts";
-import type { DurablePromise } from "./codec.ts";
-import type { Channel } from "./connections.ts";
 import { fetchFrom, type ResonateNamespace } from "./object-address.ts";
-import type { PromiseRecord } from "./protocol.ts";
 
-/** What was pushed over a channel: that a job's promise, or a child of it, has settled. */
-export interface Settled {
-  name: string;
-  isChild: boolean;
-  /** Undefined for a child, and for a promise that is too large to be pushed. */
-  promise: DurablePromise | undefined;
-}
-
-/** News of promises and their children as they settle, from whoever is connected to the Resonate server. */
-export interface Feed {
-  /**
-   * Begins to tell of the promises with these ids, for the caller with this key, until `signal` aborts.
-   *
-   * @throws {ResonateUnavailable} when there is no connection
-   */
-  open(options: {
-    ids: readonly string[];
-    caller: string;
-    onNews(news: { id: string; promise?: PromiseRecord }): void;
-    signal: AbortSignal;
-  }): Promise<Channel>;
-}
-
-/** Where a deployment's promises are, and who executes them. */
+/** Where a deployment's promises are, and which workers execute them. */
 export interface StoreEndpoint {
   /** The Resonate server's base URL. */
   url: string;
   token?: string | undefined;
-  /** What sends the requests, where it is not the network. */
+  /** Sends the requests where the server is not reached over the network. */
   fetch?: typeof fetch | undefined;
-  /** See {@link ResonateClient}. */
+  /** The keys that encrypt what promises hold: see `sealing.ts`. */
   encryptionKeys?: string | undefined;
   /** The worker group. */
   group: string;
-  /** What stands before every promise id. */
+  /** The prefix of every promise id. */
   namespace: string;
-  /** Who tells of settlements; without it promises are read with pauses. */
-  feed?: Feed | undefined;
 }
 
-/** The place that a configuration's variables name. */
+/** The endpoint that a configuration's variables name. */
 export function endpointOf(config: {
   RESONATE_URL: string;
   RESONATE_TOKEN?: string | undefined;

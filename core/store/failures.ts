@@ -2,15 +2,15 @@
 
 interface Failure {
   cause?: unknown;
-  /** What the server answered, when it did. */
+  /** The status of the answer, if any. */
   status?: number | undefined;
   inPassing?: boolean;
 }
 
-/** The server could not be reached or could not answer. The same call is safe to repeat: every operation here is idempotent. */
+/** The server could not be reached or could not answer. Repeating the call is safe: every operation here is idempotent. */
 export class ResonateUnavailable extends Error {
   override name = "ResonateUnavailable";
-  /** The status it answered with; undefined without an answer. */
+  /** The status of its answer; undefined without one. */
   readonly status: number | undefined;
   /** Whether the same call may well succeed a moment later. */
   readonly inPassing: boolean;
@@ -22,22 +22,22 @@ export class ResonateUnavailable extends Error {
   }
 }
 
-/** The server refuses the request, and will refuse it again: its token (401, 403), its form (400) or its size (413). */
+/** The server refuses the request, and would again: its token (401, 403), its form (400) or its size (413). */
 export class ResonateRefused extends ResonateUnavailable {
   override name = "ResonateRefused";
 }
 
-/** The server does not let this deployment's token search: one that is limited to a namespace may not. */
+/** The server does not let this deployment's token search: a token that is limited to a namespace may not. */
 export class SearchRefused extends Error {
   override name = "SearchRefused";
 }
 
-/** Nothing has come over a connection for so long that it is taken for dead. */
+/** A connection was silent for so long that it counts as dead. */
 export class ConnectionSilent extends Error {
   override name = "ConnectionSilent";
 }
 
-/** What a request ends with that was not answered. */
+/** The error of a request that was not answered. */
 export function unreachable(error: unknown): ResonateUnavailable {
   const reason = isTimeout(error) ? "it did not answer in time" : "it could not be reached";
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
@@ -52,7 +52,7 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === "TimeoutError";
 }
 
-/** Says no more than the status: what else the server wrote may hold what the promises do. */
+/** Tells the status alone: other words of the server may hold contents of promises. */
 export function refusal(status: number): ResonateUnavailable {
   if (status === 401 || status === 403) return new ResonateRefused("it refused this deployment's token", { status });
   if (status === 400) return new ResonateRefused("it refused the request as malformed", { status });

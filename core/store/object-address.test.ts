@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { fetchFrom, placed } from "./object-address.ts";
 
-/** A namespace as the platform gives it, which notes down what its objects are asked for; no request is sent. */
+/** A namespace like the platform's, which notes down which objects are asked for; no request is sent. */
 class FakeNamespace {
   readonly asked: object[] = [];
   readonly #jurisdiction: string | undefined;

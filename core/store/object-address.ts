@@ -1,26 +1,26 @@
-/** Where the account's own Resonate server is: a Durable Object. */
+/** The address of the account's own Resonate server: a Durable Object. */
 
-/** What there is of its namespace here. */
+/** Its namespace, as far as it is used here. */
 export interface ResonateNamespace extends Placeable {
   get(id: object, options?: object): { fetch: typeof fetch };
 }
 
-/** A namespace of Durable Objects, as far as it matters where they are. */
+/** A namespace of Durable Objects, as far as their location is concerned. */
 interface Placeable {
   idFromName(name: string): object;
   get(id: object, options?: object): unknown;
   jurisdiction?(name: string): this;
 }
 
-/** What a deployment's variables say of where its objects are: neither can change once they are there. */
+/** The variables that say where a deployment's objects are. Neither can change once they exist. */
 export interface ObjectAddress {
-  /** Near where: one of the platform's location hints. */
+  /** One of the platform's location hints. */
   RESONATE_LOCATION?: string | undefined;
-  /** Where what they keep must stay: one of the platform's jurisdictions. */
+  /** Where their data must stay: one of the platform's jurisdictions. */
   RESONATE_JURISDICTION?: string | undefined;
 }
 
-/** A namespace's objects where the deployment says that they are. Of other ones they have the same names. */
+/** The namespace whose objects are where the variables say. Elsewhere there may be others of the same names. */
 export function placed<N extends Placeable>(
   namespace: N,
   { RESONATE_LOCATION, RESONATE_JURISDICTION }: ObjectAddress,
@@ -31,15 +31,15 @@ export function placed<N extends Placeable>(
   return { idFromName: (name: string) => objects.idFromName(name), get: (id: object) => objects.get(id, options) } as N;
 }
 
-/** Into how many objects promises are divided. It is part of their names: what was started stays where it is. */
+/** How many objects the promises are divided into. The number is part of their names, so running jobs stay where they are. */
 const SHARDS = 1;
 
-/** Sends requests to the object, whatever host their URL names. */
+/** Sends requests to the object, for any host in their URL. */
 export function fetchFrom(namespace: ResonateNamespace): typeof fetch {
   return (url, init) => namespace.get(namespace.idFromName(`resonate 1 of ${SHARDS}`)).fetch(url, init);
 }
 
-/** What seals the task ids of the deployment. */
+/** The key that seals the task ids of the deployment. */
 export async function keyFrom(namespace: ResonateNamespace): Promise<string> {
   const response = await fetchFrom(namespace)("http://resonate/key");
   if (!response.ok) throw new Error(`the Resonate object answered ${response.status}`);

@@ -1,9 +1,9 @@
-/** Resonate's protocol: the operations and records of it that this product uses. */
+/** The operations and records of Resonate's protocol that this product uses. */
 
-/** The version that every request names, and the only one that the pinned server speaks. */
+/** The version that every request names, and the only one that the supported server speaks. */
 export const PROTOCOL_VERSION = "2026-04-01";
 
-/** What a promise holds: base64 of JSON, see `codec.ts`. */
+/** A parameter or value: base64 of JSON, see `codec.ts`. */
 export interface Value {
   headers?: Record<string, string>;
   data?: string;
@@ -33,19 +33,19 @@ export interface TaskRecord {
   pid?: string;
 }
 
-/** Which lease on a task a request is about. */
+/** The lease on a task that a request is about. */
 export interface LeaseRef {
   id: string;
   version: number;
 }
 
-/** Promises that were found; with a cursor there are more. */
+/** Promises that a search found; with a cursor there are more. */
 export interface Found {
   promises: PromiseRecord[];
   cursor?: string;
 }
 
-/** Promises that the server makes by itself: this product has none. */
+/** Promises that the server creates by itself. This product makes no schedules. */
 export interface Schedule {
   id: string;
   cron: string;
@@ -61,7 +61,7 @@ export interface Acquired {
   task: TaskRecord;
   promise: PromiseRecord;
   preload: PromiseRecord[];
-  /** Of an embedded server that was asked for them: from which number on all records of the job are in `preload`. */
+  /** Only of the embedded server, when asked: the number from which on all journal entries of the job are in `preload`. */
   records?: number;
 }
 
@@ -96,7 +96,7 @@ interface Promised {
 
 type Nothing = Record<string, never>;
 
-/** By kind: what a request holds, what it is answered with (200), and what with 300 where there is such an answer. */
+/** By kind: the data of a request, of its answer with 200, and of its answer with 300 where that exists. */
 interface Operations {
   "promise.get": { data: { id: string }; answer: Promised };
   "promise.create": { data: Create; answer: Promised };
@@ -110,12 +110,12 @@ interface Operations {
   "task.get": { data: { id: string }; answer: { task: TaskRecord } };
   "task.create": {
     data: { pid: string; ttl: number; action: Action<"promise.create", Create> };
-    /** Without a task where the promise was there already. */
+    /** Without a task where the promise existed. */
     answer: { task?: TaskRecord; promise: PromiseRecord; preload: PromiseRecord[] };
   };
   /**
-   * An embedded server is asked by `records` for the job's records from that number on, and for what of them has woken it; 0
-   * for the latter alone. Any other leaves that out.
+   * `records` asks an embedded server for the job's journal entries from that number on, and for those that resumed it; 0
+   * asks for the latter alone. Other servers ignore it.
    */
   "task.acquire": { data: LeaseRef & { pid: string; ttl: number; records?: number | undefined }; answer: Acquired };
   "task.release": { data: LeaseRef; answer: Nothing };
@@ -128,7 +128,7 @@ interface Operations {
   "task.fulfill": { data: LeaseRef & { action: Action<"promise.settle", Settle> }; answer: Promised };
   "task.fence": {
     data: LeaseRef & { action: Action<"promise.create", Create> | Action<"promise.settle", Settle> };
-    /** The action's answer is an envelope of its own. */
+    /** The action's answer has its own envelope. */
     answer: { action: { kind: string; head: { status: number }; data: Promised }; preload: PromiseRecord[] };
   };
   "task.heartbeat": { data: { pid: string; tasks: LeaseRef[] }; answer: Nothing };
@@ -145,16 +145,16 @@ interface Operations {
 export type OperationKind = keyof Operations;
 export type RequestData<K extends OperationKind> = Operations[K]["data"];
 
-/** What the server answers: 404 where there is none, 409 for a lease that is lost, 422 for what cannot be done. */
+/** An answer: 404 where something does not exist, 409 for a lost lease, 422 for an operation that cannot be done. */
 export type OperationAnswer<K extends OperationKind> =
   | { status: 200; data: Operations[K]["answer"] }
   | (Operations[K] extends { redirect: infer Data } ? { status: 300; data: Data } : never)
   | { status: 404 | 409 | 422; data: unknown };
 
-/** What the server pushes: the dispatch of a task, or a promise that has settled. */
+/** A pushed message: the dispatch of a task, or a promise that has settled. */
 export type Message = { kind: "execute"; task: LeaseRef } | { kind: "unblock"; promise: PromiseRecord };
 
-/** Reads what was pushed; undefined for what is no message of this protocol. */
+/** Parses a pushed message; undefined for text that is no message of this protocol. */
 export function parseMessage(text: string): Message | undefined {
   let message: unknown;
   try {

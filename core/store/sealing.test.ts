@@ -58,7 +58,7 @@ describe("what a promise holds", () => {
     expect(await new Sealing(first).open({ promises: [recent] })).toEqual({ promises: [recent] });
   });
 
-  test("cannot be put into the place of another's", async () => {
+  test("cannot stand in another promise", async () => {
     const sealing = new Sealing(first);
     const hers = await sealing.seal(create("hers", 1));
     await expect(sealing.record(stored({ ...hers, id: "his" }))).rejects.toThrow();

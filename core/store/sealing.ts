@@ -1,24 +1,24 @@
 /**
- * Encryption at rest: what promises hold is encrypted before it is sent to the Resonate server, and decrypted when it comes
- * back, by AES-256-GCM and bound to the promise's id. Ids, tags and times stay in clear.
+ * Encryption at rest: parameters and values of promises are encrypted before they are sent to the Resonate server and
+ * decrypted when they come back, with AES-256-GCM and bound to the promise's id. Ids, tags and times stay readable.
  */
 import { base64ToBytes, bytesToBase64 } from "./base64.ts";
 import type { PromiseRecord, Value } from "./protocol.ts";
 
-/** What encrypted data begins with, which base64 never does; then the name of the key, and base64 of a nonce and the text. */
+/** The beginning of encrypted data, which base64 never has. The key's name follows, then base64 of a nonce and the text. */
 const MARK = "sealed:";
 
-/** Whether an answer may hold something encrypted: what that begins with, where JSON has a text. */
+/** Whether an answer may hold encrypted data: the mark at the beginning of a JSON text. */
 export const maySeal = (json: string): boolean => json.includes(`"${MARK}`);
 
-/** In bytes: what the algorithm takes. */
+/** The size of the algorithm's nonce in bytes. */
 const NONCE = 12;
 
-/** A list of keys as it is configured: base64 of 32 bytes each, separated by commas. */
+/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas. */
 export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*$/;
 
 interface Key {
-  /** Tells which key it is, and nothing of it. */
+  /** Identifies the key and reveals nothing of it. */
   name: string;
   key: CryptoKey;
 }
@@ -28,17 +28,17 @@ export class Sealing {
   readonly #texts: string[];
   #keys: Key[] | undefined;
 
-  /** @param keys a list as {@link KEYS} has it; without, nothing is encrypted, and what is cannot be read */
+  /** @param keys a list as {@link KEYS} has it; without one nothing is encrypted, and encrypted data cannot be read */
   constructor(keys = "") {
     this.#texts = keys === "" ? [] : keys.split(",");
   }
 
-  /** Whether what is sent is encrypted. */
+  /** Whether requests are encrypted. */
   get isOn(): boolean {
     return this.#texts.length > 0;
   }
 
-  /** A request's data, with what it would have a promise hold encrypted. */
+  /** Encrypts the parameter and value in a request's data. */
   async seal<T>(data: T): Promise<T> {
     const { id, param, value, action } = data as Sealable;
     if (action?.data) return { ...data, action: { ...action, data: await this.seal(action.data) } };
@@ -47,9 +47,9 @@ export class Sealing {
   }
 
   /**
-   * An answer's data, with what its promises hold decrypted; what was found by a search stays as it is where no key fits.
+   * Decrypts the promises in an answer's data; promises that a search found stay as they are where no key fits.
    *
-   * @throws {Error} for what was encrypted with another key, or has been changed
+   * @throws {Error} for data that was encrypted with another key, or was changed
    */
   async open<T>(data: T): Promise<T> {
     const { promise, promises, preload, action } = (data ?? {}) as Answer;

@@ -1,24 +1,25 @@
-/** Whether a Resonate server is one that this product works with. */
+/** Tells whether this product works with a Resonate server. */
 import type { ResonateClient } from "./client.ts";
 import { encodeValue, lineage } from "./codec.ts";
+import { journalEntryId } from "./ids.ts";
 
 /** The release of the Resonate server that this product is made for. */
 export const SUPPORTED_RELEASE = "0.9.8";
 
-/** Why a server is of no use, in words for whoever runs it. */
+/** Why a server cannot be used, in words for its operator. */
 export interface Unsupported {
   reason: "token" | "release";
   words: string;
 }
 
 /**
- * Asks for a promise such as jobs are made of, which has ended already: one of a namespace is kept, however often this is
- * asked. Undefined when the server takes it, and when it cannot be reached or is busy, which passes.
+ * Creates a promise such as jobs are made of, already ended; the server keeps one for each namespace. Resolves to undefined
+ * when the server takes it, and when it cannot be reached or is busy.
  */
 export async function checkSupport(client: ResonateClient, namespace: string): Promise<Unsupported | undefined> {
-  // As a job's: its name holds a dot, and that of its first record a colon.
+  // The ids of jobs hold a dot, and those of their children what separates them.
   const job = `${namespace}support_0.9`;
-  const id = `${job}:e0`;
+  const id = journalEntryId(job, 0);
   const tags = { ...lineage(job, id), "resonate:timer": "true" };
   let answer: Response;
   let text: string;

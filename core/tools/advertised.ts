@@ -1,14 +1,14 @@
 /**
- * Schemas as clients are told them. Clients compile, convert and check them in their own ways; what some of those cannot
- * read is left out, and what is taken besides the plain form is said where every one of them can.
+ * Schemas as `tools/list` advertises them. Clients compile, convert and check schemas in their own ways: keywords that some
+ * cannot read are left out, and accepted forms besides the plain one are stated in a way that all can read.
  */
 import type { JsonSchema } from "../definitions/job.ts";
 
 type ObjectSchema = JsonSchema & { properties?: Record<string, JsonSchema>; required?: readonly string[] };
 
 /**
- * Without `$schema` (some compile drafts of their own alone), without `additionalProperties: false` (some cannot read it, and
- * later fields are no error), and without what says nothing.
+ * Removes `$schema` (some clients compile only drafts that they know), `additionalProperties: false` (some cannot read it, and
+ * later fields are no error) and keywords that restrict nothing.
  */
 export function plain(json: JsonSchema): JsonSchema {
   const { $schema, ...rest } = json;
@@ -16,8 +16,8 @@ export function plain(json: JsonSchema): JsonSchema {
 }
 
 /**
- * A tool's input with the forms that clients send besides the plain one, for those that check before they send: `null` for
- * what may be left out, and numbers as strings.
+ * Adds the forms that clients send besides the plain one, for clients that check before they send: `null` for optional
+ * arguments, and numbers as strings.
  */
 export function lenientForms(json: JsonSchema): JsonSchema {
   const { properties = {}, required = [] } = json as ObjectSchema;
@@ -29,7 +29,7 @@ export function lenientForms(json: JsonSchema): JsonSchema {
   return { ...json, properties: Object.fromEntries(entries) };
 }
 
-/** A schema that takes other types as well. A list of words takes none beside it: `null` is a choice of its own there. */
+/** Adds types to a schema. Beside an `enum` the types become further choices. */
 function orOf(schema: JsonSchema, types: readonly string[]): JsonSchema {
   if (types.length === 0 || typeof schema.type !== "string") return schema;
   const { description, ...rest } = schema;
@@ -56,11 +56,11 @@ function saysNothing(keyword: string, value: unknown): boolean {
     case "propertyNames":
       return (value as JsonSchema).type === "string" && Object.keys(value as object).length === 1;
     case "maxLength":
-      // Gemini's kind of schema has none; what is too long is answered in words.
+      // Gemini's schemas have none; a text that is too long is refused in words.
       return true;
     case "minimum":
     case "maximum":
-      // What a whole number is for a program, and for nobody else.
+      // zod's bounds of a whole number.
       return Math.abs(value as number) === Number.MAX_SAFE_INTEGER;
     default:
       return false;

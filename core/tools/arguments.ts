@@ -1,15 +1,15 @@
-/** Arguments of tools: checked, and explained to the model that sent them. */
+/** Checks the arguments of tools, and explains what is wrong to the model that sent them. */
 import * as z from "zod";
 import { type JsonSchema, MAX_JOB_NAME } from "../definitions/job.ts";
 import { lenient } from "./lenient.ts";
 
-/** The most names one call takes: each costs the edge one request to the Resonate server. */
+/** The most names in one call: each costs the edge one request to the Resonate server. */
 export const MAX_NAMES = 100;
 
-/** How many are looked at, of which some may be the same: what is longer is refused without looking at each. */
+/** The most names, repeated ones included, that are looked at: a longer list is refused as a whole. */
 const MOST_LOOKED_AT = 10_000;
 
-/** What they may come to altogether, in characters: they are said back, twice, in an answer that has a bound. */
+/** The most characters of all names together: an answer, which has a bound, repeats them twice. */
 const MAX_ALL_NAMES = 16_000;
 
 /** Job names: a list, a JSON-encoded list, one bare name, or `{job_name}` objects. Repeated names are one. */
@@ -19,7 +19,7 @@ export const jobNames = z
     z
       .array(z.string().refine((name) => name !== "", "a name is empty"))
       .overwrite((names) => [...new Set(names)])
-      // Said in words alone, which every client can read.
+      // In words alone, which every client can read.
       .refine(({ length }) => length > 0 && length <= MAX_NAMES, "too few, or too many")
       .refine(
         (names) => names.reduce((sum, name) => sum + name.length, 0) <= MAX_ALL_NAMES,
@@ -28,7 +28,7 @@ export const jobNames = z
   )
   .describe(`1 to ${MAX_NAMES} job names, as tools returned them.`);
 
-/** Text that may be a job's name: a name with the number of its attempt is not twice as long. It is said back. */
+/** Text that may be a job's name: a name with its generation is not twice as long. Answers repeat it. */
 export const nameText = z.string().refine(({ length }) => length <= 2 * MAX_JOB_NAME, "no name is so long");
 
 /** One job name: bare, JSON-encoded, or in an object. */
@@ -50,7 +50,7 @@ function unwrap(value: unknown, keys: string[]): unknown {
   return value;
 }
 
-/** A string that is plainly JSON (a list, an object, a quoted string) is what it encodes; any other is a bare name. */
+/** Decodes a string that is plainly JSON (a list, an object, a quoted string); any other is a bare name. */
 function parseJson(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
   try {
@@ -60,18 +60,18 @@ function parseJson(value: unknown): unknown {
   }
 }
 
-/** What a tool takes: the schema as it checks, and as it is advertised. */
+/** The input of a tool: the schema that checks, and its JSON Schema as advertised. */
 export interface Input {
   schema: z.ZodType<unknown>;
   json: JsonSchema;
-  /** Whether it takes arguments that it does not name. */
+  /** Whether it accepts arguments that it does not name. */
   isOpen: boolean;
 }
 
-/** `note` says what of the arguments the tool does not know. */
+/** `note` names the arguments that the tool does not know. */
 export type Checked = { args: unknown; note?: string } | { problems: string[] };
 
-/** The arguments as the tool wants them, or one line for each that is wrong: its name, the value, and what is accepted. */
+/** The arguments as the tool wants them, or a line for each wrong one: its name, the value, and what is accepted. */
 export async function check({ schema, json, isOpen }: Input, args: Record<string, unknown>): Promise<Checked> {
   const fitted = lenient(json, args);
   const parsed = await schema.safeParseAsync(fitted);
@@ -80,11 +80,11 @@ export async function check({ schema, json, isOpen }: Input, args: Record<string
   return { args: parsed.data, ...(unknown.length > 0 && { note: `Ignored: ${unknown.join(" ")}` }) };
 }
 
-/** How many unknown arguments are named, and how much of each name. */
+/** How many unknown arguments are named, and how many characters of each. */
 const MAX_UNKNOWN = 10;
 const MAX_NAME = 60;
 
-/** One line for each argument that the schema does not have: its name, and which one was probably meant. */
+/** A line for each argument that the schema does not have: its name, and the one that was probably meant. */
 function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown>): string[] {
   const known = Object.keys(properties as object);
   return Object.keys(args)
@@ -104,7 +104,7 @@ function closest(name: string, known: readonly string[]): string | undefined {
   return near && near.apart <= Math.min(3, name.length / 2) ? near.each : undefined;
 }
 
-/** How many letters have to be put in, left out or changed to make one text of the other: Levenshtein's distance. */
+/** Levenshtein's distance. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...from].entries()) {
@@ -116,7 +116,7 @@ function distance(from: string, to: string): number {
   return row[to.length] ?? 0;
 }
 
-/** Whether a name is a part of another, or is left of it when letters are taken out, as `lng` and `tz` are. */
+/** Whether a name is a part of another, or an abbreviation by left-out letters such as `lng` and `tz`. */
 function shortens(short: string, name: string): boolean {
   let found = 0;
   for (const letter of name) if (letter === short[found]) found += 1;
@@ -136,7 +136,7 @@ function explain(json: JsonSchema, error: z.ZodError, args: Record<string, unkno
   return [...lines.values()];
 }
 
-/** What a schema accepts, in words: the range of a number, the words of a list, and its description. */
+/** What a schema accepts, in words: the range of a number, the choices, and its description. */
 function acceptedBy({ type, minimum, maximum, enum: words, anyOf, description }: JsonSchema): string | undefined {
   const types = [type].flat();
   const number = types.includes("integer") ? "a whole number" : types.includes("number") ? "a number" : undefined;
@@ -150,7 +150,7 @@ function acceptedBy({ type, minimum, maximum, enum: words, anyOf, description }:
   return parts.join(" ") || undefined;
 }
 
-/** A value as the model sent it, shortened; unprintable characters are shown as escapes. */
+/** A value as the model sent it, shortened, with unprintable characters escaped. */
 function preview(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   if (text.length <= 120) return text;

@@ -1,6 +1,6 @@
 /**
- * What clients send for what a schema asks. They serialise differently: a string where a list or a number is expected, an
- * object where a string is, `null` for what is left out. All of those work; the schema that is advertised is the plain one.
+ * Accepts the forms in which clients serialize arguments: a string where a list or a number is expected, an object where a
+ * string is, `null` for an argument that is left out.
  */
 import type { JsonSchema } from "../definitions/job.ts";
 
@@ -9,7 +9,7 @@ interface ObjectSchema {
   required?: readonly string[];
 }
 
-/** `args` with every argument in the form that `schema`, the JSON Schema of an object, asks for, where that is plain. */
+/** Converts each argument to the form that `schema`, the JSON Schema of an object, asks for, where the intent is plain. */
 export function lenient(schema: JsonSchema, args: Record<string, unknown>): Record<string, unknown> {
   const { properties = {}, required = [] } = schema as ObjectSchema;
   const entries = Object.entries(args).flatMap(([name, value]): [string, unknown][] => {
@@ -40,7 +40,7 @@ function fitted(name: string, schema: JsonSchema, given: unknown): unknown {
   return value;
 }
 
-/** `{"timer_name": {"timer_name": "tea"}}` says the name twice. */
+/** Some models send `{"timer_name": {"timer_name": "tea"}}`. */
 function unwrapped(name: string, schema: JsonSchema, value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value) || accepts(schema, "object")) return value;
   return Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : value;

@@ -1,7 +1,7 @@
 /**
- * The few parts of the protocol that plain requests need. The SDK has all of them, but to load it, and to build its
- * schemas, takes longer than everything else before an isolate's first answer: it is loaded by the first request that
- * needs it (`mcp/sdk.ts`). Their types are the SDK's, so that they cannot be other than its own.
+ * The few parts of the protocol that plain requests need. Loading the SDK and building its schemas takes longer than all else
+ * before an isolate's first answer, so only the first request that needs it loads it (`mcp/sdk.ts`). The types are the SDK's,
+ * so these constants cannot differ from its own.
  */
 import type * as sdk from "@modelcontextprotocol/server";
 
@@ -23,7 +23,7 @@ export const CLIENT_INFO: typeof sdk.CLIENT_INFO_META_KEY = "io.modelcontextprot
 export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
   "io.modelcontextprotocol/clientCapabilities";
 export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo";
-/** The extension by which hosts show pages of servers: MCP Apps. */
+/** The extension MCP Apps, by which hosts show pages of servers. */
 export const UI = "io.modelcontextprotocol/ui";
 
 /** The media type of a card. */
@@ -36,7 +36,7 @@ export const ErrorCode = {
   MissingRequiredClientCapability: -32021,
 } as const;
 
-/** A JSON-RPC error. The SDK answers with the code, message and data of whatever is thrown. */
+/** A JSON-RPC error: the SDK answers with its code, message and data. */
 export class ProtocolError extends Error {
   override name = "ProtocolError";
   readonly code: number;

@@ -1,27 +1,26 @@
 /**
- * How much of the results of jobs an answer holds. What a call answers with has a bound, which the whole message counts
- * towards: structured content, its twin as text, and links. Results are sent as they are while all fits. One that does not
- * comes as a summary: how large it is and what is in it, its first part, and where the rest is.
+ * Fits the results of jobs into answers. An answer has a bound, towards which the whole message counts: structured content,
+ * its copy as text, and links. Results are sent as they are while all fits. A result that does not fit comes as a summary:
+ * its size, its fields, its first part, and where the rest is.
  */
 import type { Job } from "../definitions/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
-import type { Parts } from "./byte-range.ts";
 
-/** The most characters of an answer, unless its tool says otherwise: what hosts in wide use show a model of one. */
+/** The most characters of an answer by default: hosts in wide use show a model no more. */
 export const MAX_ANSWER = 50_000;
 
-/** The least that a tool may set: room for the summary of a result, whatever its job is called. */
+/** The least bound that a tool may set: room for the summary of a result with the longest job name. */
 export const MIN_ANSWER = 5_000;
 
-/** Where a host that knows it is told that a tool's answers may be larger than others. */
+/** The `_meta` key that tells hosts that a tool's answers may be larger than others. */
 export const MAX_RESULT_SIZE = "anthropic/maxResultSizeChars";
 
-/** How much of a result that is too large is sent with its summary unless more is asked for, in characters. */
+/** How many characters of a too large result its summary holds unless the caller asks for more. */
 export const FIRST_PART = 2_000;
 
-/** The longest texts about a job, in characters: why it failed, what it does, what it asks. */
+/** The longest texts about a job (why it failed, what it does, what it asks), in characters. */
 const MAX_TEXT = 2_000;
-/** The same where an answer is about many. */
+/** The same in an answer about many jobs. */
 const SHORT_TEXT = 200;
 
 const MAX_QUESTIONS = 20;
@@ -30,52 +29,67 @@ const MAX_QUESTIONS = 20;
 const MAX_FIELDS = 30;
 const MAX_FIELD = 60;
 
-/** What an answer holds besides its entries: braces, a note, what the protocol adds. In characters. */
+/** The characters of an answer besides its entries: braces, a note, what the protocol adds. */
 const AROUND = 1_000;
 
-/** How many links there are in an answer, and what one takes besides the job's name, twice. In characters. */
+/** How many links an answer has, and the characters of each besides the job's name, twice. */
 const MAX_LINKS = 5;
 const LINK = 150;
 
-/** Which part of results is wanted. */
+/** The part of results that a caller asks for. */
 export interface Selection {
-  /** `none`: how the jobs are, alone; `summary`: summaries; `full`: as much of each result as the answer holds. */
+  /** `none`: no results; `summary`: summaries; `full`: as much of each result as the answer holds. */
   result?: "none" | "summary" | "full" | undefined;
   /** Fields of the result, such as `daily.time`; of a list, those of each of its items. All when left out. */
   fields?: readonly string[] | undefined;
-  /** Where in the result, as JSON text, to begin; in characters. */
+  /** Where in the result as JSON text to begin, in characters. */
   offset?: number | undefined;
 }
 
-/** What is kept of a job until the answer is made: no more of its result than an answer may hold. */
+/** A job until the answer is made, with no more of its result than an answer may hold. */
 export interface Held {
   view: JobView;
-  /** Of a result: all of it where it may be sent as it is, and the part that may be sent of any. */
+  /** `value`: the whole result, where it may be sent as it is; `text`: the part that may be sent. */
   result?: { value?: unknown; text: string; characters: number; offset: number; fields?: Record<string, number> };
 }
 
 const limits = new WeakMap<Job, number>();
 
-/** Notes how large the answers about a job may be: as large as the largest that its tools set. */
+/** Raises the bound of answers about a job: the largest that its tools set holds. */
 export function noteLimit(job: Job, limit: number): void {
   limits.set(job, Math.max(limits.get(job) ?? 0, limit));
 }
 
 export const limitOf = (job: Job): number => limits.get(job) ?? MAX_ANSWER;
 
-/** The resource that a job's result is. */
+/** The URI of a job's result as a resource. */
 export const uriOf = (name: string): string => `job://${encodeURIComponent(name)}`;
 
-/** Where a result that is kept in parts has its table of contents: see `stretch.ts`. */
+/** The table of contents of a result that is kept in chunks, with a range of it; stored, its beginning. In characters. */
+export interface Parts {
+  /** Tells its chunks from those of other results of the job. */
+  id: string;
+  /** The objects in it, as far as they are told apart: in place of every other value its position and length, `begin+length`. */
+  shape: unknown;
+  /** The length of the whole. */
+  characters: number;
+  /** The lengths of its first fields. */
+  fields: Record<string, number>;
+  /** The range, and where it begins. */
+  text: string;
+  offset: number;
+}
+
+/** The key under which a result holds its {@link Parts}. */
 export const PARTS = "durable-mcp:parts";
 
-/** Whatever else a function may return under that name is a result like any other. */
+/** The table of contents of a result that is kept in chunks; undefined for any other result. */
 export const partsIn = (result: unknown): Parts | undefined => {
   const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
   return typeof parts?.text === "string" ? parts : undefined;
 };
 
-/** What to keep of a job for an answer of at most `limit` characters. */
+/** Reduces a job to what an answer of at most `limit` characters may hold. */
 export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }: Selection, limit: number): Held {
   const { result, ...rest } = given;
   const view = withShortTexts(rest, MAX_TEXT);
@@ -99,7 +113,7 @@ export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }
   };
 }
 
-/** How many characters a value adds to a message; `copies`: as structured content and as text, or as text alone. */
+/** How many characters a value adds to a message; `copies`: 2 as structured content and text, 1 as text alone. */
 export function costOf(value: unknown, copies: 1 | 2 = 2): number {
   const json = JSON.stringify(value) ?? "";
   return JSON.stringify(json).length + (copies === 2 ? json.length : 0);
@@ -107,11 +121,11 @@ export function costOf(value: unknown, copies: 1 | 2 = 2): number {
 
 export interface Fitted {
   views: JobView[];
-  /** How many jobs at the end did not fit. */
+  /** How many jobs, the last ones, did not fit. */
   leftOut: number;
 }
 
-/** What an answer says of jobs: as much as fits into `limit` characters, of which `taken` are taken. */
+/** Fits jobs into `limit` characters, of which `taken` are in use. */
 export function arrange(held: readonly Held[], limit: number, { taken = 0, copies = 2 as 1 | 2 } = {}): Fitted {
   const names = held.filter(({ result }) => result).map(({ view }) => LINK + 2 * uriOf(view.job_name).length);
   const links = names.sort((a, b) => b - a).slice(0, MAX_LINKS);
@@ -125,7 +139,7 @@ export function arrange(held: readonly Held[], limit: number, { taken = 0, copie
     return left >= 0;
   });
   left = Math.max(left, 0);
-  // Small results as they are, the smallest first: of what remains, the large ones get their parts.
+  // Small results go in whole, the smallest first; large ones share the remaining room.
   const bySize = [...kept].sort((a, b) => (a.held.result?.characters ?? 0) - (b.held.result?.characters ?? 0));
   for (const entry of bySize) {
     const { value } = entry.held.result ?? {};
@@ -155,7 +169,7 @@ interface Room {
   cost: number;
 }
 
-/** A job with an empty summary in place of its result, with texts as they are. */
+/** A job with an empty summary in place of its result, and unshortened texts. */
 function fullest(held: Held, room: number, copies: 1 | 2): Room {
   const view = withSummary(held, held.view, true);
   const cost = costOfEntry(view, copies);
@@ -177,11 +191,11 @@ function withSummary({ result }: Held, view: JobView, isLong: boolean): JobView 
 
 function costOfEntry(view: JobView, copies: 1 | 2): number {
   const { summary } = view;
-  // The offset at which it goes on is known later.
+  // With room for `next_offset`, which is known later.
   return costOf(view, copies) + (summary ? 50 : 1);
 }
 
-/** As much of the beginning of `text` as adds no more than `budget` characters to the message. */
+/** The longest beginning of `text` that adds at most `budget` characters to the message. */
 function partOf(text: string, budget: number, copies: 1 | 2): string {
   let part = text.slice(0, boundary(text, Math.min(text.length, Math.max(budget, 0))));
   for (let cost = costOf(part, copies); part !== "" && cost > budget; cost = costOf(part, copies)) {
@@ -190,7 +204,7 @@ function partOf(text: string, budget: number, copies: 1 | 2): string {
   return part;
 }
 
-/** How to get the rest of what an answer holds in part; undefined where it holds all. */
+/** How to get the rest of an answer that is not complete; undefined where it is. */
 export function noteOn({ views, leftOut }: Fitted): string | undefined {
   const cut = views.find(({ summary }) => summary?.next_offset !== undefined || summary?.offset);
   const lines = [
@@ -211,7 +225,7 @@ interface ResourceLink {
   size: number;
 }
 
-/** Links to the first results that structured content, of a tool of jobs, has summaries of. */
+/** Links to the first results that structured content summarizes. */
 export function linksIn(content: unknown): ResourceLink[] {
   const { summary, summaries, statuses } = (content ?? {}) as {
     summary?: unknown;
@@ -235,11 +249,11 @@ function isSummary(value: unknown): value is ResultSummary {
   return typeof uri === "string" && uri.startsWith("job://") && typeof characters === "number";
 }
 
-/** The fields of a value that `paths` name; what has none of them is left out, or is empty. */
+/** The fields of a value that `paths` name; values without any of them are left out or empty. */
 export const pick = (value: unknown, paths: readonly string[]): unknown =>
   picker(paths.map((path) => path.split(".")))(value);
 
-/** What is worked out about the paths is for all items of a list: there may be many, and many paths. */
+/** Prepares the paths once for all items of a list: there may be many of both. */
 function picker(paths: readonly string[][]): (value: unknown) => unknown {
   if (paths.some((path) => path.length === 0)) return (value) => value;
   const below = Object.entries(Object.groupBy(paths, ([key]) => key as string)).map(
@@ -265,7 +279,7 @@ function sizesOf(value: unknown): Record<string, number> {
   );
 }
 
-/** The same view, with texts that are no longer than they may be where many are told of. */
+/** Shortens the texts of a view for an answer about many jobs. */
 export const inShort = <View extends Pick<JobView, "error" | "doing" | "waiting_for">>(view: View): View =>
   withShortTexts(view, SHORT_TEXT);
 
@@ -292,7 +306,7 @@ function shortened(text: string, longest: number): string {
   return `${text.slice(0, boundary(text, longest))}… (${text.length} characters)`;
 }
 
-/** The same place, or the one before it where that would part the two halves of a character. */
+/** The same position, or the one before where it lies between the two halves of a character. */
 export function boundary(text: string, at: number): number {
   const code = at > 0 && at < text.length ? text.charCodeAt(at) : 0;
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;

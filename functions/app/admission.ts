@@ -1,7 +1,7 @@
 /** Who makes a request, and whether it is one of too many: what MCP and the pages' data have in common. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { createFanOut } from "../../core/store/fan-out.ts";
+import { createFanOut } from "../../core/store/pacing/fan-out.ts";
 import { addressOf } from "../http/address.ts";
 import { tooManyRequests } from "../http/rate-limit.ts";
 import type { RequestLine } from "../http/request-line.ts";

@@ -4,7 +4,7 @@ import { cors } from "hono/cors";
 import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { keptFor } from "../../core/jobs/retention.ts";
+import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
@@ -61,8 +61,8 @@ const PATIENCE = 5_000;
 export function createParts({ jobs, tools, identity: said }: Deployment, config: Config): Edge {
   const identity = withIcon(said, config);
   const log = new EdgeLog(config.LOG_LEVEL);
-  const feed = config.LISTENER && createFeed(config.LISTENER);
-  const place = { ...endpointOf(config), feed };
+  const settlements = config.LISTENER && createFeed(config.LISTENER);
+  const place = { ...endpointOf(config), settlements };
   const client = new ResonateClient({ ...place, timeout: PATIENCE });
   const records = config.CALLER && createRecords(config.CALLER, config.RESONATE_NAMESPACE);
   const missing = withoutRecords(config);
@@ -81,7 +81,7 @@ export function createParts({ jobs, tools, identity: said }: Deployment, config:
       tools,
       identity,
       handles,
-      kept: config.RETENTION_DAYS === undefined ? undefined : keptFor(config.RETENTION_DAYS),
+      kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       pages,
       policy: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { DAYS, DEFAULT_DAYS } from "../../core/jobs/retention.ts";
+import { NAMESPACE } from "../../core/store/ids.ts";
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { KEYS } from "../../core/store/sealing.ts";
 import { AuthConfig, TrustedUrl } from "../auth/auth-config.ts";
@@ -35,10 +36,7 @@ const Env = z.object({
     .refine((group) => group !== "default", "must not be `default`")
     .default("workers"),
   /** Put before every promise id, so that several deployments can share one server. */
-  RESONATE_NAMESPACE: z
-    .string()
-    .regex(/^[^:~\p{Cc}]*$/u)
-    .default(""),
+  RESONATE_NAMESPACE: z.string().regex(NAMESPACE).default(""),
   /** Seals task ids; at least 32 characters, kept for as long as tasks live. Unset, the server offers no tasks. */
   TASK_KEY: z.string().min(32).optional(),
   /** Host names a request may be addressed to and come from; unset means any. Set on localhost. */

@@ -81,7 +81,7 @@ export async function giveAnswer(
       `answer: ${content === undefined ? "it is no JSON" : fitted.reason}. Accepted: JSON that fits ${schema}.`,
     );
   }
-  await store.journals.answer(open.promiseId, fitted.answer);
+  await store.feeds.answer(open.promiseId, fitted.answer);
 }
 
 /** Undefined for what is no JSON. */

@@ -7,6 +7,7 @@ import { newerGeneration } from "../../core/jobs/start.ts";
 import { JobStatus, JobView, Json, ResultSummary, statusOf, viewOf, WaitingFor } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
+import { viewOfRange } from "../../core/tools/byte-range.ts";
 import {
   arrange,
   costOf,
@@ -56,7 +57,7 @@ export const probeStatus = defineTool({
 async function look(store: RemoteStore, name: string, selected: Selection, signal: AbortSignal): Promise<JobView> {
   const promise = await store.get(name, signal);
   if (!promise) return viewOf(name, promise);
-  const view = (await promise.job.answers?.(store, promise, selected, MAX_ANSWER, signal)) ?? viewOf(name, promise);
+  const view = await viewOfRange(store, promise, selected, MAX_ANSWER, signal);
   if (promise.state !== "pending") return { ...view, ...(await newerOf(store, promise, signal)) };
   return { ...view, ...tellingOf(await jobSnapshotOf(store, promise, signal, "recent"), Date.now()) };
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { StartedJob } from "../../core/jobs/caller-record.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
-import { childOf, ENTRY, encodeValue, PLACE } from "../../core/store/codec.ts";
+import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
 import { Simulation } from "../../testing/simulation.ts";
 import { CallerObject } from "./caller-object.ts";
 import type { CallerStorage } from "./job-table.ts";
@@ -70,7 +70,7 @@ function deploy(most: number) {
   let object = new CallerObject({ storage }, env);
   const idOf = (name: string) => KEY + name;
   const create = async (name: string, tag: string) => {
-    const tags = { [PLACE]: tag, "durable-mcp:kind": "timer", "resonate:target": "poll://any@workers" };
+    const tags = { [RESERVATION]: tag, "durable-mcp:kind": "timer", "resonate:target": "poll://any@workers" };
     const data = { id: idOf(name), timeoutAt: Date.now() + 10 * MINUTE, param: encodeValue({ func: "timer" }), tags };
     await sim.send("promise.create", data);
   };

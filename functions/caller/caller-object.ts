@@ -1,5 +1,5 @@
 import { type ListQuery, type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
-import { keptFor } from "../../core/jobs/retention.ts";
+import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
@@ -58,7 +58,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
     this.#jobs = new JobTable(state.storage);
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
-    this.#keep = keptFor(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
+    this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
   reserve(key: string, job: StartedJob, most: number): Promise<Answer<"reserved" | "known" | "full">> {

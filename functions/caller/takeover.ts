@@ -4,11 +4,12 @@
  */
 import * as z from "zod";
 import { startedJob } from "../../core/jobs/caller-record.ts";
-import { Names, rootOf } from "../../core/jobs/names.ts";
+import { Names } from "../../core/jobs/names.ts";
 import { searchPage } from "../../core/jobs/own-jobs.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { childOf, decodeValue, ENTRY } from "../../core/store/codec.ts";
 import { SearchRefused } from "../../core/store/failures.ts";
+import { rootOf } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { JobTable } from "./job-table.ts";
 

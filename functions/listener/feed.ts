@@ -1,6 +1,6 @@
 /** What has settled, told by the deployment's listeners: `listener.ts`, each a Durable Object. */
+import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import type { Channel } from "../../core/store/connections.ts";
-import type { Feed } from "../../core/store/endpoint.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 
@@ -40,7 +40,7 @@ export interface ListenerNamespace {
 /** As it arrives: disposed of, it ends the wait. */
 type Answer = Joined & Disposable;
 
-export function createFeed(namespace: ListenerNamespace): Feed {
+export function createFeed(namespace: ListenerNamespace): SettlementSource {
   return {
     async open({ ids, caller, onNews, signal }): Promise<Channel> {
       const listener = listenerOf(namespace, caller);

@@ -1,9 +1,9 @@
 import { type CallerRecord, startedJob } from "../../core/jobs/caller-record.ts";
-import { rootOf } from "../../core/jobs/names.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { isRoot, rootOf } from "../../core/store/ids.ts";
 import type { Message, PromiseRecord } from "../../core/store/protocol.ts";
 import { readConfig } from "../app/config.ts";
 import { createRecords } from "../caller/callers.ts";
@@ -168,7 +168,7 @@ export class Listener extends DurableObject {
     const { promise } = message;
     const waiters = this.#byId.get(rootOf(promise.id));
     if (!waiters) return;
-    if (promise.id === rootOf(promise.id)) this.#note(promise, waiters);
+    if (isRoot(promise.id)) this.#note(promise, waiters);
     const whole = JSON.stringify(promise);
     this.#tell(waiters, whole.length <= MAX_MESSAGE ? whole : JSON.stringify({ id: promise.id }));
   }

@@ -1,10 +1,10 @@
 /** A job as its page shows it. */
 
+import { timelineOf } from "../../core/jobs/feed/timeline.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
-import { timelineOf } from "../../core/jobs/timeline.ts";
 
 /** How it is, what it was given, what it does and asks, and what it has done: its records from the `from`th on. */
 export async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {

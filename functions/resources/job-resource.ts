@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { viewOf } from "../../core/jobs/status.ts";
+import { viewOfRange } from "../../core/tools/byte-range.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { arrange, hold, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
 import { printable } from "../http/printable.ts";
@@ -32,7 +32,7 @@ export async function readJob(store: RemoteStore, uri: string, signal?: AbortSig
   }
   const limit = limitOf(promise.job);
   const wanted = { ...selection, result: "full" } as const;
-  const view = (await promise.job.answers?.(store, promise, wanted, limit, signal)) ?? viewOf(name, promise);
+  const view = await viewOfRange(store, promise, wanted, limit, signal);
   const { views } = arrange([hold(view, wanted, limit)], limit, {
     copies: 1,
     taken: 2 * uri.length,

@@ -1,5 +1,5 @@
 /** Whether an answer fits the question that it is given to. */
-import { AnswerEntry, type QuestionEntry } from "../../core/jobs/progress-feed.ts";
+import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { formOf } from "./form.ts";
 
 /** The longest answer to a question that is taken, in characters of JSON. */

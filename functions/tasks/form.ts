@@ -1,6 +1,6 @@
 /** Forms: the JSON Schema of a question's answer, which the protocol keeps to an object of primitive properties, in zod. */
 import * as z from "zod";
-import type { QuestionEntry } from "../../core/jobs/progress-feed.ts";
+import type { QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
 
 /** What the protocol allows of a property. Whatever else a schema says is not checked here. */
 const Property = z.looseObject({

@@ -1,7 +1,7 @@
 /** The methods of the Tasks extension, as the SDK serves them. */
 import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { AnswerEntry } from "../../core/jobs/progress-feed.ts";
+import type { AnswerEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { scopeOf } from "../http/request.ts";
@@ -98,7 +98,7 @@ async function updateTask(
       answers.push({ promiseId, answer: fitted.answer });
     }
   }
-  await Promise.all(answers.map(({ promiseId, answer }) => store.journals.answer(promiseId, answer)));
+  await Promise.all(answers.map(({ promiseId, answer }) => store.feeds.answer(promiseId, answer)));
 }
 
 function invalidAnswer(key: string, reason: string): ProtocolError {

@@ -101,9 +101,9 @@ class Watcher {
       const snapshot = await jobSnapshotOf(this.#store, promise, this.#signal);
       if (!mayTell(promise, Date.now())) return snapshot;
       const moved = await Promise.all([
-        this.#store.journals.listenToEntry(promise, snapshot.feed.n + 1, channel, this.#signal),
+        this.#store.feeds.listenToEntry(promise, snapshot.feed.n + 1, channel, this.#signal),
         ...[...snapshot.questions.values()].map(({ promiseId }) =>
-          this.#store.journals.listenToQuestion(promiseId, channel, this.#signal),
+          this.#store.feeds.listenToQuestion(promiseId, channel, this.#signal),
         ),
       ]);
       if (!moved.includes(true)) return snapshot;

@@ -1,6 +1,7 @@
 /** What each job must come to, worked out apart from the product: from the archive's data and from what was asked. */
+
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../core/definitions/job.ts";
+import { splitGeneration } from "../../core/store/ids.ts";
 import type { Stored } from "../../test/support/stored.ts";
 import { monthBounds } from "../../tools/weather/calendar.ts";
 import { monthsOf } from "../../tools/weather/range.ts";

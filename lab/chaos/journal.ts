@@ -1,6 +1,7 @@
 /** What the clients of a run did and were told, as it happened. */
+
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../core/definitions/job.ts";
+import { splitGeneration } from "../../core/store/ids.ts";
 import type { PlannedJob } from "./plan.ts";
 
 /** Something that must not be. */

@@ -1,6 +1,7 @@
 /** Holds what the Resonate server, the archive and the clients know in the end against each other. */
+
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration, withGeneration } from "../../core/definitions/job.ts";
+import { splitGeneration, withGeneration } from "../../core/store/ids.ts";
 import type { Stored } from "../../test/support/stored.ts";
 import { monthsOf } from "../../tools/weather/range.ts";
 import type { Requests } from "../../tools/weather/sample-archive/faults.ts";

@@ -1,7 +1,7 @@
 /**
  * `npm run clients [-- NAME…]`: installs each client that npm and, where there is a Python, PyPI have into a folder outside
  * the checkout, drives it through every tool and task step, without sign-in, with a token and with one of an OAuth server,
- * and prints the table that docs/clients.md holds. `NAME`: those alone whose names contain it. `--keep DIR`: where to
+ * and prints the table that lab/measurements.md holds. `NAME`: those alone whose names contain it. `--keep DIR`: where to
  * install, and not to remove it.
  */
 import { createHash } from "node:crypto";

@@ -1,8 +1,10 @@
 /** Timers that are due all at the same moment, and such that fell due while the server was down, beside other work. */
+
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { storedJobs } from "../../test/support/stored.ts";
@@ -162,7 +164,7 @@ function plant(file: string, template: string, count: number, due: number): void
   const rows = (table: string, column: string) =>
     db.prepare(`SELECT * FROM ${table} WHERE ${column} = ? OR ${column} LIKE ?`).all(template, `${template}:%`);
   const promises = rows("promises", "id");
-  const end = Number(promises.find(({ id }) => id === `${template}:e1`)?.timeoutAt);
+  const end = Number(promises.find(({ id }) => id === journalEntryId(template, 1))?.timeoutAt);
   const parts = { promises, tasks: rows("tasks", "id"), callbacks: rows("callbacks", "awaiter") };
   db.exec("BEGIN");
   for (const [table, originals] of Object.entries(parts)) {

@@ -1,6 +1,6 @@
 /** The product's edge, whose time is moved. */
 import edge from "../../functions/index.ts";
-import { movable } from "../../testing/movable-edge.ts";
+import { movable } from "../../testing/time/movable-edge.ts";
 
 export * from "../../functions/index.ts";
 export default movable(edge);

@@ -1,9 +1,11 @@
 /** Timers that sleep, written into a server's database as copies of one that the edge and a worker made. */
+
 import { spawn } from "node:child_process";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Codec, type PromiseRecord } from "@resonatehq/sdk";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import type { Resonate } from "../../test/support/resonate.ts";
 import { until } from "../../testing/program.ts";
@@ -36,7 +38,7 @@ export async function readTemplate(resonate: Resonate, id: string): Promise<Temp
     return head.status === 200 && typeof data === "object" ? data.promise : undefined;
   };
   return until(`${id} to sleep`, async () => {
-    const [job, sleep] = await Promise.all([get(id), get(`${id}:e1`)]);
+    const [job, sleep] = await Promise.all([get(id), get(journalEntryId(id, 1))]);
     const { head, data } = await resonate.call("task.get", { id });
     const sleeps = head.status === 200 && typeof data === "object" && data.task.state === "suspended";
     return job && sleep && sleeps ? { job, sleep } : undefined;

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "hono/jsx/dom";
-import type { TimelineEntry } from "../../core/jobs/timeline.ts";
+import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import { follow } from "../lib/follow.ts";
 import { job as askJob, type JobInfo, Refused } from "../lib/server.ts";
 

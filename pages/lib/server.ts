@@ -1,7 +1,7 @@
 /** What pages ask the server for: MCP, as any client does, and what pages alone are told. */
 
 import type { View } from "../../core/definitions/view.ts";
-import type { TimelineEntry } from "../../core/jobs/timeline.ts";
+import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 
 const REVISION = "2026-07-28";
 const META = "io.modelcontextprotocol";

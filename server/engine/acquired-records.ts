@@ -3,7 +3,8 @@
  * `records`. A worker that does not remember a job would ask for each record by itself.
  */
 import type { Request, TaskAcquireReq } from "@resonatehq/sdk";
-import { eventId, maxUnderWay } from "../../core/engine/journal.ts";
+import { maxUnderWay } from "../../core/engine/journal.ts";
+import { isChildOf, journalEntryId } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { StateMachine, Transition } from "./state-machine.ts";
 
@@ -15,7 +16,7 @@ type Acquire = TaskAcquireReq & { data: { records?: number } };
 /** Has the state machine answer the request, and adds the records that it asks for. */
 export function acquire(machine: StateMachine, now: number, request: Acquire): Transition {
   const { id, records: from } = request.data;
-  const woken = [...(machine.tasks.get(id)?.resumes ?? [])].filter((each) => each.startsWith(`${id}:`));
+  const woken = [...(machine.tasks.get(id)?.resumes ?? [])].filter((each) => isChildOf(id, each));
   const { response, changes } = machine.apply(now, request);
   if (from === undefined || response.head.status !== 200) return { response, changes };
   const found = new Map<string, PromiseRecord>();
@@ -33,7 +34,7 @@ export function acquire(machine: StateMachine, now: number, request: Acquire): T
   for (const each of woken.slice(0, MOST.records)) look(each);
   // As many may be missing before one that is there as a worker may have under way.
   for (let n = from, missing = 0; from > 0 && missing < maxUnderWay(n - missing - 1); n++) {
-    missing = look(eventId(id, n)) ? 0 : missing + 1;
+    missing = look(journalEntryId(id, n)) ? 0 : missing + 1;
     if (room < 0 || found.size > MOST.records) return { response, changes };
   }
   const { preload, ...data } = response.data as { preload: PromiseRecord[] };

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Names } from "../../core/jobs/names.ts";
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
+import { chainLink, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../core/store/ids.ts";
+import { endOf } from "../../core/store/sequence.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
-import { endOf } from "./aids.ts";
 import { Engine } from "./engine.ts";
 import { sweep } from "./retention.ts";
 import { Store } from "./store.ts";
@@ -37,11 +38,11 @@ function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, 
     engine.apply(at, { kind: "promise.create", head, data: { id, timeoutAt: at + 365 * DAY, param: {}, tags } });
   store.transaction(() => {
     create(id, { "resonate:target": "poll://any@workers", ...tags });
-    create(`${id}:e0`, { "resonate:scope": "global" });
+    create(child(id), { "resonate:scope": "global" });
     engine.apply(at, {
       kind: "promise.register_listener",
       head,
-      data: { awaited: `${id}:e0`, address: "poll://uni@edge/1" },
+      data: { awaited: child(id), address: "poll://uni@edge/1" },
     });
     if (endedDaysAgo !== undefined)
       engine.apply(at, { kind: "promise.settle", head, data: { id, state: "resolved", value: {} } });
@@ -55,6 +56,10 @@ function sweepAll(now = NOW): void {
   while (at);
 }
 
+const child = (id: string) => journalEntryId(id, 0);
+const link = (n: number) => limitSlotId(limitId("", "archive"), 0, n);
+const isLink = (id: string) => chainLink(id)?.isEntry === false;
+
 const promises = () => store.ids("promises", "ORDER BY id");
 
 describe("retention", () => {
@@ -66,9 +71,18 @@ describe("retention", () => {
     job("old.named", 5); // its name begins as another's does
     job("ol", 5);
     sweepAll();
-    const left = ["ol", "ol:e0", "old.named", "old.named:e0", "pending", "pending:e0", "young", "young:e0"];
+    const left = [
+      "ol",
+      child("ol"),
+      "old.named",
+      child("old.named"),
+      "pending",
+      child("pending"),
+      "young",
+      child("young"),
+    ];
     expect(promises()).toEqual(left);
-    expect(store.ids("tasks", "ORDER BY id")).toEqual(left.filter((id) => !id.includes(":")));
+    expect(store.ids("tasks", "ORDER BY id")).toEqual(left.filter((id) => isRoot(id)));
     expect(store.listenerAddresses()).toEqual(["poll://uni@edge/1"]);
   });
 
@@ -80,7 +94,7 @@ describe("retention", () => {
     job("c", 300);
     job("c~2", undefined);
     sweepAll();
-    expect(promises()).toEqual(["b", "b:e0", "b~2", "b~2:e0", "c", "c:e0", "c~2", "c~2:e0"]);
+    expect(promises()).toEqual(["b", child("b"), "b~2", child("b~2"), "c", child("c"), "c~2", child("c~2")]);
   });
 
   test("keeps a job for as long as that says itself", () => {
@@ -88,7 +102,7 @@ describe("retention", () => {
     job("long", 50, { [KEEP]: String(60 * DAY) });
     job("short", 2, { [KEEP]: String(DAY) });
     sweepAll();
-    expect(promises()).toEqual(["forever", "forever:e0", "long", "long:e0"]);
+    expect(promises()).toEqual(["forever", child("forever"), "long", child("long")]);
   });
 
   test("gets past what is kept, however much that is, and takes a bounded number at a time", () => {
@@ -136,18 +150,20 @@ describe("retention", () => {
     };
     const period = (daysAgo: number) => Math.floor((NOW - daysAgo * DAY) / DAY);
     store.transaction(() => {
-      for (let n = 1; n <= 300; n++) made(`c.quota:24.${period(3)}.p${n}`, 3);
-      for (const name of ["p1", "b1"]) made(`c.quota:24.${period(0)}.${name}`, 0);
-      made("c.list:0.1", 3);
-      for (let n = 1; n <= 600; n++) made(`limit:archive:0.${n}`, n > 590 ? 0 : 2);
+      for (let n = 1; n <= 300; n++) made(quotaId("c.", `24.${period(3)}.t${n}`), 3);
+      for (const name of ["t1", "g1"]) made(quotaId("c.", `24.${period(0)}.${name}`), 0);
+      made(listId("c.", "0.1"), 3);
+      for (let n = 1; n <= 600; n++) made(link(n), n > 590 ? 0 : 2);
     });
     sweepAll();
-    const links = promises().filter((id) => id.startsWith("limit:"));
+    const links = promises().filter(isLink);
     // Those of today, and on the way to them.
     expect(links.length).toBeGreaterThan(10);
     expect(links.length).toBeLessThan(60);
-    expect(links).toEqual(expect.arrayContaining(["limit:archive:0.1", "limit:archive:0.512", "limit:archive:0.600"]));
-    const others = promises().filter((id) => !id.startsWith("limit:"));
-    expect(others).toEqual([`c.quota:24.${period(0)}.b1`, `c.quota:24.${period(0)}.p1`, "c.list:0.1"].sort());
+    expect(links).toEqual(expect.arrayContaining([link(1), link(512), link(600)]));
+    const others = promises().filter((id) => !isLink(id));
+    expect(others).toEqual(
+      [quotaId("c.", `24.${period(0)}.g1`), quotaId("c.", `24.${period(0)}.t1`), listId("c.", "0.1")].sort(),
+    );
   });
 });

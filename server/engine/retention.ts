@@ -1,10 +1,11 @@
 /**
  * Removes jobs that ended long ago: a job's promise, its task, what was recorded below it (`job:…`) and all generations of
  * its name (`job~2`, …) go together, for a generation that was left alone would stand for the name. After them goes what has
- * counted, limited and listed jobs and is of no use any more: see `aids.ts`.
+ * counted, limited and listed jobs and is of no use any more: see `core/store/ids.ts`.
  */
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
-import { AIDS_KEPT, endOf, isLandmark, isPlaceOver, linkIn } from "./aids.ts";
+import { chainLink, isReservationOver } from "../../core/store/ids.ts";
+import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/store/sequence.ts";
 import type { Store } from "./store.ts";
 
 /** How many jobs are looked at in one transaction: requests are answered in between. */
@@ -48,7 +49,7 @@ export function sweep(
 }
 
 function sweepAids(store: Store, now: number, at: SweepPosition): SweepPosition | undefined {
-  const aids = store.endedAids(at, now - AIDS_KEPT, AIDS);
+  const aids = store.endedAids(at, now - BOOKKEEPING_RETENTION, AIDS);
   const ends = new Map<string, number>();
   const isNeeded = (chain: string, n: number) => {
     const end = ends.get(chain) ?? endOf((n) => store.has(chain + n));
@@ -61,8 +62,8 @@ function sweepAids(store: Store, now: number, at: SweepPosition): SweepPosition 
     return job === undefined || store.has(job);
   };
   for (const { id, tags } of aids) {
-    const link = linkIn(id);
-    if (!link ? isPlaceOver(id, now) : !(link.isEntry && isOfUse(tags)) && !isNeeded(link.chain, link.n))
+    const link = chainLink(id);
+    if (!link ? isReservationOver(id, now) : !(link.isEntry && isOfUse(tags)) && !isNeeded(link.chain, link.n))
       store.removeOne(id);
   }
   const last = aids.at(-1);

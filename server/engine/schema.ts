@@ -1,4 +1,5 @@
 /** The tables, the same in every host. */
+import { IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
 
 /**
  * Times are REAL: a lease may reach past the largest integer that JavaScript can read back, and a double holds it.
@@ -30,8 +31,8 @@ export const SCHEMA = `
 /** Finds jobs, and what counts, limits and lists them, by when they ended. A file of the versions before has none: an index changes nothing that they would see. */
 export const ENDED = `
   CREATE INDEX IF NOT EXISTS promises_ended ON promises (settledAt, id)
-  WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0;
+  WHERE settledAt IS NOT NULL AND ${IS_FIRST_GENERATION_SQL};
   DROP INDEX IF EXISTS promises_aids;
   CREATE INDEX IF NOT EXISTS promises_aiding ON promises (settledAt, id)
-  WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0 OR instr(id, 'list:') > 0);
+  WHERE settledAt IS NOT NULL AND (${isBookkeepingSql("instr")});
 `;

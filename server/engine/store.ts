@@ -2,6 +2,7 @@
  * Promises, tasks and schedules as rows of the database. A row is written whole and replaced in place, so the file
  * grows with the number of jobs and not with how often they are touched.
  */
+import { belowSql, CHILD, GENERATION, IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
 import type { Schedule, StoredPromise, Task } from "./state-machine.ts";
 
@@ -290,7 +291,7 @@ export class Store {
   ended({ settledAt, id }: { settledAt: number; id: string }, now: number, limit: number) {
     const rows = this.#all(
       `SELECT id, settledAt FROM promises INDEXED BY promises_ended
-       WHERE settledAt IS NOT NULL AND instr(id, ':') = 0 AND instr(id, '~') = 0
+       WHERE settledAt IS NOT NULL AND ${IS_FIRST_GENERATION_SQL}
          AND (settledAt, id) > (?, ?) AND settledAt <= ? AND EXISTS (SELECT 1 FROM tasks WHERE tasks.id = promises.id) ORDER BY settledAt, id LIMIT ?`,
       settledAt,
       id,
@@ -304,7 +305,7 @@ export class Store {
   endedAids({ settledAt, id }: { settledAt: number; id: string }, before: number, limit: number) {
     const rows = this.#all(
       `SELECT id, settledAt, tags FROM promises
-       WHERE settledAt IS NOT NULL AND (instr(id, 'quota:') > 0 OR instr(id, 'limit:') > 0 OR instr(id, 'list:') > 0)
+       WHERE settledAt IS NOT NULL AND (${isBookkeepingSql("instr")})
          AND (settledAt, id) > (?, ?) AND settledAt <= ? ORDER BY settledAt, id LIMIT ?`,
       settledAt,
       id,
@@ -329,7 +330,7 @@ export class Store {
   generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
     const rows = this.#all(
       `SELECT state, settledAt, tags FROM promises
-       WHERE id = ?1 OR (id > ?1 || '~' AND id < ?1 || char(127) AND instr(id, ':') = 0)`,
+       WHERE id = ?1 OR (${belowSql("id", GENERATION)} AND instr(id, '${CHILD}') = 0)`,
       id,
     );
     return rows as unknown as { state: string; settledAt: number | null; tags: string }[];
@@ -338,10 +339,9 @@ export class Store {
   /** Removes all generations of a job, and all that is below them. */
   remove(id: string): void {
     for (const [table, column] of PARTS) {
-      // The characters after ":" and "~".
       this.#run(
-        `DELETE FROM ${table} WHERE ${column} = ?1 OR (${column} > ?1 || ':' AND ${column} < ?1 || ';')
-           OR (${column} > ?1 || '~' AND ${column} < ?1 || char(127))`,
+        `DELETE FROM ${table} WHERE ${column} = ?1 OR (${belowSql(column, CHILD)})
+           OR (${belowSql(column, GENERATION)})`,
         id,
       );
     }

@@ -7,7 +7,7 @@
  */
 import { parseArgs } from "node:util";
 import pino from "pino";
-import { keptFor } from "../../core/jobs/retention.ts";
+import { retentionOf } from "../../core/jobs/retention.ts";
 import { StartError } from "./database.ts";
 import { startResonate } from "./http.ts";
 
@@ -42,7 +42,7 @@ try {
   const server = await startResonate({
     port: portNumber(values.port),
     data: values.memory ? undefined : values.data,
-    keep: keptFor(process.env.RETENTION_DAYS),
+    keep: retentionOf(process.env.RETENTION_DAYS),
     log,
   });
   for (const signal of ["SIGINT", "SIGTERM"] as const) {

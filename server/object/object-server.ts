@@ -1,5 +1,5 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the same protocol over its `fetch`, time by its alarm. */
-import { keptFor } from "../../core/jobs/retention.ts";
+import { retentionOf } from "../../core/jobs/retention.ts";
 import { type ObjectAddress, placed } from "../../core/store/object-address.ts";
 import { type SweepPosition, sweep } from "../engine/retention.ts";
 import { Store } from "../engine/store.ts";
@@ -77,7 +77,7 @@ export class ObjectServer implements Operated {
     this.#env = env;
     const { storage } = state;
     this.#storage = storage;
-    this.#keep = keptFor(env.RETENTION_DAYS);
+    this.#keep = retentionOf(env.RETENTION_DAYS);
     this.#sql = new ObjectSql(storage);
     this.#notes = openTables(this.#sql);
     this.#operator = new Operator(state, this.#sql, this.#notes, this, env);

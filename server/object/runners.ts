@@ -1,7 +1,8 @@
-import { rootOf } from "../../core/jobs/names.ts";
-import { decodeValue, ownerOf } from "../../core/store/codec.ts";
+import { ownerOf } from "../../core/jobs/durable-promise.ts";
+import { decodeValue } from "../../core/store/codec.ts";
+import { localId, rootOf } from "../../core/store/ids.ts";
+import { Slots } from "../../core/store/pacing/slots.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
-import { Slots } from "../../worker/intake/slots.ts";
 import type { Resonate } from "../resonate.ts";
 import type { PollConnection } from "../wire/poll-connections.ts";
 import { Runner } from "./runner.ts";
@@ -87,7 +88,7 @@ export class Runners {
     if (this.#waiting.has(task.id)) return;
     this.#waiting.add(task.id);
     const promise = await this.#promiseOf(task);
-    const name = task.id.startsWith(this.#prefix) ? task.id.slice(this.#prefix.length) : task.id;
+    const name = localId(task.id, this.#prefix);
     const owner = promise ? ownerOf(name, promise) : "";
     this.#placesOf(promise).add(owner, async () => {
       this.#waiting.delete(task.id);

@@ -1,5 +1,6 @@
 /** What is a caller's, among all that a Resonate server keeps, and its removal from the embedded one. */
 import { callerOf } from "../../core/definitions/caller.ts";
+import { callerKey, idsFrom, isCallerHash, startRecordEnd } from "../../core/store/ids.ts";
 import type { Sql } from "../engine/sql.ts";
 import { PARTS } from "../engine/store.ts";
 
@@ -12,11 +13,11 @@ export interface Owner {
 
 /** The log names an OAuth caller by the hash that its key is made of; the name of a token may look like one. */
 export async function keysOf(caller: string): Promise<string[]> {
-  return [(await callerOf(caller)).key, ...(/^[\w-]{16}$/.test(caller) ? [`c${caller}.`] : [])];
+  return [(await callerOf(caller)).key, ...(isCallerHash(caller) ? [callerKey(caller)] : [])];
 }
 
 /** How the ids end of what tells that the caller with this key has started a job which callers share. */
-export const sharedBy = (key: string) => `:r${key}`;
+export const sharedBy = startRecordEnd;
 
 /**
  * Removes some of what is a caller's, with all that belongs to it: what begins with its key, and the records of what it started
@@ -52,8 +53,7 @@ export async function countOf(sql: Sql, { caller, namespace }: Owner): Promise<n
   return counts.reduce((sum, each) => sum + each, 0);
 }
 
-// A key ends with ".", and the character after that is "/": an index finds what lies between.
 const OWN = "id >= ?1 AND id < ?2";
-const ownOf = (key: string, namespace: string) => [namespace + key, `${namespace}${key.slice(0, -1)}/`];
+const ownOf = (key: string, namespace: string) => idsFrom(namespace + key);
 const SHARED = "substr(id, 1, length(?1)) = ?1 AND substr(id, -length(?2)) = ?2";
 const sharedOf = (key: string, namespace: string) => [namespace, sharedBy(key)];

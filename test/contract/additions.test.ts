@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LINES, MOST_LINES } from "../../core/store/batch-lines.ts";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { action, head, promise, type Server, startServer, unique } from "./server.ts";
 
@@ -20,7 +21,10 @@ describe("task.acquire with records", () => {
     server.call("task.fence", {
       id,
       version,
-      action: action("promise.create", promise(`${id}:e${n}`, { timeoutAt, tags: { "resonate:timer": "true" } })),
+      action: action(
+        "promise.create",
+        promise(journalEntryId(id, n), { timeoutAt, tags: { "resonate:timer": "true" } }),
+      ),
     });
 
   /** A job with so many records, of which the last is a sleep that is over: its task is offered again. */
@@ -30,7 +34,7 @@ describe("task.acquire with records", () => {
     await acquire(id, 0);
     for (let n = 1; n < records; n++) await record(id, 1, n, 1);
     await record(id, 1, records, Date.now() + 200);
-    const actions = [action("promise.register_callback", { awaited: `${id}:e${records}`, awaiter: id })];
+    const actions = [action("promise.register_callback", { awaited: journalEntryId(id, records), awaiter: id })];
     await server.call("task.suspend", { id, version: 1, actions });
     await until("the sleep to end", async () => (await server.call("task.get", { id })).data.task.state === "pending");
     return id;
@@ -42,14 +46,14 @@ describe("task.acquire with records", () => {
     expect([task.version, own.id]).toEqual([2, id]);
     expect(records).toBe(isEmbedded ? 2 : undefined);
     const given = preload.map((each: { id: string; state: string }) => [each.id, each.state]).sort();
-    const [second, third] = [2, 3].map((n) => [`${id}:e${n}`, "resolved"]);
+    const [second, third] = [2, 3].map((n) => [journalEntryId(id, n), "resolved"]);
     expect(given).toEqual(isEmbedded ? [second, third] : []);
   });
 
   test("answers with 0 only with what has woken it, and without the word as the protocol says", async () => {
     const [known, plain] = [await woken(2), await woken(2)];
     const { preload } = await acquire(known, 1, 0);
-    expect(preload.map(({ id }: { id: string }) => id)).toEqual(isEmbedded ? [`${known}:e2`] : []);
+    expect(preload.map(({ id }: { id: string }) => id)).toEqual(isEmbedded ? [journalEntryId(known, 2)] : []);
     expect(await acquire(plain, 1)).toMatchObject({ preload: [] });
   });
 

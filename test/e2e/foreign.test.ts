@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { feedEntryId, journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
@@ -127,10 +128,10 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
     const timer_name = `inside ${kind}`;
     const { promise_id } = await call("set_timer", { timer_name, seconds: 3_600 });
     const child = await until("the timer to sleep on a promise of its own", async () => {
-      const id = `${promise_id}:e1`;
+      const id = journalEntryId(promise_id, 1);
       return (await resonate.get(stack.namespace + id)) ? id : undefined;
     });
-    await expectUnreachable([child, `${child}.1`, `${promise_id}:u1`]);
+    await expectUnreachable([child, `${child}.1`, feedEntryId(promise_id, 1)]);
     await expectUnreachable([
       `${promise_id}~1`,
       `${promise_id}~2`,

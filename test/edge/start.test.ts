@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withGeneration } from "../../core/definitions/job.ts";
 import { newestGeneration, startJob } from "../../core/jobs/start.ts";
+import { withGeneration } from "../../core/store/ids.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { type Scene, startScene } from "./support.ts";
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Job } from "../../core/definitions/job.ts";
+import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { ResonateClient } from "../../core/store/client.ts";
-import type { Feed } from "../../core/store/endpoint.ts";
 import { ownGroup } from "../../testing/worker-process.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { JOBS } from "../support/jobs.ts";
@@ -19,7 +19,7 @@ export interface Scene extends AsyncDisposable {
 }
 
 /** Tells of settlements over a connection for each who waits. */
-export const directly = (client: ResonateClient): Feed => ({
+export const directly = (client: ResonateClient): SettlementSource => ({
   open: ({ onNews, signal }) =>
     client.open({
       group: "edge",
@@ -37,7 +37,10 @@ export async function startScene(): Promise<Scene> {
   const { group, namespace } = ownGroup();
   const storeAt = (url: string, jobs = JOBS) => {
     const token = process.env.RESONATE_TOKEN;
-    return new RemoteStore({ url, token, group, namespace, feed: directly(new ResonateClient({ url, token })) }, jobs);
+    return new RemoteStore(
+      { url, token, group, namespace, settlements: directly(new ResonateClient({ url, token })) },
+      jobs,
+    );
   };
   return {
     store: storeAt(gate.url),

@@ -1,4 +1,5 @@
 /** An edge to throw things at, and what became of each. */
+import { feedEntryId, rootOf } from "../../core/store/ids.ts";
 import { startGate } from "../support/gate.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -53,7 +54,9 @@ export async function startTarget(): Promise<Target> {
       const subscribes = String(init.body ?? "").includes("subscriptions/listen");
       const text = await read(response, subscribes);
       const ids = gate.calls.slice(before).flatMap(({ kind, id = "" }) => (kind === "promise.create" ? id : []));
-      const news = ids.filter((id) => !(subscribes && id.endsWith(":u1")) && !known.has(id) && known.add(id));
+      const news = ids.filter(
+        (id) => !(subscribes && id === feedEntryId(rootOf(id), 1)) && !known.has(id) && known.add(id),
+      );
       return { status: response.status, text, answers: answersIn(text), started: news };
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),

@@ -1,5 +1,7 @@
 /** `observe`: the requests that Resonate's observability pages make, answered from a server that speaks today's protocol. */
+
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { type Program, run, until } from "../../testing/program.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
@@ -13,8 +15,13 @@ beforeAll(async () => {
   resonate = await startResonate({ own: true, token: "a secret" });
   await resonate.start({ id, func: "timer", args: {} });
   const step = { "resonate:origin": id, "resonate:parent": id, "resonate:branch": id };
-  await resonate.call("promise.create", { id: `${id}:e1`, timeoutAt: Date.now() + 60_000, param: {}, tags: step });
-  await resonate.call("promise.settle", { id: `${id}:e1`, state: "rejected", value: {} });
+  await resonate.call("promise.create", {
+    id: journalEntryId(id, 1),
+    timeoutAt: Date.now() + 60_000,
+    param: {},
+    tags: step,
+  });
+  await resonate.call("promise.settle", { id: journalEntryId(id, 1), state: "rejected", value: {} });
   await resonate.start({ id: "test/timer_tea", func: "timer", args: {} });
   const env = { ...resonate.env, RESONATE_NAMESPACE: NAMESPACE };
   program = run("cli/main.ts", { args: ["observe", "--port", "0"], env });
@@ -32,21 +39,21 @@ async function get(path: string, headers: Record<string, string> = {}) {
 const idsOf = ({ body }: Awaited<ReturnType<typeof get>>) => body.promises.map((promise: { id: string }) => promise.id);
 
 test("finds promises of the namespace by pattern, state and tags, newest or oldest first, page by page", async () => {
-  expect(idsOf(await get("/promises?id=*&limit=100"))).toEqual([id, `${id}:e1`]);
+  expect(idsOf(await get("/promises?id=*&limit=100"))).toEqual([id, journalEntryId(id, 1)]);
   expect(idsOf(await get("/promises?id=*tea&state=pending"))).toEqual([id]);
-  expect(idsOf(await get("/promises?id=*&state=rejected"))).toEqual([`${id}:e1`]);
+  expect(idsOf(await get("/promises?id=*&state=rejected"))).toEqual([journalEntryId(id, 1)]);
   const tree = `tags[resonate:origin]=${encodeURIComponent(id)}`;
-  expect(idsOf(await get(`/promises?id=*&${tree}`))).toEqual([id, `${id}:e1`]);
+  expect(idsOf(await get(`/promises?id=*&${tree}`))).toEqual([id, journalEntryId(id, 1)]);
   const first = await get("/promises?id=*&limit=1&sortId=1");
   expect(idsOf(first)).toEqual([id]);
   const last = await get(`/promises?id=*&limit=1&sortId=1&cursor=${first.body.cursor}`);
-  expect([idsOf(last), last.body.cursor]).toEqual([[`${id}:e1`], undefined]);
+  expect([idsOf(last), last.body.cursor]).toEqual([[journalEntryId(id, 1)], undefined]);
 });
 
 test("shows one as the earlier protocol did", async () => {
-  const { body } = await get(`/promises/${encodeURIComponent(`${id}:e1`)}`);
+  const { body } = await get(`/promises/${encodeURIComponent(journalEntryId(id, 1))}`);
   const tags = { "resonate:parent": id };
-  expect(body).toMatchObject({ id: `${id}:e1`, state: "REJECTED", tags, timeout: expect.any(Number) });
+  expect(body).toMatchObject({ id: journalEntryId(id, 1), state: "REJECTED", tags, timeout: expect.any(Number) });
   expect(body.completedOn).toBeGreaterThanOrEqual(body.createdOn);
   // The pages' own server takes apart what was encoded.
   expect((await get(`/promises/${id}`)).body).toMatchObject({ id, state: "PENDING" });

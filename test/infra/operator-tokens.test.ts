@@ -1,4 +1,5 @@
 /** Operators' commands at servers that ask for a token: what each may, and in what words it is refused what it may not. */
+
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { newToken } from "../../cli/commands/token.ts";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { callerOf } from "../../core/definitions/caller.ts";
+import { startRecordId } from "../../core/store/ids.ts";
 import { run } from "../../testing/program.ts";
 import { type Resonate, resonateAt, startResonate } from "../support/resonate.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
@@ -132,14 +134,19 @@ describe("a deployment that keeps its jobs itself", () => {
     const [{ key: hers }, { key: other }] = await Promise.all([callerOf("ada"), callerOf("bob")]);
     const start = (id: string) => resonate.start({ id: NAMESPACE + id, func: "timer", args: {}, group: "prod" });
     for (const id of [`${hers}timer_tea`, `${other}timer_tea`, `weather_1`]) await start(id);
-    const record = { id: `${NAMESPACE}weather_1:r${hers}`, timeoutAt: Date.now() + 60_000, param: {}, tags: {} };
+    const record = {
+      id: startRecordId(`${NAMESPACE}weather_1`, hers),
+      timeoutAt: Date.now() + 60_000,
+      param: {},
+      tags: {},
+    };
     await resonate.call("promise.create", record);
     const forget = (...options: string[]) =>
       command({ OPERATOR_TOKEN: operator.token }, "forget", "ada", "--url", edge.url, ...options);
     expect((await forget()).said).toBe("2 promises of this caller: nothing was removed. Add --apply.");
     expect((await forget("--apply")).said).toBe("2 promises were removed.");
     const found = await Promise.all(
-      [`${hers}timer_tea`, `weather_1:r${hers}`, `${other}timer_tea`, "weather_1"].map((id) =>
+      [`${hers}timer_tea`, startRecordId("weather_1", hers), `${other}timer_tea`, "weather_1"].map((id) =>
         resonate.get(NAMESPACE + id),
       ),
     );

@@ -1,8 +1,8 @@
 /** What a job does shows while it does it, to whoever looks in whatever way. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { feedEntryId } from "../../core/jobs/progress-feed.ts";
-import { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
+import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { ResonateClient } from "../../core/store/client.ts";
+import { feedEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "../auth/support.ts";
 import { startGate } from "../support/gate.ts";

@@ -1,8 +1,10 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
+
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { AnswerEntry, FeedEntry } from "../../core/jobs/progress-feed.ts";
+import type { AnswerEntry, FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
+import { feedEntryId, journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { startGate } from "../support/gate.ts";
@@ -37,7 +39,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
     );
   let worker: WorkerProcess | undefined = await launch();
   const job = await interview.name({ name });
-  const newest = async () => (await store.journals.newest(namespace + job)).entry;
+  const newest = async () => (await store.feeds.newest(namespace + job)).entry;
   return {
     gate,
     job,
@@ -45,7 +47,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
       const now = Date.now();
       const promise = { id: namespace + job, timeoutAt: interview.deadline({ name }, now) };
       const channel = { address: "poll://uni@edge/nobody", closed: Promise.resolve(undefined) };
-      for (let n = 1; isListenedTo && n <= 20; n++) await store.journals.listenToEntry(promise, n, channel);
+      for (let n = 1; isListenedTo && n <= 20; n++) await store.feeds.listenToEntry(promise, n, channel);
       await store.create(interview, job, { name }, now);
     },
     /** The promise of each question that is not known to be answered, once there are those and no others. */
@@ -59,14 +61,14 @@ async function scene(name: string, { isListenedTo = false } = {}) {
         },
         3 * DISPATCHED_AGAIN,
       ),
-    answer: (promiseId: string, text: string) => store.journals.answer(promiseId, said(text)),
+    answer: (promiseId: string, text: string) => store.feeds.answer(promiseId, said(text)),
     settled: () => resonate.settled(namespace + job, DISPATCHED_AGAIN),
     async entry(n: number): Promise<FeedEntry | undefined> {
-      const promise = await resonate.get(`${namespace}${job}:u${n}`);
+      const promise = await resonate.get(feedEntryId(`${namespace}${job}`, n));
       return promise?.state === "resolved" ? (promise.value.data ?? promise.param.data) : undefined;
     },
     acquired: () => gate.calls.filter(({ kind }) => kind === "task.acquire").length,
-    record: (n: number) => resonate.get(`${namespace}${job}:e${n}`),
+    record: (n: number) => resonate.get(journalEntryId(`${namespace}${job}`, n)),
     async kill() {
       await worker?.[Symbol.asyncDispose]();
       worker = undefined;

@@ -1,6 +1,8 @@
 /** `subscriptions/listen` with task ids: each change of a task, pushed. */
+
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { SEATTLE } from "../support/months.ts";
@@ -213,7 +215,7 @@ describe("a change while the connection to the Resonate server is", () => {
     // Answered through an edge that still reaches the server.
     const job = `${stack.namespace}confirm_delete_outage`;
     const value = new Codec().encode(accept({ confirm: true }));
-    await resonate.call("promise.settle", { id: `${job}:e1`, state: "resolved", value });
+    await resonate.call("promise.settle", { id: journalEntryId(job, 1), state: "resolved", value });
     await resonate.settled(job);
     await gate.open();
     expect((await subscription.told(taskId, "completed")).result.structuredContent.result).toBe("deleted outage");

@@ -1,5 +1,7 @@
 /** Answers to a task's questions. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import type { Stack } from "../support/stack.ts";
@@ -188,7 +190,7 @@ test("of many clients that answer at once one wins, and all are acknowledged", a
   const answers = Array.from({ length: 8 }, (_, n) => (n % 2 ? accept({ confirm: true }) : { action: "decline" }));
   const acks = await Promise.all(answers.map((answer) => tasks.update(taskId, { [key]: answer })));
   for (const ack of acks) expect(ack).toMatchObject(acknowledged);
-  const question = `${stack.namespace}confirm_delete_contested:e1`;
+  const question = journalEntryId(`${stack.namespace}confirm_delete_contested`, 1);
   const counted = (await resonate.get(question))?.value?.data as { action: string };
   expect(await resultOf(taskId)).toBe(counted.action === "accept" ? "deleted contested" : "kept contested");
 });

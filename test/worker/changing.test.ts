@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { doing } from "../../core/jobs/progress-feed.ts";
+import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import { until } from "../../testing/program.ts";
@@ -77,7 +77,7 @@ test.each([
 
 test("code that does not fit blocks a job, visibly, until code that fits is back", { timeout: 150_000 }, async () => {
   const { name, id } = await startJob(store, titles, { n: 1 }, Date.now());
-  const says = async () => doing((await store.journals.newest(id)).entry, Date.now()) ?? "";
+  const says = async () => doing((await store.feeds.newest(id)).entry, Date.now()) ?? "";
   await until("it to wait", async () => {
     const { data } = await resonate.call("task.get", { id });
     return (data as { task: { state: string } }).task.state === "suspended" || undefined;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
@@ -91,7 +92,10 @@ describe.concurrent("kill -9", () => {
       await using first = await the.worker(SHORT_LEASE);
       await the.gather();
       await first.said(JOB, "attempt failed");
-      await until("the pause to be recorded", async () => (await resonate.get(`${the.id}:e1`)) !== undefined);
+      await until(
+        "the pause to be recorded",
+        async () => (await resonate.get(journalEntryId(the.id, 1))) !== undefined,
+      );
       await until("the job to pause", async () => (await the.task(the.id))?.state === state);
       first.signal("SIGKILL");
       await first.exited;

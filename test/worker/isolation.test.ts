@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
+import { executionMarkId } from "../../core/store/ids.ts";
 import { run, until } from "../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
@@ -129,10 +130,10 @@ test("a job that each worker was lost with is left alone for a while, and says s
   await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
   // When its time is up it is run again, with code that is mended or not.
-  const rest = (await resonate.get(`${id}:l9`)) as { state: string; timeoutAt: number };
+  const rest = (await resonate.get(executionMarkId(id, 9))) as { state: string; timeoutAt: number };
   expect(rest.state).toBe("pending");
   expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
-  await resonate.call("promise.settle", { id: `${id}:l9`, state: "resolved", value: {} });
+  await resonate.call("promise.settle", { id: executionMarkId(id, 9), state: "resolved", value: {} });
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 
@@ -164,7 +165,7 @@ async function mark(id: string, version: number, begun: number): Promise<void> {
     "resonate:scope": "global",
     "resonate:timer": "true",
   };
-  await resonate.call("promise.create", { id: `${id}:l${version}`, timeoutAt: Date.now() + 1, param, tags });
+  await resonate.call("promise.create", { id: executionMarkId(id, version), timeoutAt: Date.now() + 1, param, tags });
 }
 
 test("a worker whose thread is held ends, and says where", async () => {

@@ -2,7 +2,9 @@
  * A worker whose lease has lapsed without its knowing, with jobs that wait for their turn here: it asks the archive for none
  * of them. Only what was under way already when it was stopped is asked for again, by the worker that has the job by then.
  */
+
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
@@ -54,7 +56,7 @@ async function scene() {
     paused: (month: number) =>
       until(
         "the pause to be recorded",
-        async () => (await resonate.get(`${namespace}${nameOf(month)}:e1`)) !== undefined,
+        async () => (await resonate.get(journalEntryId(`${namespace}${nameOf(month)}`, 1))) !== undefined,
       ),
     asked: (months: readonly number[]) => months.map((month) => archive.control.count(`2013-0${month}`)),
     askedInAll: (count: number) =>

@@ -1,5 +1,7 @@
 /** A limit towards one upstream holds for all workers together, whatever becomes of one of them. */
+
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { chainLink } from "../../core/store/ids.ts";
 import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
@@ -50,7 +52,7 @@ test("three workers ask the archive no more at once than is said, and one that d
   expect(archive.control.requests.total).toBe(24);
   expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MOST);
   // All that is asked of the server for it; a job itself takes four requests or so.
-  const own = gate.calls.slice(before).filter(({ id }) => id?.startsWith(`${namespace}limit:`));
+  const own = gate.calls.slice(before).filter(({ id = "" }) => chainLink(id)?.chain.startsWith(namespace));
   expect(own.length).toBeLessThanOrEqual(6 * 24);
 
   // Those that a worker held when it died come back by themselves.

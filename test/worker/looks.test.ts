@@ -1,9 +1,11 @@
 /** A loop of many looks costs no more with each of them, on the embedded server and on the real one. */
+
 import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SIGN } from "../../core/engine/crash-loop.ts";
+import { journalEntryId } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker } from "../../testing/worker-process.ts";
@@ -35,7 +37,7 @@ function passes({ calls }: Gate, id: string) {
 /** How many records of a job's only say that it goes on. */
 async function signsOf(id: string): Promise<number> {
   for (let n = 1, signs = 0; ; n++) {
-    const event = (await resonate.get(`${id}:e${n}`))?.param.data as { kind: string; op: string } | undefined;
+    const event = (await resonate.get(journalEntryId(id, n)))?.param.data as { kind: string; op: string } | undefined;
     if (!event) return signs;
     if (event.kind === SIGN.kind && event.op === SIGN.op) signs += 1;
   }
@@ -77,7 +79,7 @@ test("a timer that another worker takes over costs two requests on the embedded 
     await until("the timer to sleep", () => gate.calls.some((call) => call.kind === "task.suspend" && call.id === id));
   }
   // The server has nobody to offer a sleep to: with an address it would do so again and again.
-  const { promise: sleep } = (await resonate.call("promise.get", { id: `${id}:e1` })).data as {
+  const { promise: sleep } = (await resonate.call("promise.get", { id: journalEntryId(id, 1) })).data as {
     promise: PromiseRecord;
   };
   expect(Object.keys(sleep.tags)).toContain("resonate:timer");

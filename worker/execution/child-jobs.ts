@@ -1,6 +1,5 @@
 import PQueue from "p-queue";
 import * as z from "zod";
-import { splitKey } from "../../core/definitions/caller.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { type Job, NotStarted } from "../../core/definitions/job.ts";
 import { LeaseLost } from "../../core/engine/execution.ts";
@@ -10,6 +9,7 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { STARTER } from "../../core/store/codec.ts";
+import { splitKey } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { PromiseWatcher } from "../intake/promise-watch.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";

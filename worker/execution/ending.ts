@@ -5,7 +5,7 @@ import type { ExecutionEnd } from "../../core/engine/execution.ts";
 import type { TaskLease } from "../../core/engine/lease.ts";
 import { toStored } from "../../core/engine/values.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { bellOf, isLost, lostWords } from "../../core/jobs/unhandled.ts";
+import { isLost, lostWords, wakeupOf } from "../../core/jobs/unhandled.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { Acquired, PromiseRecord } from "../../core/store/protocol.ts";
 import { type Instruments, type LineLog, thrown } from "./instruments.ts";
@@ -59,7 +59,7 @@ export async function conclude(outcome: ExecutionEnd, run: Run, { histories, ins
       log.warn({ reason: outcome.reason }, "job blocked");
       await reporter.blocked(outcome.reason);
       // Looked at again with pauses: code that fits may be back.
-      const { id, due } = bellOf(promise.id, Date.now());
+      const { id, due } = wakeupOf(promise.id, Date.now());
       await lease.create(id, undefined, { due });
       if (!(await lease.suspend([id]))) log.debug("looked at again at once");
       return "blocked";
@@ -71,7 +71,7 @@ export async function conclude(outcome: ExecutionEnd, run: Run, { histories, ins
  * Leaves a job alone for a while whose workers were lost, one after the other, at the same point: it may be what ends
  * them, and with them what runs beside it. Whether it does.
  */
-export async function rests({ lease, remembered, reporter, log }: Run, journals: RemoteStore["journals"]) {
+export async function rests({ lease, remembered, reporter, log }: Run, journals: RemoteStore["feeds"]) {
   const { id, version } = lease;
   if (!needsMark(remembered.history, version)) return false;
   let before: PromiseRecord | undefined;
@@ -90,7 +90,7 @@ export async function rests({ lease, remembered, reporter, log }: Run, journals:
 }
 
 /** Whether code that does not fit what a job has done is why it leaves no records. */
-async function isBlocked(id: string, journals: RemoteStore["journals"]): Promise<boolean> {
+async function isBlocked(id: string, journals: RemoteStore["feeds"]): Promise<boolean> {
   const { blocked } = (await journals.newest(id)).entry ?? {};
   return blocked !== undefined && !isLost(blocked);
 }

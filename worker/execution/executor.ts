@@ -1,17 +1,17 @@
 import type * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
-import { splitKey } from "../../core/definitions/caller.ts";
 import type { Log } from "../../core/definitions/context.ts";
-import { type Job, REQUEST_TAG, VERSION_TAG } from "../../core/definitions/job.ts";
-import { earlierQuestions } from "../../core/engine/earlier.ts";
+import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
 import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
 import { type Send, TaskLease } from "../../core/engine/lease.ts";
 import { SETTLED } from "../../core/engine/runtime.ts";
 import { AFTER } from "../../core/jobs/after.ts";
+import { ownerOf } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
-import { EARLIER, ownerOf, STARTER } from "../../core/store/codec.ts";
+import { EARLIER, STARTER } from "../../core/store/codec.ts";
+import { splitKey } from "../../core/store/ids.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/protocol.ts";
 import type { PromiseWatcher } from "../intake/promise-watch.ts";
 import { ChildJobs } from "./child-jobs.ts";
@@ -161,9 +161,9 @@ export class Executor {
     const lease = new TaskLease(acquired, send, (id, fresh, tell) => news.watch(id, fresh, tell));
     const remembered = await this.#remember(acquired, lease);
     const journal = task.version === 1 ? { n: 0, text: "", at: 0 } : remembered.journal;
-    const reporter = new Reporter(store.journals, promise, journal, log);
+    const reporter = new Reporter(store.feeds, promise, journal, log);
     const run: Run = { acquired, lease, remembered, reporter, kind, log };
-    if (remembered.history.version !== task.version - 1 && (await rests(run, store.journals))) return "blocked";
+    if (remembered.history.version !== task.version - 1 && (await rests(run, store.feeds))) return "blocked";
     const quiet = implementation.job.expectedAt !== undefined;
     let watching: "not yet" | "yes" | "no longer" = "not yet";
     const look = async () => {
@@ -194,9 +194,6 @@ export class Executor {
         return name;
       },
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
-      ...(promise.tags[VERSION_TAG] === undefined && {
-        askedBefore: earlierQuestions(promise.id, remembered.history, (id) => lease.get(id)),
-      }),
       ...(remembered.memo && { memo: remembered.memo }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirm(task),

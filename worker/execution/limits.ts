@@ -1,10 +1,12 @@
 import { LeaseLost } from "../../core/engine/execution.ts";
 import type { Limit } from "../../core/engine/runtime.ts";
-import { pause } from "../../core/store/backoff.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { childOf, decodeValue, encodeValue } from "../../core/store/codec.ts";
-import { Turns } from "../../core/store/fair-semaphore.ts";
+import { limitId, limitSlotId } from "../../core/store/ids.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
+import { Turns } from "../../core/store/pacing/fair-semaphore.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
+import { last } from "../../core/store/sequence.ts";
 import type { PromiseWatcher } from "../intake/promise-watch.ts";
 import { reasonOf } from "./instruments.ts";
 
@@ -63,7 +65,7 @@ export class Limits {
 
   /** Waits for a place, in turns by owner; resolves with what is called when it is done with. @throws {LeaseLost} @throws what `signal` was aborted with */
   take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
-    const name = `${this.#namespace}limit:${encodeURIComponent(limit.name)}`;
+    const name = limitId(this.#namespace, limit.name);
     const queue = this.#queues.get(name) ?? new Queue(name, this.#client, this.#news, this.#patience);
     this.#queues.set(name, queue);
     return queue.take(limit, owner, signal);
@@ -196,15 +198,9 @@ class Queue {
 
   /** Others have used a place: finds about how often. */
   async #skip(slot: Slot): Promise<void> {
-    for (let ahead = 1; ; ahead *= 2) {
-      const later = await this.#get(`${this.#name}:${slot.n}.${slot.link + ahead}`);
-      if (!later) return;
-      slot.link += ahead;
-      if (later.state === "pending") {
-        slot.link -= 1;
-        return;
-      }
-    }
+    const get = (link: number) => this.#get(limitSlotId(this.#name, slot.n, link));
+    const { n, entry } = await last(get, { after: slot.link, isLast: ({ state }) => state === "pending" });
+    slot.link = entry?.state === "pending" ? n - 1 : n;
   }
 
   /** Whether another worker holds a place; from now on it is told when that ends. */
@@ -222,7 +218,7 @@ class Queue {
   }
 
   #id({ n, link }: Slot): string {
-    return `${this.#name}:${n}.${link}`;
+    return limitSlotId(this.#name, n, link);
   }
 }
 

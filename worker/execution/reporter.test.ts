@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ExecutionState } from "../../core/engine/state.ts";
-import type { FeedEntry } from "../../core/jobs/progress-feed.ts";
-import type { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
+import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
+import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { createLogger } from "../process/logger.ts";
 import { Reporter } from "./reporter.ts";
 

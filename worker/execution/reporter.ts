@@ -1,7 +1,7 @@
 import { LeaseLost } from "../../core/engine/execution.ts";
 import type { ExecutionState } from "../../core/engine/state.ts";
-import { doing, type FeedEntry } from "../../core/jobs/progress-feed.ts";
-import type { ProgressFeeds } from "../../core/jobs/progress-feeds.ts";
+import { doing, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
+import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 
 /** What is over sooner than this is not worth an entry, in milliseconds. */

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { NAMESPACE } from "../../core/store/ids.ts";
 import { KEYS } from "../../core/store/sealing.ts";
 
 const url = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ""));
@@ -23,10 +24,7 @@ const Environment = z.object({
   RESONATE_GROUP: group.default("workers"),
   /** Whose jobs this worker takes; the deployment's when left out. */
   WORKER_GROUP: group.optional(),
-  RESONATE_NAMESPACE: z
-    .string()
-    .refine((namespace) => !namespace.includes(":"), "must not contain ':'")
-    .default(""),
+  RESONATE_NAMESPACE: z.string().regex(NAMESPACE, "must not contain ':', '~' or control characters").default(""),
   LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   HEALTH_HOST: z.string().default("127.0.0.1"),
   HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).default(8081),

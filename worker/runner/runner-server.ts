@@ -1,12 +1,11 @@
 /** Runs jobs inside the account's own Workers: each task that it is woken with, to its next suspension. */
 
 import type { Implementation } from "../../core/author/implement.ts";
-import { splitKey } from "../../core/definitions/caller.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
-import { splitGeneration } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
+import { localId, splitGeneration, splitKey } from "../../core/store/ids.ts";
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
 import type { FoundCode } from "../execution/code.ts";
@@ -181,7 +180,7 @@ export class RunnerServer {
   }
 
   #nameOf(id: string): string {
-    return id.startsWith(this.#namespace) ? id.slice(this.#namespace.length) : id;
+    return localId(id, this.#namespace);
   }
 }
 

@@ -1,8 +1,10 @@
 /** A wrapped server as a worker has it: connected to when it is needed, again when it is lost, for each caller who needs his own. */
+
 import { LRUCache } from "lru-cache";
 import PQueue from "p-queue";
-import { callerOf, splitKey } from "../../core/definitions/caller.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
 import { type Log, RetryLater } from "../../core/definitions/context.ts";
+import { splitKey } from "../../core/store/ids.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { Connection } from "./connection.ts";

@@ -1,0 +1,91 @@
+/** Code as it is written by somebody who knows nothing of replays: it does what was meant, or is refused in words. */
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { SimulatedJob } from "../../testing/simulated-job.ts";
+import { type Context, DAY, HOUR } from "../definitions/context.ts";
+import { defineJob } from "../definitions/job.ts";
+import { type DurableFunction, implement } from "./implement.ts";
+
+const args = z.object({ text: z.string(), cents: z.number().default(0) });
+
+/** How a job ends that is defined with `schema`. */
+async function end(code: DurableFunction<never, unknown>, stored: unknown = { text: "" }, schema: z.ZodType = args) {
+  const job = defineJob({ kind: "anything", args: schema as z.ZodType<never>, id: () => "x" });
+  const run = implement(job, code).versionOf(1);
+  return new SimulatedJob(run as never, { args: stored, deadline: DAY }).toEnd();
+}
+
+const refused = (words: string) => ({
+  kind: "failed",
+  error: expect.objectContaining({ name: "RuleBroken", message: expect.stringContaining(words) }),
+});
+
+test("what forEach adds to a result after it was returned is not lost in silence", async () => {
+  const collected = async (ctx: Context) => {
+    const texts: string[] = [];
+    ["a", "b"].forEach(async (name) => {
+      texts.push(await ctx.step(name, () => name));
+    });
+    return { texts };
+  };
+  expect(await end(collected)).toEqual(refused("what the function returned changed after it had ended, at texts[0]"));
+  // What is done in the background, and is no part of the result, is.
+  const done: string[] = [];
+  const noted = async (ctx: Context) => {
+    ["a", "b"].forEach(async (name) => {
+      await ctx.step(name, () => done.push(name));
+    });
+    return { texts: ["c"] };
+  };
+  expect(await end(noted)).toEqual({ kind: "complete", value: { texts: ["c"] } });
+  expect(done).toEqual(["a", "b"]);
+});
+
+test("a job that can only time out says so before it sleeps", async () => {
+  const sleepy = (ctx: Context) => ctx.sleep("a month", 30 * DAY);
+  expect(await end(sleepy)).toEqual(refused('sleep "a month" would end after the job\'s deadline'));
+  const raced = async (ctx: Context) => {
+    const branches = {
+      late: (branch: Context) => branch.sleep("late", 30 * DAY),
+      soon: (branch: Context) => branch.sleep("soon", HOUR),
+    };
+    return (await ctx.race(branches)).winner;
+  };
+  expect(await end(raced)).toEqual({ kind: "complete", value: "soon" });
+});
+
+test("arguments that a schema transforms are not transformed again", async () => {
+  const code = async (_ctx: Context, given: unknown) => JSON.stringify(given);
+  const cents = z.object({ price: z.number().transform((euros) => euros * 100) });
+  expect(await end(code as never, { price: 1200 }, cents)).toEqual(
+    refused("the arguments of anything change again at price"),
+  );
+  const date = z.object({
+    at: z.iso.datetime().transform((text) => new Date(text)),
+    unit: z.string().trim().default("m"),
+  });
+  const at = "2026-11-21T00:00:00.000Z";
+  expect(await end(code as never, { at }, date)).toEqual({
+    kind: "complete",
+    value: JSON.stringify({ at, unit: "m" }),
+  });
+  const asked = z.object({ text: z.string().refine(async () => true) });
+  expect(await end(code as never, { text: "" }, asked)).toEqual(refused("are checked by something asynchronous"));
+});
+
+/** A context as somebody has it whose editor shows no types. */
+// biome-ignore lint/suspicious/noExplicitAny: what the types refuse is what is tried
+type Untyped = any;
+
+test.each<[what: string, code: (ctx: Untyped) => Promise<unknown>, words: string]>([
+  ["a list of branches", (ctx) => ctx.race([ctx.step("a", () => 1)]), "ctx.race takes a function for each branch"],
+  [
+    "promises for ctx.all",
+    (ctx) => ctx.all([ctx.step("a", () => 1)]),
+    "ctx.all takes a list and what is done for each",
+  ],
+  ["a sleep in words", (ctx) => ctx.sleep("a while", "5s"), "until is 5s; it takes milliseconds or a Date"],
+  ["an invalid date", (ctx) => ctx.sleep("a while", new Date("nonsense")), "until is Invalid Date"],
+])("%s is refused with what is meant", async (_what, code, words) => {
+  expect(await end(code as never)).toEqual(refused(words));
+});

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import { SimulatedJob } from "../../../testing/simulated-job.ts";
+import { type Context, DAY } from "../../definitions/context.ts";
+import type { Runnable } from "../execution.ts";
+
+type Fn = (ctx: Context) => Promise<unknown>;
+
+const titled: Fn = async (ctx) => {
+  const title = await ctx.step("title", () => "the title");
+  await ctx.sleep("a day", DAY);
+  return title;
+};
+
+const changes: Record<string, [words: string, fn: Fn]> = {
+  "a step of another name": [
+    'step "title" was recorded here, "summary" came',
+    (ctx) => ctx.step("summary", () => ran("summary")),
+  ],
+  "a step before it": [
+    'step "title" was recorded here, "check" came',
+    async (ctx) => {
+      await ctx.step("check", () => ran("check"));
+      return titled(ctx);
+    },
+  ],
+  "a call of another kind": [
+    'step "title" was recorded here, sleep "title" came',
+    async (ctx) => {
+      await ctx.sleep("title", 1);
+      return titled(ctx);
+    },
+  ],
+  "no step": ['step "title" was recorded here, the function ended', async () => "nothing"],
+  "a sleep less": [
+    'sleep "a day" was recorded here, the function ended',
+    (ctx) => ctx.step("title", () => ran("title")),
+  ],
+  "a rule that it breaks": [
+    "after an await of something that is not ctx's",
+    async (ctx) => {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return titled(ctx);
+    },
+  ],
+};
+
+const hasRun: string[] = [];
+const ran = (what: string) => hasRun.push(what);
+
+test.each(Object.entries(changes))(
+  "code changed under a job, %s: it is blocked until code that fits is back",
+  async (_, [words, fn]) => {
+    hasRun.length = 0;
+    const simulated = new SimulatedJob(titled);
+    expect(await simulated.execute()).toEqual({ kind: "asleep" });
+    simulated.code = fn as unknown as Runnable;
+    for (const memory of ["warm", "cold"]) {
+      if (memory === "cold") simulated.forget();
+      simulated.journal.version = 0;
+      const outcome = await simulated.next();
+      expect(outcome.kind).toBe("blocked");
+      if (words.startsWith("after")) continue;
+      expect(outcome).toEqual({ kind: "blocked", reason: words });
+    }
+    expect(hasRun).toEqual([]);
+    expect(simulated.paths()).toEqual(["title", "a day"]);
+    simulated.code = titled as unknown as Runnable;
+    expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "the title" });
+  },
+);
+
+test("a race that other code decides otherwise is blocked", async () => {
+  const race =
+    (first: string, second: string): Fn =>
+    async (ctx) => {
+      const { winner } = await ctx.race({
+        [first]: (branch) => branch.step("go", () => 1),
+        [second]: (branch) => branch.sleep("rest", DAY),
+      });
+      await ctx.sleep("a day", DAY);
+      return winner;
+    };
+  const simulated = new SimulatedJob(race("a", "b"));
+  expect(await simulated.execute()).toEqual({ kind: "asleep" });
+  simulated.code = race("c", "b") as unknown as Runnable;
+  const blocked = await simulated.next();
+  expect(blocked).toMatchObject({ kind: "blocked", reason: expect.stringContaining('"race/a/go" was recorded here') });
+});
+
+test("code that goes on further than it did fits", async () => {
+  const simulated = new SimulatedJob(titled);
+  await simulated.execute();
+  simulated.code = (async (ctx: Context) => [
+    await titled(ctx),
+    await ctx.step("more", () => "more"),
+  ]) as unknown as Runnable;
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: ["the title", "more"] });
+});

@@ -1,0 +1,73 @@
+/** The words that refuse code which breaks a rule of `definitions/context.ts`, or does not fit the journal. */
+import type { JournalEntry } from "../journal.ts";
+import { difference, returned } from "../values.ts";
+
+const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";
+
+/** Rule 2, where something was called or has ended. */
+export const AWAITED = `after an await of something that is not ctx's. ${TO_DO}`;
+
+/** Rule 2, where no outcome is left that could move the function on. */
+export const WAITS = `waits for something that is not ctx's, or for a branch that was given up. ${TO_DO}`;
+
+/** Rules 1 and 3, where a second run of the function differs from the first. */
+export const DIFFERS =
+  "What may differ the second time (a request, a random number, the time of day) is in a step, and a step changes nothing outside of itself: it returns it";
+
+/** The code does not fit the journal: the job is left as it is until code that fits is back. */
+export class Blocked extends Error {}
+
+/** A command, as far as refusals speak of it. */
+type Named = { kind: string; path: string };
+
+/** The journal has an entry where the function issued other commands, ended, or issued nothing. */
+export function mismatch(entry: JournalEntry, instead: readonly Named[], hasEnded: boolean): Blocked {
+  const kind = entry.kind === "begin" ? entry.of : entry.kind === "retry" ? "step" : entry.kind;
+  const came = instead
+    .slice(0, 3)
+    .map((each) => (each.kind === kind ? `"${each.path}"` : `${each.kind} "${each.path}"`));
+  const nothing = hasEnded ? "the function ended" : `nothing came. The code has changed, or it ${WAITS}`;
+  return new Blocked(
+    `${kind} "${entry.op}" was recorded here, ${came.length > 0 ? `${came.join(", ")} came` : nothing}`,
+  );
+}
+
+export function otherWinner(path: string, recorded: string, winner: string | undefined): Blocked {
+  const now = winner === undefined ? "no branch has ended" : `"${winner}" ended first`;
+  return new Blocked(`race "${path}" was recorded here as won by "${recorded}", ${now}`);
+}
+
+/** How a function has ended; undefined while it has not. */
+export type FunctionEnd = { value: unknown } | { error: unknown } | undefined;
+
+/** In which way two runs of a function ended differently. Messages of errors may differ: they may hold the time of day. */
+export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | undefined {
+  if (!first || !second) return first === second ? undefined : "did not come to its end";
+  if ("error" in first || "error" in second) {
+    return "error" in first && "error" in second ? undefined : "threw in one run alone";
+  }
+  const path = difference(first.value, second.value);
+  return path === undefined ? undefined : `returned something else${path && ` at ${path}`}`;
+}
+
+const UNAWAITED =
+  "Each call of ctx is awaited before the function returns; forEach awaits nothing: write for … of, or ctx.all(items, async (ctx, item) => …)";
+
+/** Rule 2, where a function's result changed after it was returned and stored: the change would be lost. */
+export function changedSince(value: unknown): string | undefined {
+  const whole = typeof value === "object" && value !== null ? returned.get(value) : undefined;
+  const path = whole && difference(value, whole);
+  if (path === undefined) return undefined;
+  return `what the function returned changed after it had ended${path && `, at ${path}`}. ${UNAWAITED}`;
+}
+
+/** Where a job waits for nothing but sleeps that end after its deadline, and so can only time out. */
+export function tooLate(
+  waiting: readonly (Named & { awaited?: { due?: number } })[],
+  deadline: number,
+): string | undefined {
+  const [sleep] = waiting;
+  if (!sleep || !waiting.every(({ kind, awaited }) => kind === "sleep" && (awaited?.due ?? 0) > deadline))
+    return undefined;
+  return `sleep "${sleep.path}" would end after the job's deadline, ${new Date(deadline).toISOString()}: give the definition a longer one`;
+}

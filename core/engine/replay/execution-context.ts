@@ -1,0 +1,297 @@
+/** A context as the author sees it: the function's own, or that of an item or a branch. Its calls become commands. */
+import {
+  type Answer,
+  type Context,
+  DAY,
+  type Log,
+  type Metrics,
+  type Question,
+  RuleBroken,
+  SECOND,
+  type Startable,
+  type Step,
+  type StepOptions,
+} from "../../definitions/context.ts";
+import type { Clock } from "../clock.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Command, CommandKind } from "./command.ts";
+import { type Commands, escaped } from "./commands.ts";
+import { AWAITED } from "./determinism.ts";
+import type { FunctionRun } from "./function-run.ts";
+import type { StateReport } from "./state-report.ts";
+
+/** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */
+const MAX_NAME = 200;
+const MAX_AWAITED = 1_000;
+
+/** A start only asks the Resonate server, and is tried for as long as the job may run. */
+const START_OPTIONS: StepOptions = { retry: { for: 366 * DAY, longest: 5 * SECOND } };
+
+/** What may be taken out of a context and called by itself: `const { step } = ctx`. */
+const METHODS = ["step", "start", "sleep", "ask", "await", "until", "all", "race", "progress"] as const;
+
+type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
+
+export interface ContextParts {
+  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
+  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards">;
+  readonly report: Pick<StateReport, "progress">;
+  readonly runtime: Pick<Runtime, "jobName" | "deadline" | "env" | "start" | "log" | "metrics">;
+  readonly clock: Pick<Clock, "now">;
+  /** Aborted when the execution is over, or is to be. */
+  readonly signal: AbortSignal;
+}
+
+export class ExecutionContext implements Context {
+  readonly #parts: ContextParts;
+  readonly #parent: ExecutionContext | undefined;
+  readonly #path: string;
+  /** Both are made when the signal is asked for. */
+  #abort: AbortController | undefined;
+  #signal: AbortSignal | undefined;
+  #isClosed = false;
+
+  constructor(parts: ContextParts, parent?: ExecutionContext, path = "") {
+    this.#parts = parts;
+    this.#parent = parent;
+    this.#path = path;
+    for (const method of METHODS) this[method] = this[method].bind(this) as never;
+  }
+
+  get jobName(): string {
+    return this.#parts.runtime.jobName;
+  }
+
+  get deadline(): number {
+    return this.#parts.runtime.deadline;
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#isAbandoned) this.#abort.abort();
+    this.#signal ??= AbortSignal.any([this.#abort.signal, this.#parent?.signal ?? this.#parts.signal]);
+    return this.#signal;
+  }
+
+  get env(): unknown {
+    return this.#parts.runtime.env;
+  }
+
+  get log(): Log {
+    return this.#parts.runtime.log;
+  }
+
+  get metrics(): Metrics {
+    return this.#parts.runtime.metrics;
+  }
+
+  step<T>(name: string, fn: (step: Step) => T | Promise<T>, options: StepOptions = {}): Promise<T> {
+    return this.#issue("step", name, (command) => {
+      mustBeCalled(command, fn);
+      command.work = { do: "attempt", fn, options };
+    });
+  }
+
+  start<Args>(job: Startable<Args>, args: Args, { name }: { name?: string } = {}): Promise<string> {
+    return this.#issue("start", name ?? `start ${job?.kind}`, (command) => {
+      if (typeof job?.args?.parse !== "function") {
+        throw new RuleBroken("ctx.start takes a definition, as durableTool and defineJob make it, and its arguments");
+      }
+      const fn = () => this.#parts.runtime.start(job, args);
+      command.work = { do: "attempt", fn, options: START_OPTIONS };
+    });
+  }
+
+  sleep(name: string, until: number | Date): Promise<void> {
+    return this.#issue("sleep", name, (command) => {
+      const end = typeof until === "number" ? this.#parts.clock.now() + until : Number(until?.getTime?.());
+      if (!Number.isFinite(end)) {
+        throw new RuleBroken(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
+      }
+      const due = Math.ceil(Math.max(end, 0));
+      command.work = { do: "record", entry: { kind: "sleep", op: command.path }, when: { due } };
+    });
+  }
+
+  ask(name: string, question: Question): Promise<Answer> {
+    return this.#issue("ask", name, (command) => {
+      const { type, properties } = question?.requestedSchema ?? {};
+      if (typeof question?.message !== "string" || type !== "object" || typeof properties !== "object") {
+        const form = 'requestedSchema: { type: "object", properties: { … } }';
+        throw new RuleBroken(`ctx.ask("${name}") takes { message: "…", ${form} }`);
+      }
+      command.question = question;
+      command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
+    });
+  }
+
+  await<T>(jobName: string): Promise<T> {
+    return this.#issue("await", jobName, () => {});
+  }
+
+  until<T>(
+    name: string,
+    options: { every: number; for?: number },
+    check: (look: Step) => T | Promise<T>,
+  ): Promise<Exclude<T, false | null | undefined | 0 | "">> {
+    return this.#issue("until", name, (command) => {
+      mustBeCalled(command, check);
+      if (!(options.every >= 1)) {
+        throw new RuleBroken(`ctx.until("${name}"): every is ${options.every}; it takes milliseconds, 1 or more`);
+      }
+      command.work = { ...options, do: "look", check };
+    });
+  }
+
+  all<Item, T>(
+    items: readonly Item[],
+    fn: (ctx: Context, item: Item, index: number) => Promise<T>,
+    options: { name?: string; key?: (item: Item, index: number) => string | number; concurrency?: number } = {},
+  ): Promise<T[]> {
+    const { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY } = options;
+    return this.#issue("all", name, (command) => {
+      if (!Array.isArray(items) || typeof fn !== "function") {
+        throw new RuleBroken("ctx.all takes a list and what is done for each: ctx.all(items, async (ctx, item) => …)");
+      }
+      if (!(concurrency >= 1)) throw new RuleBroken(`ctx.all: concurrency is ${concurrency}; it takes 1 or more`);
+      const keys = items.map((item, i) => String(key(item, i)));
+      if (new Set(keys).size < keys.length) {
+        const one = keys.find((each, i) => keys.indexOf(each) !== i);
+        throw new RuleBroken(`ctx.all: two items have the key "${one}". Give each its own: { key: (item) => … }`);
+      }
+      const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
+      const results: T[] = new Array(items.length);
+      let next = 0;
+      const lane = async () => {
+        for (let i = next++; i < items.length; i = next++) {
+          const context = group.#child(keys[i] as string);
+          results[i] = await fn(context, items[i] as Item, i);
+          context.#ended(`ctx.all: the function of item "${keys[i]}"`);
+        }
+      };
+      const lanes = Array.from({ length: Math.min(concurrency, items.length) }, lane);
+      Promise.all(lanes).then(
+        () => this.#settle(command, () => command.resolve(results)),
+        (error) => {
+          this.#ended("ctx.all: the function of an item");
+          group.abandon();
+          this.#settle(command, () => command.reject(error));
+        },
+      );
+    });
+  }
+
+  race<B extends Branches>(
+    branches: B,
+    { name = "race" }: { name?: string } = {},
+  ): Promise<{ [K in keyof B]: { winner: K; value: Awaited<ReturnType<B[K]>> } }[keyof B]> {
+    return this.#issue("race", name, (command) => {
+      if (!Object.values(branches ?? {}).every((branch) => typeof branch === "function")) {
+        throw new RuleBroken("ctx.race takes a function for each branch: ctx.race({ a: (ctx) => …, b: (ctx) => … })");
+      }
+      const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
+      const contexts = new Map(Object.keys(branches).map((key) => [key, group.#child(key)]));
+      if (contexts.size === 0) throw new RuleBroken("ctx.race: it has no branches");
+      const ended = (key: string, value: unknown, failed: boolean) => {
+        if (command.winner || command.isOver) return;
+        this.#ended(`ctx.race: the branch "${key}"`);
+        command.winner = { key, value, failed };
+        for (const [each, context] of contexts) if (each !== key) context.abandon();
+        command.work = { do: "record", entry: { kind: "race", op: command.path, winner: key }, when: "resolved" };
+      };
+      for (const [key, context] of contexts) {
+        const run = async () => (branches[key] as Branches[string])(context);
+        run().then(
+          (value) => ended(key, value, false),
+          (error) => ended(key, error, true),
+        );
+      }
+    });
+  }
+
+  progress(done: number | string, total?: number, message?: string): void {
+    const { report } = this.#parts;
+    if (typeof done === "string") report.progress({ message: done });
+    else report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) });
+  }
+
+  /** Nothing in this context matters any more. */
+  abandon(): void {
+    if (this.#isAbandoned) return;
+    this.#isClosed = true;
+    const closed = this.#parts.commands.closeWithin(this.#path);
+    // Those who listen to the signals are no part of the function: they run outside of windows.
+    this.#parts.run.afterwards(() => {
+      for (const { abort } of closed) abort?.abort();
+      this.#abort?.abort();
+    });
+  }
+
+  get #isAbandoned(): boolean {
+    let each: ExecutionContext | undefined = this;
+    while (each && !each.#isClosed) each = each.#parent;
+    return each !== undefined;
+  }
+
+  #child(key: string): ExecutionContext {
+    return new ExecutionContext(this.#parts, this, `${this.#path}${escaped(key)}/`);
+  }
+
+  /** A function that was handed a context has ended: rule 2. */
+  #ended(what: string): void {
+    if (!this.#parts.run.isOpen && !this.#isAbandoned) this.#parts.run.breaks(`${what} ended ${AWAITED}`);
+  }
+
+  /** Settles a command without a record. */
+  #settle(command: Command, settle: () => void): void {
+    if (command.isOver) return;
+    this.#parts.commands.close(command);
+    settle();
+  }
+
+  #issue<T>(kind: CommandKind, name: string, prepare: (command: Command) => void): Promise<T> {
+    const { commands, run } = this.#parts;
+    const promise = new Promise<unknown>((resolve, reject) => {
+      // A branch that lost, or an item after another has failed, waits until it is forgotten with the execution.
+      if (this.#isAbandoned) return;
+      let command: Command | undefined;
+      try {
+        this.#refuse(kind, name);
+        const { window, cause } = run;
+        command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
+        prepare(command);
+      } catch (error) {
+        if (command) commands.close(command);
+        reject(error instanceof RuleBroken ? run.breaks(error.message) : error);
+      }
+    });
+    // An outcome that nobody awaits must not end the process, which runs other jobs as well.
+    promise.catch(() => {});
+    return promise as Promise<T>;
+  }
+
+  /** Rules 2 and 3. */
+  #refuse(kind: CommandKind, name: string): void {
+    const most = kind === "await" ? MAX_AWAITED : MAX_NAME;
+    if (typeof name !== "string" || name === "" || name.length > most) {
+      throw new RuleBroken(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
+    }
+    if (this.#parts.run.isOpen) return;
+    const running = [...this.#parts.commands.open].filter(({ isRunning }) => isRunning);
+    const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
+    const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";
+    throw new RuleBroken(`ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed`);
+  }
+}
+
+/** Refuses a promise in place of a function: the request behind it would be made again in each replay. */
+function mustBeCalled({ kind, name }: Command, fn: unknown): void {
+  if (typeof fn === "function") return;
+  const got = fn instanceof Promise ? "a promise" : `${typeof fn}`;
+  throw new RuleBroken(`ctx.${kind}("${name}") takes a function that does it, and got ${got}: write () => …`);
+}
+
+function plainKey(item: unknown): string {
+  if (typeof item === "string" || typeof item === "number") return String(item);
+  throw new RuleBroken("ctx.all: items that are no strings or numbers need a key: { key: (item) => … }");
+}

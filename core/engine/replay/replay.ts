@@ -1,0 +1,150 @@
+/**
+ * Hands the outcomes that the journal holds to the function, in their order. A record is written before its outcome is
+ * handed over, so that a replay is the same sequence of windows whatever was fast or slow.
+ */
+import { JobFailed } from "../../definitions/context.ts";
+import { decodeValue } from "../../store/codec.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
+import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
+import { fromStored } from "../values.ts";
+import type { Awaitables } from "./awaitables.ts";
+import type { Command } from "./command.ts";
+import type { Commands } from "./commands.ts";
+import { Blocked, mismatch, otherWinner } from "./determinism.ts";
+import type { FunctionRun } from "./function-run.ts";
+
+export interface ReplayParts {
+  readonly journal: Pick<Journal, "events">;
+  readonly commands: Commands;
+  readonly awaitables: Awaitables;
+  readonly run: FunctionRun;
+}
+
+export class Replay {
+  readonly #parts: ReplayParts;
+
+  constructor(parts: ReplayParts) {
+    this.#parts = parts;
+  }
+
+  /** Hands over everything that is recorded. @throws {Blocked} */
+  async all(): Promise<void> {
+    const { journal, commands, awaitables } = this.#parts;
+    this.#refuseBroken(0);
+    let handed = 0;
+    for (const record of journal.events) {
+      const { event } = record;
+      // Reads them together: there may be hundreds.
+      if (event.after) await awaitables.lookAround();
+      for (const path of event.after ?? []) {
+        await this.heard(path, event);
+        this.#refuseBroken(handed);
+      }
+      if (event.kind === "heard") continue;
+      const command = commands.get(event.op);
+      if (!command || !fits(command, event)) throw this.#mismatch(event, command);
+      await this.hand(command, record);
+      handed = record.n;
+      this.#refuseBroken(handed);
+    }
+  }
+
+  /** Hands over the outcome of an awaited promise that had reached the function. @throws {Blocked} */
+  async heard(path: string, event: JournalEntry): Promise<void> {
+    const { commands, awaitables } = this.#parts;
+    const command = commands.get(path);
+    if (command) awaitables.locate(command);
+    if (!command?.awaited) throw this.#mismatch(event, command);
+    if (command.isOver) return;
+    if (!command.awaited.settled) await awaitables.look(command, false);
+    if (!command.awaited.settled) await awaitables.look(command, true);
+    const { settled } = command.awaited;
+    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, and has not now`);
+    await this.handAwaited(command, settled);
+  }
+
+  /** Applies a record, and hands over the outcome where it holds one. @throws {Blocked} */
+  async hand(command: Command, record: JournalRecord): Promise<void> {
+    const { n, event, promise } = record;
+    switch (event.kind) {
+      case "heard":
+        return;
+      case "sleep":
+      case "ask":
+        this.#parts.awaitables.waitsFor(command, promise);
+        command.isRunning = false;
+        return;
+      case "begin":
+        command.begun = { n, at: event.at };
+        return;
+      case "retry":
+        command.attempts = event.attempt;
+        command.failingSince = event.since;
+        command.lastError = event.error.message;
+        command.pause = { id: promise.id, due: promise.timeoutAt };
+        command.isRunning = false;
+        return;
+      case "race": {
+        const { winner } = command;
+        if (!command.isOver && winner?.key !== event.winner) throw otherWinner(command.path, event.winner, winner?.key);
+        return this.#settle(command, () => {
+          if (winner?.failed) command.reject(winner.value);
+          else command.resolve({ winner: winner?.key, value: winner?.value });
+        });
+      }
+      default: {
+        const { error } = event;
+        return this.#settle(command, () => (error ? command.reject(fromStored(error)) : command.resolve(record.value)));
+      }
+    }
+  }
+
+  /** Hands over what came of a sleep, a question or another job. */
+  async handAwaited(command: Command, settled: PromiseRecord): Promise<void> {
+    await this.#settle(command, () => {
+      const isResolved = settled.state === "resolved";
+      if (command.kind === "sleep") command.resolve(undefined);
+      else if (command.kind === "ask") command.resolve(isResolved ? decodeValue(settled.value) : { action: "cancel" });
+      else if (isResolved) command.resolve(decodeValue(settled.value));
+      else command.reject(new JobFailed(command.name, ...whyNot(settled)));
+    });
+  }
+
+  async #settle(command: Command, settle: () => void): Promise<void> {
+    if (command.isOver) return;
+    await this.#parts.run.moveOn(() => {
+      this.#parts.commands.close(command);
+      settle();
+    }, command);
+  }
+
+  /**
+   * The code has changed if it breaks a rule where records follow that were written later: code that broke it then would
+   * have left none. Only records that were written together with the last one that was handed over may follow.
+   */
+  #refuseBroken(handed: number): void {
+    const { broken } = this.#parts.run;
+    const last = this.#parts.journal.events.at(-1);
+    if (broken && last && (last.event.with ?? last.n) > handed) throw new Blocked(broken.message);
+  }
+
+  #mismatch(event: JournalEntry, command: Command | undefined): Blocked {
+    const { journal, commands, run } = this.#parts;
+    const known = new Set(journal.events.map((each) => each.event.op));
+    const instead = command && !command.isOver ? [command] : [...commands.open].filter(({ path }) => !known.has(path));
+    return mismatch(event, instead, run.end !== undefined);
+  }
+}
+
+/** Whether a command can have left such a record. */
+function fits({ kind }: Command, event: JournalEntry): boolean {
+  if (event.kind === "begin") return event.of === kind;
+  return event.kind === "retry" ? kind === "step" || kind === "start" : event.kind === kind;
+}
+
+function whyNot({ state, value }: PromiseRecord): [status: string, reason: string] {
+  if (state === "rejected_canceled") return ["cancelled", "it was cancelled"];
+  if (state === "rejected_timedout") return ["timed_out", "it did not finish before its deadline"];
+  const thrown = decodeValue(value);
+  return ["failed", thrown instanceof Error ? thrown.message : String(thrown ?? "no reason given")];
+}

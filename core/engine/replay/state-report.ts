@@ -1,0 +1,51 @@
+import type { Runtime } from "../runtime.ts";
+import type { ExecutionState } from "../state.ts";
+import type { Command } from "./command.ts";
+import type { Commands } from "./commands.ts";
+import type { FunctionRun } from "./function-run.ts";
+
+export type Progress = NonNullable<ExecutionState["progress"]>;
+
+/** Tells the runtime what the job is doing. */
+export class StateReport {
+  readonly #commands: Pick<Commands, "open">;
+  readonly #run: Pick<FunctionRun, "isReplaying">;
+  readonly #onState: Runtime["onState"];
+  #progress: Progress | undefined;
+
+  constructor(commands: Pick<Commands, "open">, run: Pick<FunctionRun, "isReplaying">, onState: Runtime["onState"]) {
+    this.#commands = commands;
+    this.#run = run;
+    this.#onState = onState;
+  }
+
+  /** The function, or a step, says how far it is. */
+  progress(progress: Progress): void {
+    this.#progress = progress;
+    if (!this.#run.isReplaying) this.tell();
+  }
+
+  tell(): void {
+    this.#onState?.(stateOf(this.#commands.open, this.#progress));
+  }
+}
+
+function stateOf(commands: Iterable<Command>, progress: Progress | undefined): ExecutionState {
+  const state: ExecutionState = { steps: [], awaiting: 0, questions: [], ...(progress && { progress }) };
+  for (const { kind, path, attempts, runningSince, lastError, pause, awaited, question, isRunning } of commands) {
+    if (kind === "await") state.awaiting += 1;
+    else if (question && awaited) state.questions.push({ key: path, promiseId: awaited.id, question });
+    else if (awaited?.due !== undefined) {
+      state.sleepingUntil = Math.min(awaited.due, state.sleepingUntil ?? awaited.due);
+    } else if (isRunning || pause) {
+      state.steps.push({
+        name: path,
+        attempt: attempts + 1,
+        since: runningSince,
+        ...(lastError !== undefined && { error: lastError }),
+        ...(pause && { next: pause.due }),
+      });
+    }
+  }
+  return state;
+}

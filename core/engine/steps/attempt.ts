@@ -1,0 +1,95 @@
+/** One attempt of a step, or one look of an `until`. */
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { MINUTE, type Step, type StepOptions } from "../../definitions/context.ts";
+import type { Clock } from "../clock.ts";
+import type { JournalWriter } from "../journal-writer.ts";
+import type { Command, StepFunction } from "../replay/command.ts";
+import type { FunctionRun } from "../replay/function-run.ts";
+import type { StateReport } from "../replay/state-report.ts";
+import { type Lease, noteLease, type Runtime } from "../runtime.ts";
+
+/** What steps need of the execution around them. */
+export interface StepParts {
+  readonly runtime: Runtime;
+  readonly lease: Lease;
+  readonly clock: Clock;
+  /** Aborted when the execution is over, or is to be. */
+  readonly signal: AbortSignal;
+  readonly writer: Pick<JournalWriter, "post">;
+  readonly run: Pick<FunctionRun, "breaks">;
+  readonly report: Pick<StateReport, "progress">;
+}
+
+/** Runs `fn` when its limit allows it. It runs outside of windows, so that its calls of the context are refused. */
+export async function attempt(
+  parts: StepParts,
+  command: Command,
+  fn: StepFunction,
+  { limit, timeout = limit && MINUTE }: Pick<StepOptions, "limit" | "timeout"> = {},
+): Promise<unknown> {
+  const { runtime, lease, signal, report, clock } = parts;
+  const { deadline, owner = "", env, log, metrics } = runtime;
+  const leave = limit && (await runtime.limit?.({ ...limit, time: timeout ?? MINUTE }, signal));
+  const number = command.attempts + 1;
+  const abort = new AbortController();
+  command.abort = abort;
+  if (signal.aborted) abort.abort(signal.reason);
+  const step: Step = {
+    attempt: number,
+    idempotencyKey: keyOf(lease.id, command.path),
+    signal: abort.signal,
+    deadline,
+    owner,
+    env,
+    log,
+    metrics,
+    progress: (done, total, message) =>
+      report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
+  };
+  noteLease(step, lease);
+  try {
+    await runtime.beforeAttempt?.();
+    abort.signal.throwIfAborted();
+    const run = async () => fn(step);
+    const running = runtime.trace ? runtime.trace(command.path, number, run) : run();
+    return await (timeout === undefined ? running : inTime(clock, abort, running, timeout));
+  } finally {
+    // A step that has ended is not told of the end of its execution.
+    delete command.abort;
+    leave?.();
+  }
+}
+
+async function inTime<T>(clock: Clock, abort: AbortController, running: Promise<T>, timeout: number): Promise<T> {
+  const over = Promise.withResolvers<never>();
+  const cancel = clock.after(timeout, () => {
+    const error = new Error(`no outcome within ${words(timeout)}`);
+    over.reject(error);
+    abort.abort(error);
+  });
+  try {
+    return await Promise.race([running, over.promise]);
+  } finally {
+    cancel();
+  }
+}
+
+function keyOf(id: string, path: string): string {
+  return bytesToHex(sha256(utf8ToBytes(`${id}\n${path}`)).subarray(0, 16));
+}
+
+const UNITS = [
+  { ms: 86_400_000, one: "a day", more: "days" },
+  { ms: 3_600_000, one: "an hour", more: "hours" },
+  { ms: 60_000, one: "a minute", more: "minutes" },
+  { ms: 1_000, one: "a second", more: "seconds" },
+];
+
+/** A time in milliseconds, in words. */
+export function words(ms: number): string {
+  const unit = UNITS.find((each) => ms >= each.ms);
+  if (!unit) return `${Math.round(ms)} milliseconds`;
+  const count = Number((ms / unit.ms).toFixed(1));
+  return count === 1 ? unit.one : `${count} ${unit.more}`;
+}

@@ -1,0 +1,40 @@
+import { MINUTE, type Retry, RetryLater, SECOND } from "../../definitions/context.ts";
+import { backoff } from "../../store/pacing/backoff.ts";
+import { isFinal } from "../values.ts";
+
+/** How a step is retried unless it says otherwise. */
+export const DEFAULT_RETRY = { for: 10 * MINUTE, first: SECOND, longest: MINUTE } as const;
+
+/** No attempt begins with less time than this before the job's deadline, in milliseconds. */
+const SHORTEST_ATTEMPT = 2 * SECOND;
+
+/** A step of which an attempt has failed. */
+export interface Failure {
+  /** How many attempts have failed, this one included. */
+  attempts: number;
+  /** When the first of them failed, and now; milliseconds since the epoch. */
+  since: number;
+  now: number;
+  /** When the job times out. */
+  deadline: number;
+}
+
+/**
+ * The pause before the next attempt, in milliseconds; undefined where no attempt follows. A pause never reaches past the
+ * retry's budget or the job's deadline: the step then fails with its reason, where the job would time out without one.
+ */
+export function pauseAfter(
+  error: unknown,
+  retry: Retry | false | undefined,
+  { attempts, since, now, deadline }: Failure,
+  random = Math.random(),
+): number | undefined {
+  if (retry === false || isFinal(error)) return undefined;
+  const { for: budget, first, longest, attempts: most = Number.POSITIVE_INFINITY } = { ...DEFAULT_RETRY, ...retry };
+  if (attempts >= most) return undefined;
+  const wait = backoff(attempts, { base: first, max: longest }, random);
+  // Never sooner than asked for; the random part on top spreads jobs that were rejected together.
+  const pause = error instanceof RetryLater ? Math.max(wait, error.after + Math.round(500 * random)) : wait;
+  const isTooLate = now + pause > since + budget || now + pause > deadline - SHORTEST_ATTEMPT;
+  return isTooLate ? undefined : pause;
+}

@@ -1,0 +1,70 @@
+/** The work of commands: a record, looks, or the attempts of a step, up to an outcome or to the pause before the next. */
+import { type Retry, RuleBroken } from "../../definitions/context.ts";
+import type { Command, Work } from "../replay/command.ts";
+import { LeaseLost } from "../runtime.ts";
+import { isFinal, storable, toStored } from "../values.ts";
+import { attempt, type StepParts } from "./attempt.ts";
+import { pauseAfter } from "./retry.ts";
+import { performLooks } from "./until.ts";
+
+type Attempts = Extract<Work, { do: "attempt" }>;
+
+export function perform(parts: StepParts, command: Command, work: Work): Promise<void> {
+  if (work.do === "record") return parts.writer.post(command, work.entry, work.when);
+  return work.do === "look" ? performLooks(parts, command, work) : performStep(parts, command, work);
+}
+
+async function performStep(parts: StepParts, command: Command, { fn, options }: Attempts): Promise<void> {
+  const { path } = command;
+  const kind = command.kind as "step" | "start";
+  const { retry, atMostOnce = false } = options;
+  const earlier = parts.runtime.memo?.get(path);
+  if (earlier?.event.kind === kind && !earlier.event.error) {
+    await parts.writer.post(command, { kind, op: path, value: earlier.value });
+    return;
+  }
+  if (atMostOnce) {
+    if (command.begun) {
+      const message = `it was begun at ${new Date(command.begun.at).toISOString()}, and whether it had its effect is unknown: it is not repeated`;
+      await parts.writer.post(command, { kind, op: path, error: { name: "NonRetryableError", message } });
+      return;
+    }
+    await parts.writer.post(command, { kind: "begin", of: "step", op: path, at: parts.clock.now() });
+  }
+  try {
+    const value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
+    await parts.writer.post(command, { kind, op: path, ...(value !== undefined && { value }) });
+  } catch (error) {
+    if (error instanceof LeaseLost) throw error;
+    if (command.isOver || parts.signal.aborted) return;
+    if (error instanceof RuleBroken) parts.run.breaks(error.message);
+    else await failed(parts, command, kind, error, atMostOnce ? false : retry);
+  }
+}
+
+async function failed(
+  { runtime, clock, writer }: StepParts,
+  command: Command,
+  kind: "step" | "start",
+  error: unknown,
+  retry: Retry | false | undefined,
+): Promise<void> {
+  const attempts = command.attempts + 1;
+  const now = clock.now();
+  const since = command.attempts === 0 ? now : command.failingSince;
+  const { deadline, log } = runtime;
+  const pause = pauseAfter(error, retry, { attempts, since, now, deadline });
+  const gaveUp = pause === undefined && retry !== false && !isFinal(error);
+  const stored = toStored(error, gaveUp ? attempts : undefined);
+  const op = command.path;
+  const fields = { step: op, attempt: attempts, reason: stored.message };
+  runtime.onFailure?.(error, { ...fields, ...(pause !== undefined && { retry_in_ms: pause }) });
+  if (pause === undefined) {
+    log.warn("step failed", fields);
+    await writer.post(command, { kind, op, error: stored });
+  } else {
+    log.warn("attempt failed", { ...fields, retry_in_ms: pause });
+    const due = Math.ceil(now + pause);
+    await writer.post(command, { kind: "retry", op, attempt: attempts, since, error: stored }, { due });
+  }
+}

@@ -1,0 +1,359 @@
+import { expect, test } from "vitest";
+import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
+import { type Death, trial } from "../../../testing/trial.ts";
+import { type Context, DAY, HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../../definitions/context.ts";
+import { LeaseLost, type Runnable } from "../execution.ts";
+
+/** A step that fails so many times, with what it has seen. */
+function failing(times: number, error: () => unknown = () => new Error("503")) {
+  const attempts: { attempt: number; at: number; key: string }[] = [];
+  const fn =
+    (simulated: () => SimulatedJob) =>
+    ({ attempt, idempotencyKey }: { attempt: number; idempotencyKey: string }) => {
+      attempts.push({ attempt, at: simulated().clock.now(), key: idempotencyKey });
+      if (attempts.length <= times) throw error();
+      return "well";
+    };
+  return { attempts, fn };
+}
+
+test("a step is tried again with pauses that grow, each with its number and one key", async () => {
+  const { attempts, fn } = failing(4);
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.step(
+      "fetch",
+      fn(() => simulated),
+    ),
+  );
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
+  expect(attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5]);
+  expect(new Set(attempts.map(({ key }) => key)).size).toBe(1);
+  expect(attempts[0]?.key).toMatch(/^[0-9a-f]{32}$/);
+  const pauses = attempts.slice(1).map(({ at }, i) => at - (attempts[i]?.at ?? 0));
+  for (const [i, pause] of pauses.entries()) {
+    expect(pause).toBeGreaterThanOrEqual(500 * 2 ** i);
+    expect(pause).toBeLessThanOrEqual(1_000 * 2 ** i + 5);
+  }
+});
+
+test("no two steps of a job have one key", async () => {
+  const keys: string[] = [];
+  const fn = async (ctx: Context) => {
+    const note = (on: Context) => on.step("note", ({ idempotencyKey }) => keys.push(idempotencyKey));
+    for (let i = 0; i < 3; i++) await note(ctx);
+    await ctx.all(["a", "b"], note);
+  };
+  await new SimulatedJob(fn).toEnd();
+  expect(new Set(keys).size).toBe(5);
+});
+
+test("a short pause is waited for by the worker, a long one by nobody", async () => {
+  const short = failing(1);
+  const held: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.step(
+      "fetch",
+      short.fn(() => held),
+      { retry: { first: 4 * SECOND } },
+    ),
+  );
+  expect(await held.execute()).toMatchObject({ kind: "complete" });
+  const long = failing(1);
+  const slept: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.step(
+      "fetch",
+      long.fn(() => slept),
+      { retry: { first: MINUTE } },
+    ),
+  );
+  expect(await slept.execute()).toEqual({ kind: "asleep" });
+  expect(long.attempts).toHaveLength(1);
+  slept.forget();
+  expect(await slept.next()).toEqual({ kind: "complete", value: "well" });
+  expect(long.attempts[1]).toMatchObject({ attempt: 2 });
+});
+
+test("the count of attempts and the budget survive every crash", async () => {
+  const run = async (deaths: Death[]) => {
+    const attempts = new Set<number>();
+    const fn = (clock: { now(): number }) => (ctx: Context) => {
+      const begun = clock.now();
+      return ctx
+        .step(
+          "fetch",
+          ({ attempt }) => {
+            attempts.add(attempt);
+            throw new Error("503");
+          },
+          {
+            retry: { attempts: 4 },
+          },
+        )
+        .catch((error) => [error.message, error.attempts, begun > 0]);
+    };
+    const { value } = await trial((clock) => fn(clock) as unknown as Runnable, {}, {}, { deaths, isWarm: false });
+    expect([...attempts].sort()).toEqual([1, 2, 3, 4]);
+    expect(value).toEqual(["503", 4, true]);
+  };
+  for (let at = 1; at <= 12; at++) for (const how of ["before", "after"] as const) await run([{ at, how }]);
+});
+
+test("the budget ends the tries, and so do errors that cannot get better", async () => {
+  const ends = async (error: () => unknown, options = {}) => {
+    const { attempts, fn } = failing(Number.POSITIVE_INFINITY, error);
+    const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
+      ctx.step(
+        "fetch",
+        fn(() => simulated),
+        options,
+      ),
+    );
+    const outcome = await simulated.toEnd();
+    const took = (attempts.at(-1)?.at ?? 0) - (attempts[0]?.at ?? 0);
+    return { tries: attempts.length, took, message: outcome.kind === "failed" && String(outcome.error) };
+  };
+  const usual = await ends(() => new Error("503"));
+  expect(usual.tries).toBeGreaterThan(10);
+  expect(usual.took).toBeLessThanOrEqual(10 * MINUTE);
+  expect(usual.took).toBeGreaterThan(8 * MINUTE);
+  expect(usual.message).toBe("Error: 503");
+  expect((await ends(() => new Error("503"), { retry: { for: HOUR } })).took).toBeGreaterThan(50 * MINUTE);
+  expect((await ends(() => new NonRetryableError("gone"))).tries).toBe(1);
+  expect((await ends(() => new TypeError("x is not a function"))).tries).toBe(1);
+  expect((await ends(() => new Error("503"), { retry: false })).tries).toBe(1);
+  expect((await ends(() => new TypeError("fetch failed", { cause: "reset" }), { retry: { attempts: 3 } })).tries).toBe(
+    3,
+  );
+});
+
+test("a failure that says when to come back is not tried before", async () => {
+  const { attempts, fn } = failing(1, () => new RetryLater("429", 90 * SECOND));
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.step(
+      "fetch",
+      fn(() => simulated),
+    ),
+  );
+  await simulated.toEnd();
+  expect((attempts[1]?.at ?? 0) - (attempts[0]?.at ?? 0)).toBeGreaterThanOrEqual(90 * SECOND);
+});
+
+test("an attempt that takes too long is aborted, and the next begins", async () => {
+  const aborted: number[] = [];
+  const simulated = new SimulatedJob((ctx: Context) =>
+    ctx.step(
+      "slow",
+      ({ attempt, signal }) => {
+        if (attempt > 2) return "well";
+        signal.addEventListener("abort", () => aborted.push(attempt));
+        return new Promise<string>(() => {});
+      },
+      { timeout: 30 * SECOND },
+    ),
+  );
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
+  expect(aborted).toEqual([1, 2]);
+  const never = new SimulatedJob((ctx: Context) =>
+    ctx.step("slow", () => new Promise(() => {}), { timeout: 1_500, retry: false }),
+  );
+  expect(await never.toEnd()).toMatchObject({ kind: "failed", error: { message: "no outcome within 1.5 seconds" } });
+});
+
+test("a step that is begun at most once is not repeated, wherever its worker dies", async () => {
+  const run = async (deaths: Death[]) => {
+    let paid = 0;
+    const fn = async (ctx: Context) => {
+      try {
+        return await ctx.step("pay", () => ++paid, { atMostOnce: true });
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    const { value, requests } = await trial(() => fn as unknown as Runnable, {}, {}, { deaths, isWarm: false });
+    expect(paid).toBeLessThanOrEqual(1);
+    if (value !== 1) {
+      expect(value).toMatch(/^it was begun at 20.*, and whether it had its effect is unknown: it is not repeated$/);
+    }
+    return { requests, value };
+  };
+  const { requests, value } = await run([]);
+  expect(value).toBe(1);
+  const values = [];
+  for (let at = 1; at <= requests; at++) {
+    for (const how of ["before", "after", "alone"] as const) values.push((await run([{ at, how }])).value);
+  }
+  expect(values.filter((each) => each !== 1).length).toBeGreaterThan(0);
+  expect(values.filter((each) => each === 1).length).toBeGreaterThan(0);
+});
+
+test("a step that fails and may be begun but once is not tried again", async () => {
+  const { attempts, fn } = failing(1);
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.step(
+      "pay",
+      fn(() => simulated),
+      { atMostOnce: true },
+    ),
+  );
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { message: "503" } });
+  expect(attempts).toHaveLength(1);
+});
+
+test("steps that an earlier attempt at the job has done are not done again", async () => {
+  const done: string[] = [];
+  const fn = (isMended: boolean) => async (ctx: Context) => {
+    const page = await ctx.step("page", () => {
+      done.push("page");
+      return { text: "the page" };
+    });
+    page.text += "!";
+    await ctx.step("break", () => {
+      done.push("break");
+      if (!isMended) throw new NonRetryableError("broken");
+    });
+    return page;
+  };
+  const first = new SimulatedJob(fn(false));
+  expect(await first.toEnd()).toMatchObject({ kind: "failed" });
+  const memo = new Map(first.journal.events.map((recorded) => [recorded.event.op, recorded]));
+  const second = new SimulatedJob(fn(true), { memo });
+  expect(await second.toEnd()).toEqual({ kind: "complete", value: { text: "the page!" } });
+  expect(done).toEqual(["page", "break", "break"]);
+});
+
+test("what is tried again, how often and why is told while it is", async () => {
+  const told: object[] = [];
+  const { fn } = failing(2, () => new Error("503 from the archive"));
+  const simulated: SimulatedJob = new SimulatedJob(
+    (ctx: Context) =>
+      ctx.step(
+        "fetch",
+        fn(() => simulated),
+        { retry: { first: MINUTE } },
+      ),
+    {
+      onState: ({ steps: [step] }) => step && told.push({ attempt: step.attempt, error: step.error, next: step.next }),
+    },
+  );
+  await simulated.toEnd();
+  expect(told).toContainEqual({ attempt: 2, error: "503 from the archive", next: expect.any(Number) });
+  expect(told).toContainEqual({ attempt: 3, error: "503 from the archive", next: expect.any(Number) });
+});
+
+// --- until ------------------------------------------------------------------------------------------------------------
+
+test("looks are made at their times, and what is found is returned", async () => {
+  const looks: number[] = [];
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.until("up", { every: 30 * SECOND }, () => {
+      looks.push(simulated.clock.now());
+      if (looks.length === 2) throw new Error("ECONNREFUSED");
+      return looks.length === 4 && { status: 200 };
+    }),
+  );
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: { status: 200 } });
+  expect(looks.map((at) => at - (looks[0] ?? 0))).toEqual([0, 30_000, 60_000, 90_000]);
+  expect(simulated.paths()).toEqual(["up", "up"]);
+});
+
+test("looks end when their time is over, with the last reason, and at what cannot get better", async () => {
+  const down = new SimulatedJob((ctx: Context) =>
+    ctx.until("up", { every: MINUTE, for: HOUR }, () => Promise.reject(new Error("503"))),
+  );
+  const error = { name: "NonRetryableError", message: '"up" did not come about within an hour: 503' };
+  expect(await down.toEnd()).toMatchObject({ kind: "failed", error });
+  let looks = 0;
+  const refused = new SimulatedJob((ctx: Context) =>
+    ctx.until("up", { every: MINUTE }, () => {
+      looks += 1;
+      throw new NonRetryableError("401");
+    }),
+  );
+  expect(await refused.toEnd()).toMatchObject({ kind: "failed", error: { message: "401" } });
+  expect(looks).toBe(1);
+});
+
+test("a look that finds what does not survive storing is refused", async () => {
+  const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: MINUTE }, () => new Response("up")));
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "RuleBroken" } });
+});
+
+test("something else that wakes the job makes no look before its time", async () => {
+  const looks: number[] = [];
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
+    const up = ctx.until("up", { every: HOUR }, () => looks.push(simulated.clock.now()) === 3);
+    for (let i = 0; i < 20; i++) await ctx.sleep("a while", 7 * MINUTE);
+    return up;
+  });
+  const begun = simulated.clock.now();
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
+  expect(looks.map((at) => at - begun)).toEqual([0, HOUR, 2 * HOUR]);
+});
+
+test.each(["warm", "cold"])("the 500th look costs what the fifth did, with a %s journal", async (memory) => {
+  let looks = 0;
+  const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: 30 * SECOND }, () => ++looks === 501));
+  const costs: { requests: number; characters: number }[] = [];
+  for (;;) {
+    const outcome = await simulated.next();
+    costs.push({ ...simulated.cost });
+    if (outcome.kind !== "asleep") break;
+    if (memory === "cold") simulated.forget();
+  }
+  expect(looks).toBe(501);
+  const [fifth, last] = [costs[4], costs[499]];
+  expect(last?.requests).toBe(fifth?.requests);
+  expect(last?.requests).toBeLessThanOrEqual(memory === "warm" ? 2 : 22);
+  // A number that has more digits.
+  expect(Math.abs((last?.characters ?? 0) - (fifth?.characters ?? 0))).toBeLessThan(40);
+});
+
+test("a loop of a step and a sleep costs a warm worker the same each time", async () => {
+  const simulated = new SimulatedJob(async (ctx: Context) => {
+    for (let i = 0; i < 120; i++) {
+      await ctx.step("look", () => ({ up: false }));
+      await ctx.sleep("pause", 30 * SECOND);
+    }
+  });
+  const costs: { requests: number; characters: number }[] = [];
+  while ((await simulated.next()).kind === "asleep") costs.push({ ...simulated.cost });
+  const [early, late] = [costs[10], costs[110]];
+  expect(late?.requests).toBe(early?.requests);
+  expect(late?.requests).toBeLessThanOrEqual(4);
+  expect(Math.abs((late?.characters ?? 0) - (early?.characters ?? 0))).toBeLessThan(60);
+});
+
+test.each([20_000, -20_000])("a server whose clock is %i ms away ends sleeps and pauses by its own", async (skew) => {
+  let looks = 0;
+  const { fn } = failing(2);
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
+    const up = ctx.until("up", { every: MINUTE }, () => ++looks > 3);
+    const items = ctx.all([1, 2, 3], (item, n) => item.sleep("a while", n * HOUR));
+    await ctx.step(
+      "fetch",
+      fn(() => simulated),
+      { retry: { first: 30 * SECOND } },
+    );
+    await ctx.sleep("some seconds", 10 * SECOND);
+    return [await up, (await items).length];
+  });
+  simulated.skew = skew;
+  const begun = simulated.clock.now();
+  let requests = 0;
+  for (;;) {
+    const outcome = await simulated.next();
+    requests += simulated.cost.requests;
+    if (outcome.kind === "asleep") continue;
+    expect(outcome).toEqual({ kind: "complete", value: [true, 3] });
+    break;
+  }
+  expect(Math.abs(simulated.clock.now() - begun - 3 * HOUR)).toBeLessThan(MINUTE);
+  expect(requests).toBeLessThan(150);
+});
+
+test("a lost lease ends the execution while a step is to be recorded", async () => {
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) => ctx.step("a", () => simulated.sim.kill(JOB)), {
+    deadline: DAY,
+  });
+  await expect(simulated.execute()).rejects.toThrow(LeaseLost);
+  expect(simulated.paths()).toEqual([]);
+});

@@ -1,0 +1,76 @@
+/**
+ * The looks of an `until`. They are due at whole multiples of `every` after the first, and the pause before each is a
+ * promise whose id holds its number: looks leave no records, so that each costs the same however many came before.
+ */
+
+import { RuleBroken, SECOND } from "../../definitions/context.ts";
+import { decodeValue } from "../../store/codec.ts";
+import { lookId } from "../../store/ids.ts";
+import type { Command, StepFunction, Work } from "../replay/command.ts";
+import { LeaseLost } from "../runtime.ts";
+import { isFinal, storable, toStored } from "../values.ts";
+import { attempt, type StepParts, words } from "./attempt.ts";
+
+const kind = "until";
+
+/** Makes the looks that are due, up to an outcome or to the pause before the next one. */
+export async function performLooks(
+  parts: StepParts,
+  command: Command,
+  { check, every, for: patience }: Extract<Work, { do: "look" }>,
+): Promise<void> {
+  const { lease, clock, runtime, writer } = parts;
+  const op = command.path;
+  if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
+  const { n, at } = command.begun ?? { n: 0, at: 0 };
+  const end = Math.min(at + (patience ?? Number.POSITIVE_INFINITY), runtime.deadline - SECOND);
+  for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
+    const due = Math.ceil(at + k * every);
+    const isLast = due > end;
+    const id = lookId(lease.id, n, k);
+    // The execution that creates the next pause makes the look before it. One that was woken by something else does not.
+    const by = crypto.randomUUID();
+    const pause = isLast ? undefined : await lease.create(id, { by }, { due });
+    const isOurs = !pause || (decodeValue(pause.param) as { by?: unknown } | undefined)?.by === by;
+    if (!isOurs && pause.state !== "pending") continue;
+    if (isOurs && (await look(parts, command, check))) return;
+    if (isLast) {
+      const why = command.lastError === undefined ? "" : `: ${command.lastError}`;
+      const message = `"${op}" did not come about within ${words(Math.max(end - at, 0))}${why}`;
+      await writer.post(command, { kind, op, error: { name: "NonRetryableError", message } });
+      return;
+    }
+    command.pause = { id, due };
+    command.isRunning = false;
+    return;
+  }
+}
+
+/** Resolves with whether it was the last look: it found something, or no look ever will. */
+async function look(parts: StepParts, command: Command, check: StepFunction): Promise<boolean> {
+  const op = command.path;
+  try {
+    const value = storable(await attempt(parts, command, check), `"${op}"`);
+    command.attempts += 1;
+    delete command.lastError;
+    if (!value) return false;
+    await parts.writer.post(command, { kind, op, value });
+    return true;
+  } catch (error) {
+    if (error instanceof LeaseLost) throw error;
+    if (command.isOver || parts.signal.aborted) return true;
+    if (error instanceof RuleBroken) {
+      parts.run.breaks(error.message);
+      return true;
+    }
+    command.attempts += 1;
+    const stored = toStored(error);
+    if (isFinal(error)) {
+      await parts.writer.post(command, { kind, op, error: stored });
+      return true;
+    }
+    command.lastError = stored.message;
+    parts.runtime.log.warn("look failed", { step: op, reason: stored.message });
+    return false;
+  }
+}

@@ -1,0 +1,36 @@
+import type { Job } from "../definitions/job.ts";
+import { STARTER } from "../store/codec.ts";
+import { splitKey } from "../store/ids.ts";
+import type { PromiseRecord } from "../store/protocol.ts";
+
+/** A job's promise: values decoded, the namespace and the caller's key taken off its name. */
+export interface DurablePromise {
+  /** The promise's id. */
+  id: string;
+  /** The job name, with its generation. */
+  name: string;
+  job: Job;
+  /** The canonical arguments. */
+  args: unknown;
+  state: PromiseRecord["state"];
+  /** What it was resolved with, or the reason it was rejected with. */
+  value: unknown;
+  /** Milliseconds since the epoch. */
+  createdAt: number;
+  settledAt: number | undefined;
+  timeoutAt: number;
+  /** Who created the promise of a shared job: a caller's key, or a durable function. */
+  starter: string | undefined;
+  /** The request that created it. */
+  request: string | undefined;
+  /** Its quota reservation. */
+  place: string | undefined;
+  /** For how long it is kept after its end, where its definition says so: milliseconds, or `forever`. */
+  keep: string | undefined;
+  /** The version of its definition. */
+  version: number;
+}
+
+/** The key of the caller for whom a job was started, by its id without the namespace; empty where there is none. */
+export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): string =>
+  splitKey(name).key || splitKey(tags[STARTER] ?? "").key;

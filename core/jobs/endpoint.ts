@@ -1,0 +1,34 @@
+import type { Channel } from "../store/connections.ts";
+import type { StoreEndpoint } from "../store/endpoint.ts";
+import type { PromiseRecord } from "../store/protocol.ts";
+import type { DurablePromise } from "./durable-promise.ts";
+
+/** Tells that a job's promise, or a child of it, has settled. */
+export interface Settlement {
+  /** The job's name. */
+  name: string;
+  isChild: boolean;
+  /** Undefined for a child, and for a promise that is too large to be pushed. */
+  promise: DurablePromise | undefined;
+}
+
+/** Pushes the promises of jobs and their children as they settle. */
+export interface SettlementSource {
+  /**
+   * Begins to tell of the promises with these ids, for the caller with this key, until `signal` aborts.
+   *
+   * @throws {ResonateUnavailable} when there is no connection
+   */
+  open(options: {
+    ids: readonly string[];
+    caller: string;
+    onNews(news: { id: string; promise?: PromiseRecord }): void;
+    signal: AbortSignal;
+  }): Promise<Channel>;
+}
+
+/** Where a deployment's jobs are, and what helps to look after them. */
+export interface JobsEndpoint extends StoreEndpoint {
+  /** Without it promises are read with pauses. */
+  settlements?: SettlementSource | undefined;
+}

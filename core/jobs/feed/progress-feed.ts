@@ -1,0 +1,75 @@
+/**
+ * The progress feed of a job: how far it is, how its steps fare, what it waits for and asks.
+ *
+ * It is a sequence of promises, children of the job's. Each entry tells all at that point, so only the newest matters. The
+ * next entry may exist before it is written, unresolved, for a client that waits for it.
+ */
+import * as z from "zod";
+
+/** A form that a person is asked to fill in, as the protocol's `elicitation/create` has it. */
+export const QuestionEntry = z.object({
+  /** For the person who answers. */
+  message: z.string(),
+  /** JSON Schema of the answer: an object of primitive properties. */
+  requestedSchema: z.looseObject({ type: z.literal("object"), properties: z.record(z.string(), z.unknown()) }),
+  answeredBy: z.enum(["user", "anyone"]).optional(),
+});
+export type QuestionEntry = z.infer<typeof QuestionEntry>;
+
+/** What the caller did: filled in the form, refused to, or closed it. */
+export const AnswerEntry = z.discriminatedUnion("action", [
+  z.object({ action: z.literal("accept"), content: z.record(z.string(), z.unknown()) }),
+  z.object({ action: z.literal("decline") }),
+  z.object({ action: z.literal("cancel") }),
+]);
+export type AnswerEntry = z.infer<typeof AnswerEntry>;
+
+/** Times are milliseconds since the epoch. */
+export const FeedEntry = z.object({
+  /** How far the job is, for people, in its own words. */
+  message: z.string().optional(),
+  /** Questions that are not known to be answered, by a key that is unique in the job. */
+  questions: z.record(z.string(), z.object({ promiseId: z.string(), question: QuestionEntry })),
+  progress: z.object({ done: z.number(), total: z.number().optional() }).optional(),
+  /** The step that runs, or waits for its next attempt. */
+  step: z
+    .object({ name: z.string(), attempt: z.number(), error: z.string().optional(), next: z.number().optional() })
+    .optional(),
+  /** How many more steps run beside it. */
+  more: z.number().optional(),
+  sleeping_until: z.number().optional(),
+  /** How many other jobs it waits for. */
+  awaiting: z.number().optional(),
+  /** Why the code that is here cannot go on with it. */
+  blocked: z.string().optional(),
+});
+export type FeedEntry = z.infer<typeof FeedEntry>;
+
+/** What the job is doing, in one line for people; undefined where it reports nothing. */
+export function doing(entry: FeedEntry | undefined, now: number): string | undefined {
+  if (!entry) return undefined;
+  const { message, progress, step, sleeping_until, blocked, awaiting } = entry;
+  const parts: string[] = [];
+  if (blocked !== undefined) parts.push(`blocked: ${blocked}`);
+  if (message !== undefined) parts.push(message);
+  else if (progress)
+    parts.push(progress.total === undefined ? `${progress.done} done` : `${progress.done} of ${progress.total}`);
+  if (step?.error !== undefined) {
+    const next = step.next === undefined ? "" : `, next in ${inWords(step.next - now)}`;
+    parts.push(
+      `${step.name}: attempt ${step.next === undefined ? step.attempt : step.attempt - 1}, ${step.error}${next}`,
+    );
+  } else if (step && message === undefined) parts.push(`${step.name} runs`);
+  if (!step && sleeping_until !== undefined && sleeping_until > now) {
+    parts.push(`sleeping until ${new Date(sleeping_until).toISOString()}`);
+  }
+  if (!step && awaiting && message === undefined)
+    parts.push(`waiting for ${awaiting === 1 ? "a job" : `${awaiting} jobs`}`);
+  for (const { question } of Object.values(entry.questions)) parts.push(`waiting for an answer: ${question.message}`);
+  return parts.length > 0 ? parts.join("; ") : undefined;
+}
+
+function inWords(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1_000));
+  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+}

@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { Simulation } from "../../../testing/simulation.ts";
+import { type Call, ResonateClient } from "../../store/client.ts";
+import { feedEntryId } from "../../store/ids.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
+import type { FeedEntry } from "./progress-feed.ts";
+import { FeedCache, ProgressFeeds } from "./progress-feeds.ts";
+
+/** A client of a server in this process, which notes what was asked at once. */
+class LocalClient extends ResonateClient {
+  readonly sim = new Simulation();
+  rounds: number[] = [];
+  #isOpen = false;
+
+  constructor() {
+    super({ url: "http://127.0.0.1:1" });
+  }
+
+  override async call({ kind, data }: Call): Promise<PromiseRecord | undefined> {
+    if (!this.#isOpen) {
+      this.#isOpen = true;
+      this.rounds.push(0);
+      setTimeout(() => {
+        this.#isOpen = false;
+      });
+    }
+    this.rounds.push((this.rounds.pop() ?? 0) + 1);
+    const answer = await this.sim.send(kind, data);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    return answer.status === 200 ? (answer.data as { promise: PromiseRecord }).promise : undefined;
+  }
+}
+
+const saying = (message: string): FeedEntry => ({ message, questions: {} });
+
+async function journalOf(entries: number) {
+  const client = new LocalClient();
+  const writer = new ProgressFeeds(client);
+  const timeoutAt = Date.now() + 60_000;
+  for (let n = 1; n <= entries; n++) await writer.write("job", n, saying(String(n)), { timeoutAt });
+  client.rounds = [];
+  return { client, writer, timeoutAt };
+}
+
+/** Of how many entries a job that tells of itself at every chance has, after a year. */
+const ENTRIES = [0, 1, 2, 3, 4, 5, 13, 14, 29, 30, 61, 62, 93, 94, 100, 157, 158, 205, 206, 240, 255];
+
+test.each(ENTRIES)("the newest of %i entries is found in two rounds by a reader that knows none", async (entries) => {
+  const { client } = await journalOf(entries);
+  expect((await new ProgressFeeds(client).newest("job")).n).toBe(entries);
+  expect(client.rounds.length).toBeLessThanOrEqual(entries === 0 ? 1 : 2);
+  // Few for what most jobs tell, and no more than a few times that for any.
+  expect(client.rounds.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(entries < 14 ? 9 + 9 : 9 + 50);
+});
+
+test.each([
+  [1, 2],
+  [16, 2],
+  // One has to be looked for once more.
+  [17, 4],
+  [250, 4],
+])("of %i entries that came in a short while it is found in %i rounds", async (entries, rounds) => {
+  const { client, writer, timeoutAt } = await journalOf(40);
+  const journals = new ProgressFeeds(client);
+  await journals.newest("job");
+  for (let n = 41; n <= 40 + entries; n++) await writer.write("job", n, saying(String(n)), { timeoutAt });
+  client.rounds = [];
+  expect((await journals.newest("job")).n).toBe(40 + entries);
+  expect(client.rounds.length).toBeLessThanOrEqual(rounds);
+});
+
+test("more entries than any job has by time are found as well", async () => {
+  const { client } = await journalOf(600);
+  expect((await new ProgressFeeds(client).newest("job")).n).toBe(600);
+  expect(client.rounds.length).toBeLessThanOrEqual(6);
+});
+
+test("a reader that knows the newest entry finds out with one request that nothing has come since", async () => {
+  const { client, writer, timeoutAt } = await journalOf(40);
+  const read = new FeedCache();
+  await new ProgressFeeds(client, read).newest("job");
+  client.rounds = [];
+  // Another request of the same isolate.
+  const later = new ProgressFeeds(client, read);
+  expect(await later.newest("job")).toMatchObject({ n: 40, entry: { message: "40" } });
+  expect(client.rounds).toEqual([1]);
+  await writer.write("job", 41, saying("41"), { timeoutAt });
+  client.rounds = [];
+  // A caller that looks at many jobs gets it as it was a second ago.
+  expect((await later.recent("job")).n).toBe(40);
+  expect(client.rounds).toEqual([]);
+  expect((await later.newest("job")).n).toBe(41);
+  expect(client.sim.get(feedEntryId("job", 41))).toBeDefined();
+});

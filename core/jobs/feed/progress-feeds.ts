@@ -1,0 +1,150 @@
+import type { ResonateClient } from "../../store/client.ts";
+import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
+import type { Channel } from "../../store/connections.ts";
+import { feedEntryId } from "../../store/ids.ts";
+import type { PromiseRecord } from "../../store/protocol.ts";
+import { lastInRounds } from "../../store/sequence.ts";
+import { type AnswerEntry, FeedEntry } from "./progress-feed.ts";
+
+/** An entry of a progress feed: its number, counted from 1, and when it was written; `n` is 0 while there is none. */
+export interface NewestEntry {
+  n: number;
+  entry: FeedEntry | undefined;
+  /** Milliseconds since the epoch. */
+  writtenAt: number;
+}
+
+const NONE: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
+
+/**
+ * How far beyond the known entries the first round looks; see {@link lastInRounds}. Two rounds find the last of so many
+ * entries as a job has that reports by time for a year.
+ */
+const DISTANCES = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
+
+/** The same for a feed that was read a short while ago, which mostly has nothing new. */
+const NEXT = [1, 18];
+const SHORT_WHILE = 60_000;
+
+/** For how long a read entry counts as recent, in milliseconds. */
+const RECENT = 1_000;
+
+/** How many feeds are remembered. */
+const MOST_FEEDS = 5_000;
+
+/** Remembers the newest entries read. It holds values alone, no promises, so requests may share it. */
+export class FeedCache {
+  readonly #feeds = new Map<string, { newest: NewestEntry; at: number }>();
+
+  get(promiseId: string): { newest: NewestEntry; at: number } | undefined {
+    return this.#feeds.get(promiseId);
+  }
+
+  put(promiseId: string, newest: NewestEntry): NewestEntry {
+    this.#feeds.delete(promiseId);
+    if (this.#feeds.size >= MOST_FEEDS) this.#feeds.delete(this.#feeds.keys().next().value as string);
+    this.#feeds.set(promiseId, { newest, at: Date.now() });
+    return newest;
+  }
+}
+
+/**
+ * The progress feeds and questions of jobs, as promises. Every method throws {@link ResonateUnavailable} when the server
+ * cannot be reached or cannot answer.
+ */
+export class ProgressFeeds {
+  readonly #client: ResonateClient;
+  readonly #cache: FeedCache;
+
+  constructor(client: ResonateClient, cache = new FeedCache()) {
+    this.#client = client;
+    this.#cache = cache;
+  }
+
+  /** The newest entry, at most a second old: for callers that look often. */
+  async recent(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
+    const known = this.#cache.get(promiseId);
+    return known && Date.now() - known.at < RECENT ? known.newest : this.newest(promiseId, signal);
+  }
+
+  /** The newest entry: two rounds of requests, or a single request when nothing has come lately. */
+  async newest(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
+    const known = this.#cache.get(promiseId);
+    const { newest, at } = known ?? { newest: NONE, at: 0 };
+    const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
+    const get = (n: number) => this.#entry(promiseId, n, signal);
+    const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
+    return this.#cache.put(promiseId, entry);
+  }
+
+  /**
+   * Writes the `n`th entry. False when another entry has that number, which stays as it is. `timeoutAt` is the job's;
+   * `patience` is for how long it is tried, in milliseconds.
+   */
+  async write(
+    promiseId: string,
+    n: number,
+    entry: FeedEntry,
+    { timeoutAt, patience }: { timeoutAt: number; patience?: number | undefined },
+  ): Promise<boolean> {
+    const id = feedEntryId(promiseId, n);
+    // Settled from the start, with the entry as its parameter: one request, unless somebody waits for the entry.
+    const now = Date.now() - 1;
+    const written = childOf(promiseId, id, now, { param: entry, tags: { "resonate:timer": "true" } });
+    let record = await this.#client.call(written, undefined, patience);
+    if (record?.state === "pending" && record.timeoutAt === timeoutAt)
+      record = await this.#resolve(id, entry, patience);
+    const { data } = written.data.param;
+    return !record || record.param.data === data || record.value.data === data;
+  }
+
+  /** Asks for the `n`th entry to be pushed when it is written. Returns whether it has been written already. */
+  async listenToEntry(
+    promise: { id: string; timeoutAt: number },
+    n: number,
+    channel: Channel,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
+    const id = feedEntryId(promise.id, n);
+    await this.#client.call(childOf(promise.id, id, promise.timeoutAt), signal);
+    return this.#listen(id, channel, signal);
+  }
+
+  /** When a question was answered, in milliseconds since the epoch; undefined while it is open. */
+  async answeredAt(questionId: string, signal?: AbortSignal): Promise<number | undefined> {
+    const record = await this.#get(questionId, signal);
+    return record?.state === "pending" ? undefined : (record?.settledAt ?? 0);
+  }
+
+  /** Asks for the answer to a question to be pushed. Returns whether it has been given already. */
+  listenToQuestion(questionId: string, channel: Channel, signal?: AbortSignal): Promise<boolean> {
+    return this.#listen(questionId, channel, signal);
+  }
+
+  /** Answers a question; of several answers the first one counts. */
+  async answer(questionId: string, answer: AnswerEntry): Promise<void> {
+    await this.#resolve(questionId, answer);
+  }
+
+  async #entry(promiseId: string, n: number, signal?: AbortSignal): Promise<NewestEntry | undefined> {
+    const record = await this.#get(feedEntryId(promiseId, n), signal);
+    if (!record) return undefined;
+    const isResolved = record.state === "resolved" && record.value.data;
+    const entry = FeedEntry.safeParse(decodeValue(isResolved ? record.value : record.param));
+    return entry.success ? { n, entry: entry.data, writtenAt: record.settledAt ?? record.createdAt } : undefined;
+  }
+
+  #get(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
+    return this.#client.call({ kind: "promise.get", data: { id } }, signal);
+  }
+
+  #resolve(id: string, value: unknown, patience?: number): Promise<PromiseRecord | undefined> {
+    const data = { id, state: "resolved" as const, value: encodeValue(value) };
+    return this.#client.call({ kind: "promise.settle", data }, undefined, patience);
+  }
+
+  async #listen(id: string, channel: Channel, signal?: AbortSignal): Promise<boolean> {
+    const data = { awaited: id, address: channel.address };
+    return (await this.#client.call({ kind: "promise.register_listener", data }, signal))?.state !== "pending";
+  }
+}

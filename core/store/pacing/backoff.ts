@@ -1,0 +1,42 @@
+/**
+ * Milliseconds to wait after the `failures`th failure in a row (1 is the first): doubles from `base` up to `max`, half of
+ * it random, so that clients that failed together do not come back together. `random` is in [0, 1).
+ */
+export function backoff(
+  failures: number,
+  { base, max }: { base: number; max: number },
+  random = Math.random(),
+): number {
+  const full = Math.min(max, base * 2 ** (failures - 1));
+  return Math.round(full / 2 + (full / 2) * random);
+}
+
+/** Resolves after `ms` milliseconds, or as soon as `signal` aborts. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const over = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", over);
+      resolve();
+    };
+    const timer = setTimeout(over, ms);
+    signal?.addEventListener("abort", over);
+  });
+}
+
+/**
+ * Repeats `attempt` until `signal` aborts, with pauses that grow while attempts end soon: an attempt that lasted longer than
+ * the longest pause counts as a success. A rejection ends the repetition.
+ */
+export async function persist(
+  attempt: () => Promise<void>,
+  { signal, base, max }: { signal: AbortSignal; base: number; max: number },
+): Promise<void> {
+  for (let failures = 0; !signal.aborted; ) {
+    const begun = Date.now();
+    await attempt();
+    if (Date.now() - begun > max) failures = 0;
+    await pause(backoff(++failures, { base, max }), signal);
+  }
+}

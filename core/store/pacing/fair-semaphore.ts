@@ -1,0 +1,34 @@
+/**
+ * Fair turns by owner, for a queue with priorities such as `p-queue`: a single task waits for one task of each other owner
+ * at most, and not for all that another owner queued before.
+ *
+ * With `p-queue`: `queue.add(() => turns.begin(priority, ask), { priority })`, where the owner is the step's.
+ *
+ * @example
+ * const turns = new Turns();
+ * const hers = [turns.next("ada"), turns.next("ada")];
+ * const his = turns.next("bob"); // as high as her first, and higher than her second
+ * const answer = turns.begin(his, () => "what he asked for");
+ */
+export class Turns {
+  #now = 0;
+  /** By owner: the turn of the last task that was queued for it. */
+  readonly #last = new Map<string, number>();
+
+  /** The priority of this owner's next task: higher goes first. */
+  next(owner: string): number {
+    const turn = Math.max(this.#now, this.#last.get(owner) ?? 0) + 1;
+    this.#last.set(owner, turn);
+    return -turn;
+  }
+
+  /** Runs the task that was queued with this priority. */
+  begin<T>(priority: number, run: () => T): T {
+    if (-priority > this.#now) {
+      this.#now = -priority;
+      // An owner whose last turn is over starts afresh.
+      for (const [owner, turn] of this.#last) if (turn <= this.#now) this.#last.delete(owner);
+    }
+    return run();
+  }
+}

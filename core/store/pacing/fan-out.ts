@@ -1,0 +1,39 @@
+/** Bounds the calls to the Resonate server that one request has under way, so that no caller keeps it from others. */
+import type { ResonateClient } from "../client.ts";
+
+const MOST = 16;
+
+/** Runs functions, a bounded number at a time. Each request has its own, as requests of an isolate share no promises. */
+export type FanOut = <Result>(run: () => Promise<Result>) => Promise<Result>;
+
+export function createFanOut(most = MOST): FanOut {
+  const waiting: (() => void)[] = [];
+  let free = most;
+  return async (run) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await run();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
+  };
+}
+
+/** The same client with its requests bounded by `fanOut`; connections, which stay open, are not. */
+export function boundedBy(client: ResonateClient, fanOut: FanOut): ResonateClient {
+  const send = ((...args: Parameters<ResonateClient["send"]>) =>
+    fanOut(() => client.send(...args))) as ResonateClient["send"];
+  const call: ResonateClient["call"] = (...args) => fanOut(() => client.call(...args));
+  const search: ResonateClient["search"] = (...args) => fanOut(() => client.search(...args));
+  const own: Record<string | symbol, unknown> = { send, call, search };
+  return new Proxy(client, {
+    get(target, name) {
+      if (Object.hasOwn(own, name)) return own[name];
+      const value = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}

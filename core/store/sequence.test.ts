@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import { append, endOf, isLandmark, last, lastInRounds, readFrom } from "./sequence.ts";
+
+/** A sequence that holds the numbers for which `exists`, and counts what is read at once. */
+function reader(exists: (n: number) => boolean) {
+  const rounds: number[] = [];
+  let isOpen = false;
+  const get = async (n: number): Promise<number | undefined> => {
+    if (!isOpen) {
+      isOpen = true;
+      rounds.push(0);
+    }
+    rounds.push((rounds.pop() ?? 0) + 1);
+    await undefined;
+    isOpen = false;
+    return exists(n) ? n : undefined;
+  };
+  return { get, rounds };
+}
+
+describe("the last entry", () => {
+  test("is found with about twice the logarithm of reads, from the beginning or from an entry that is known", async () => {
+    for (let end = 0; end <= 300; end++) {
+      for (const after of [0, 1, Math.floor(end / 2), end - 1, end].filter((n) => n >= 0 && n <= end)) {
+        const { get, rounds } = reader((n) => n <= end);
+        expect((await last(get, { after })).n).toBe(end);
+        expect(rounds.length).toBeLessThanOrEqual(2 * Math.log2(end - after + 1) + 2);
+      }
+    }
+  });
+
+  test("costs one read where none has come", async () => {
+    const { get, rounds } = reader((n) => n <= 40);
+    expect(await last(get, { after: 40, entry: 40 })).toEqual({ n: 40, entry: 40 });
+    expect(rounds).toEqual([1]);
+  });
+
+  test("may be known by the entry itself", async () => {
+    const { get, rounds } = reader((n) => n <= 4);
+    expect(await last(get, { after: 3, isLast: (entry) => entry === 4 })).toEqual({ n: 4, entry: 4 });
+    expect(await last(get, { after: 4, entry: 4, isLast: () => true })).toEqual({ n: 4, entry: 4 });
+    expect(rounds).toEqual([1]);
+  });
+
+  test("is found in two rounds within the bound, and further on in more", async () => {
+    const distances = [1, 4, 14, 30, 62];
+    for (let end = 0; end <= 200; end++) {
+      const { get, rounds } = reader((n) => n <= end);
+      expect((await lastInRounds(get, { n: 0, entry: undefined }, [distances])).n).toBe(end);
+      expect(rounds.length).toBeLessThanOrEqual(end < 61 ? 2 : 2 * Math.ceil((end + 1) / 60));
+    }
+  });
+
+  test("is found by the landmarks, however long the sequence has grown when they were chosen", async () => {
+    for (let end = 1; end <= 300; end++) {
+      const left = new Set(Array.from({ length: end }, (_, i) => i + 1).filter((n) => isLandmark(n, end)));
+      expect(left.size).toBeLessThan(60);
+      for (const later of [end, end + 1, end + 2, end + 7, end + 100, 2 * end + 1]) {
+        const exists = (n: number) => (n <= end ? left.has(n) : n <= later);
+        expect(endOf(exists)).toBe(later);
+        for (const after of [0, 1]) expect((await last(reader(exists).get, { after })).n).toBe(later);
+        expect(stepwise(exists)).toBe(later + 1);
+      }
+    }
+  });
+});
+
+/** The search of workers of commit 1c007cb, which begin again after each entry that is missing. */
+function stepwise(exists: (n: number) => boolean): number {
+  let n = 1;
+  while (exists(n)) {
+    for (let ahead = 1; exists(n + ahead); ahead *= 2) n += ahead;
+    n += 1;
+  }
+  return n;
+}
+
+test("of many who append at once each gets a number, without gaps", async () => {
+  const entries: string[] = [];
+  const create = (by: string) => async (n: number) => {
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+    entries[n] ??= by;
+    return entries[n];
+  };
+  const writers = Array.from({ length: 20 }, (_, i) => `writer ${i}`);
+  const got = await Promise.all(writers.map((by) => append(create(by), { after: 0, isDone: (entry) => entry === by })));
+  expect(got.map(({ n }) => n).sort((a, b) => a - b)).toEqual(writers.map((_, i) => i + 1));
+});
+
+test("entries are read in order, past gaps, until none can follow", async () => {
+  const numbers = new Set([1, 2, 4, 5, 6, 9]);
+  const { get, rounds } = reader((n) => numbers.has(n));
+  const seen: number[] = [];
+  const batch = (missing: number, read: number) => (read === 0 ? 3 : missing === 0 ? 8 : 4 - missing);
+  await readFrom(get, 1, { batch, onEntry: (entry, n) => seen.push(entry === n ? n : 0) });
+  expect(seen).toEqual([...numbers]);
+  expect(rounds[0]).toBe(3);
+});

@@ -1,0 +1,14 @@
+import { type Context, Resonate } from "@resonatehq/sdk/async";
+import { progress } from "./progress.ts";
+
+const resonate = new Resonate({ group: "words" });
+
+async function countWords(ctx: Context, { text }: { text: string }): Promise<{ words: number }> {
+  await ctx.run(() => progress(resonate.promises, ctx.originId, 1, { message: "counting" }));
+  if (text.length > 1_000) throw new Error("the text is too long");
+  const words = await ctx.run(() => text.split(" ").filter(Boolean).length); // recorded: not done again after a crash
+  await ctx.sleep(1_000); // holds no worker
+  return { words };
+}
+
+resonate.register("count_words", countWords);

@@ -1,0 +1,127 @@
+/**
+ * `npm run upgrade [-- --from COMMIT] [--resonate PROGRAM]`: upgrades a running deployment part by part from an earlier
+ * commit to this checkout, in each order, and back. Jobs begin before every step and end after it: timers, months, a range
+ * whose question stays open across the step, jobs of a caller with a quota. Every part is killed, not stopped.
+ *
+ * Without `--resonate` the embedded server is a part that is replaced as well; with it, the edge and the worker alone.
+ * Prints a line a step, and ends with 1 when a job is lost, runs twice or is refused without words. Some minutes.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { bearerBindings, callerAt } from "../../test/auth/support.ts";
+import { accept, tasksAt } from "../../test/tasks/support.ts";
+import { freePort } from "../../testing/port.ts";
+import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
+import { type Generation, generationAt, generationOf, type Part, type Running, startRealServer } from "./generation.ts";
+
+const { values } = parseArgs({
+  options: { from: { type: "string", default: "1c007cb" }, resonate: { type: "string" } },
+});
+
+/** In the order in which they can start. */
+const PARTS: readonly Part[] = ["server", "worker", "edge"];
+
+const TOKEN = "upgrade-caller-token";
+const LONG = { from: "2012-01", to: "2014-06" };
+
+/** Upgrades in `order` and back in the reverse order. Returns what went wrong. */
+async function upgrade(before: Generation, after: Generation, order: readonly Part[]): Promise<string[]> {
+  await using parts = new AsyncDisposableStack();
+  const archive = parts.use(await startSampleArchive());
+  const data = await mkdtemp(join(tmpdir(), "upgrade-"));
+  parts.defer(() => rm(data, { recursive: true, force: true }));
+  const ports = { server: await freePort(), worker: await freePort(), edge: await freePort() };
+  const real = values.resonate === undefined ? undefined : parts.use(await startRealServer(values.resonate, data));
+  const deployment = {
+    RESONATE_URL: real?.url ?? `http://127.0.0.1:${ports.server}`,
+    RESONATE_TOKEN: "",
+    RESONATE_GROUP: "upgrade",
+    RESONATE_NAMESPACE: "upgrade/",
+  };
+  const environments: Record<Part, Record<string, string>> = {
+    server: {},
+    worker: { ...deployment, WEATHER_API_URL: archive.url, LEASE_SECONDS: "3" },
+    edge: {
+      ...deployment,
+      ...bearerBindings({ alice: TOKEN }),
+      TASK_KEY: randomBytes(32).toString("hex"),
+      ALLOWED_HOSTS: "127.0.0.1,localhost",
+      RATE_LIMIT: "0",
+      MAX_JOBS: "500",
+    },
+  };
+  const running = new Map<Part, Running>();
+  parts.defer(async () => {
+    for (const part of running.values()) await part[Symbol.asyncDispose]();
+  });
+  const replace = async (part: Part, generation: Generation) => {
+    await running.get(part)?.[Symbol.asyncDispose]();
+    const options = { port: ports[part], env: environments[part], data: join(data, part) };
+    await mkdir(options.data, { recursive: true });
+    running.set(part, await generation.start(part, options));
+  };
+  for (const part of PARTS) if (order.includes(part)) await replace(part, before);
+
+  const edge = `http://127.0.0.1:${ports.edge}/mcp`;
+  const alice = callerAt(edge, TOKEN);
+  const tasks = tasksAt(edge, TOKEN);
+  const problems: string[] = [];
+  const names = new Set<string>();
+  const steps = [
+    ...order.map((part) => ({ part, to: after })),
+    ...order.toReversed().map((part) => ({ part, to: before })),
+  ];
+  for (const [i, { part, to }] of steps.entries()) {
+    const latitude = 47.5 + i / 1_000;
+    const month = { latitude, longitude: -122.3, year: 2012, month: 3 };
+    const timer = await alice.call("set_timer", { timer_name: `step ${i}`, seconds: 8 });
+    const gathering = await alice.call("start_gathering", month);
+    const question = await tasks.call("weather_range", { latitude, longitude: -122.2, ...LONG });
+    await tasks.reaches(question.taskId, "input_required", 30_000);
+
+    await replace(part, to);
+
+    const again = await alice.call("start_gathering", month);
+    if (again.job_name !== gathering.job_name) problems.push(`step ${i}: a repeated start made ${again.job_name}`);
+    await tasks.update(question.taskId, { confirm: accept({ confirm: true }) });
+    await tasks.reaches(question.taskId, "completed", 60_000);
+    const job_names = [timer.job_name ?? timer.promise_id, gathering.job_name];
+    const { results, errors, running: left } = await alice.call("await_result", { job_names, timeout_seconds: 40 });
+    for (const name of job_names) {
+      names.add(name);
+      if (!(name in results)) problems.push(`step ${i}: ${name} did not end: ${errors[name] ?? left}`);
+    }
+    console.log(`  ${part} is ${to.name}: ${problems.length === 0 ? "jobs went on" : problems.at(-1)}`);
+  }
+  const { jobs } = await alice.call("list_jobs", { limit: 100 });
+  const isListed = new Set(jobs.map(({ job_name }: { job_name: string }) => job_name));
+  for (const name of names) if (!isListed.has(name)) problems.push(`${name} is not in the caller's list`);
+  for (const [query, count] of Object.entries(archive.control.requests.byQuery)) {
+    if (count > 1) problems.push(`${query} was requested ${count} times`);
+  }
+  return problems;
+}
+
+const before = await generationOf(values.from);
+const after = generationAt("this checkout", ".");
+const orders: Part[][] = values.resonate
+  ? [
+      ["worker", "edge"],
+      ["edge", "worker"],
+    ]
+  : [
+      ["server", "worker", "edge"],
+      ["edge", "worker", "server"],
+    ];
+let failed = 0;
+for (const order of orders) {
+  console.log(`${before.name} to ${after.name}, ${order.join(", then ")}, and back:`);
+  const problems = await upgrade(before, after, order);
+  for (const problem of problems) console.log(`  WRONG: ${problem}`);
+  failed += problems.length;
+}
+console.log(failed === 0 ? "Every job went on." : `${failed} things went wrong.`);
+process.exitCode = failed === 0 ? 0 : 1;

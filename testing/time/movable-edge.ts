@@ -1,0 +1,20 @@
+/** Wraps the edge of a test so that the test moves its `Date`. Timers of the edge go by the machine's time. */
+import type { EdgeWorker } from "../../functions/edge.ts";
+import { shiftDate } from "./shift-date.ts";
+
+/** A `POST` of milliseconds to this path sets by how much the edge's time is ahead. */
+export const CLOCK_PATH = "/.test/clock";
+
+const setAhead = shiftDate();
+
+/** The same Worker, which also answers a `POST` to `CLOCK_PATH`. */
+export function movable(worker: EdgeWorker): EdgeWorker {
+  return {
+    ...worker,
+    async fetch(request, env, context) {
+      if (new URL(request.url).pathname !== CLOCK_PATH) return worker.fetch(request, env, context);
+      setAhead(Number(await request.text()));
+      return new Response(null, { status: 204 });
+    },
+  };
+}

@@ -1,0 +1,22 @@
+/** A `Date` that a test moves, in Node and in workerd. */
+
+/** The variable that tells a process where the test's clock is: a port on loopback. */
+export const CLOCK_VARIABLE = "DURABLE_TEST_CLOCK";
+
+/** By how much the time of this program is ahead of the machine's, in milliseconds. */
+let ahead = 0;
+
+/** Replaces `Date`; the returned function sets by how many milliseconds it is ahead. */
+export function shiftDate(): (ms: number) => void {
+  const machine = Date;
+  const { now } = Date;
+  const moved = () => now.call(machine) + ahead;
+  globalThis.Date = new Proxy(machine, {
+    construct: (target, args, self) => Reflect.construct(target, args.length === 0 ? [moved()] : args, self),
+    apply: () => new machine(moved()).toString(),
+    get: (target, key, self) => (key === "now" ? moved : Reflect.get(target, key, self)),
+  });
+  return (ms) => {
+    ahead = ms;
+  };
+}
