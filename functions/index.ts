@@ -2,7 +2,7 @@
 import { tools } from "../tools/index.ts";
 import { createEdge } from "./edge.ts";
 
-export { Listener } from "./edge.ts";
+export { CallerObject, Listener } from "./edge.ts";
 export { ResonateObject, RunnerObject } from "./objects.ts";
 
 // The version is package.json's, which a test holds it to: imported, all of that file would be in the bundle.

@@ -172,7 +172,10 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   };
   const launchEdge = async (port: number) => {
     const bundle = await bundleEdge(await movableEntry(options.edge, root), root);
-    const { process, listening } = await spawnEdge(bundle, { port, bindings: { ...local, ...bindings, ...address } });
+    const { process, listening } = await spawnEdge(bundle, {
+      ...{ port, data: join(state, "objects") },
+      bindings: { ...local, ...bindings, ...address },
+    });
     const edge = watch(process);
     origin = `http://127.0.0.1:${await listening}`;
     await setEdge(origin, time.ahead);

@@ -46,7 +46,15 @@ function edgeFinding(origin: URL, answer: HttpAnswer): Finding {
 export async function checkReady(origin: URL): Promise<Finding> {
   const check = "edge to Resonate";
   const answer = await ask(new URL("/ready", origin));
-  if (answer.status === 200) return ok(check, "the edge reaches its Resonate server");
+  if (answer.status === 200) {
+    const missing = field(answer.text, "missing");
+    if (typeof missing !== "string") return ok(check, "the edge reaches its Resonate server");
+    return warning(
+      check,
+      `the edge reaches its Resonate server, but ${missing}`,
+      "Bind it as docs/auth.md says, and deploy.",
+    );
+  }
   if (answer.status === undefined) return failed(check, `no answer at /ready: ${answer.reason}`, SEE_LOG);
   const error = field(answer.text, "error");
   if (answer.status === 500 && typeof error === "string") return failed(check, error, SET_VARIABLE);

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { type Bundle, bundleEdge, EDGE_MODULE } from "../bundle/bundle.ts";
 import { resolveModule } from "../package.ts";
@@ -15,9 +16,11 @@ export interface LocalEdgeOptions {
   port: number;
   /** Text bindings that override those in `wrangler.toml`. An empty string removes a binding, also a Durable Object's. */
   bindings: Readonly<Record<string, string | undefined>>;
-  /** The folder for the storage of the Durable Objects; without it they store in memory and have no SQL. */
+  /** The folder in which the Durable Objects keep what they store. Default: one that is removed when the edge ends. */
   data?: string | undefined;
-  /** The entry point to bundle instead of the edge's own. */
+  /** The bindings of further isolates of the edge, which share its Durable Objects, each at a free port. */
+  beside?: readonly Readonly<Record<string, string | undefined>>[] | undefined;
+  /** What to bundle instead of the edge's own entry point. */
   entry?: string | undefined;
   /** Port on 127.0.0.1 for the inspector of the isolate; none unless given. */
   inspectorPort?: number | undefined;
@@ -27,6 +30,8 @@ export interface LocalEdgeOptions {
 export interface EdgeProcess extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
+  /** The URLs of the further isolates. */
+  readonly beside: readonly string[];
   readonly process: Child;
 }
 
@@ -36,11 +41,12 @@ export interface EdgeProcess extends AsyncDisposable {
  * @throws {Error} naming the port when it is taken, and otherwise with what workerd printed
  */
 export async function startEdge(options: LocalEdgeOptions): Promise<EdgeProcess> {
-  const { process, listening } = await spawnEdge(await bundleEdge(options.entry), options);
-  const port = await listening;
+  const { process, ports } = await spawnEdge(await bundleEdge(options.entry), options);
+  const [port = 0, ...others] = await ports;
   return {
     url: `http://127.0.0.1:${port}`,
     port,
+    beside: others.map((port) => `http://127.0.0.1:${port}`),
     process,
     async [Symbol.asyncDispose]() {
       process.stop();
@@ -49,16 +55,27 @@ export async function startEdge(options: LocalEdgeOptions): Promise<EdgeProcess>
   };
 }
 
-/** Starts workerd on a bundle. `listening` resolves to the port once it listens, and rejects if it never does. */
+/** Starts workerd on a bundle. `listening` resolves to the port once it listens, and rejects if it never does; `ports`: to those of all isolates. */
 export async function spawnEdge(
   bundle: Bundle,
-  { port, data, bindings, inspectorPort, grace = GRACE }: Omit<LocalEdgeOptions, "entry"> & { grace?: number },
+  {
+    port,
+    data,
+    bindings,
+    beside = [],
+    inspectorPort,
+    grace = GRACE,
+  }: Omit<LocalEdgeOptions, "entry"> & { grace?: number },
 ) {
-  const values = Object.entries({ ...bundle.vars, ...bindings }).filter(([, value]) => value);
-  // A server at RESONATE_URL replaces the account's own.
+  const isolates = [bindings, ...beside].map((one) =>
+    Object.entries({ ...bundle.vars, ...one }).filter(([, value]) => value),
+  );
+  // With a server elsewhere the account's own is not there.
   const isOff = (name: string) =>
     bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
   const config = join(bundle.dir, `${randomUUID()}.capnp`);
+  const objects = data === undefined ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-objects-")) : resolve(data);
+  await mkdir(objects, { recursive: true });
   await writeFile(
     config,
     workerdConfig(
@@ -66,16 +83,22 @@ export async function spawnEdge(
         ...bundle,
         objects: Object.fromEntries(Object.entries(bundle.objects).filter(([name]) => !isOff(name))),
       },
-      values.map(([name]) => name),
-      data,
+      isolates.map((values) => values.map(([name]) => name)),
+      objects,
     ),
   );
-  const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${port}`, "--control-fd", "3"];
+  const addresses = isolates.flatMap((_, i) => ["--socket-addr", `http${i}=127.0.0.1:${i === 0 ? port : 0}`]);
+  const args = ["serve", config, ...addresses, "--control-fd", "3"];
   if (inspectorPort !== undefined) args.push("--inspector-addr", `127.0.0.1:${inspectorPort}`);
-  const process = startChild(workerd(), args, { env: Object.fromEntries(values), grace });
-  const listening = listeningPort(process, port).finally(() => rm(config, { force: true }));
-  listening.catch(() => {}); // A caller may watch the process instead.
-  return { process, listening };
+  const env = Object.fromEntries(
+    isolates.flatMap((values, i) => values.map(([name, value]) => [`${i}_${name}`, value])),
+  );
+  const process = startChild(workerd(), args, { env, grace });
+  if (data === undefined) void process.exited.then(() => rm(objects, { recursive: true, force: true }));
+  const ports = listeningPorts(process, port, isolates.length).finally(() => rm(config, { force: true }));
+  const listening = ports.then(([port = 0]) => port);
+  listening.catch(() => {}); // Whoever started it may watch the process instead.
+  return { process, listening, ports };
 }
 
 /** The workerd executable that wrangler depends on. */
@@ -84,7 +107,7 @@ function workerd(): string {
   return wrangler("workerd").default;
 }
 
-async function listeningPort(process: Child, wanted: number): Promise<number> {
+async function listeningPorts(process: Child, wanted: number, count: number): Promise<number[]> {
   let printed = "";
   process.stderr.setEncoding("utf8").on("data", (text: string) => {
     printed = (printed + text).slice(-2_000);
@@ -93,50 +116,60 @@ async function listeningPort(process: Child, wanted: number): Promise<number> {
     const taken = printed.includes("Address already in use");
     throw new Error(taken ? `Port ${wanted} is already in use.` : `workerd ended at start:\n${printed}`);
   });
-  const listening = new Promise<number>((resolve) => {
+  const listening = new Promise<number[]>((resolve) => {
+    const ports: number[] = [];
     createInterface({ input: process.control }).on("line", (line) => {
-      const message: { event: string; port: number } = JSON.parse(line);
-      if (message.event === "listen") resolve(message.port);
+      const message: { event: string; socket: string; port: number } = JSON.parse(line);
+      if (message.event === "listen") ports[Number(message.socket.slice("http".length))] = message.port;
+      if (ports.filter(Boolean).length === count) resolve(ports);
     });
   });
   return Promise.race([listening, ended]);
 }
 
-/** The values of bindings come from workerd's environment, so that no secret is written to disk. */
-function workerdConfig(bundle: Bundle, bindings: string[], data: string | undefined): string {
+/** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
+function workerdConfig(bundle: Bundle, isolates: string[][], data: string): string {
   const { main, modules, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
   const flags = compatibilityFlags.map(quote).join(", ");
-  const fromEnvironment = bindings.map(quote).map((name) => `(name = ${name}, fromEnvironment = ${name})`);
   const classes = [...new Set(Object.values(objects))].map(quote);
   const namespaces = classes.map((name) => `(className = ${name}, uniqueKey = ${name}, enableSql = true)`);
-  const bound = Object.entries(objects).map(
-    ([name, className]) => `(name = ${quote(name)}, durableObjectNamespace = ${quote(className)})`,
-  );
-  if (assets) bound.push(`(name = ${quote(assets.binding)}, service = "assets")`);
+  const bindingsOf = (names: string[], i: number) => [
+    ...names.map((name) => `(name = ${quote(name)}, fromEnvironment = ${quote(`${i}_${name}`)})`),
+    ...Object.entries(objects).map(([name, className]) => {
+      const at = i === 0 ? quote(className) : `(className = ${quote(className)}, serviceName = "edge0")`;
+      return `(name = ${quote(name)}, durableObjectNamespace = ${at})`;
+    }),
+    ...(assets ? [`(name = ${quote(assets.binding)}, service = "assets")`] : []),
+  ];
   const files = assets ? `(name = "assets", disk = ${quote(assets.directory)}),` : "";
   const scripts = [[EDGE_MODULE, main] as const, ...modules.map((path) => [path, path] as const)].map(
     ([name, path]) => `(name = ${quote(name)}, esModule = embed ${quote(path)})`,
   );
-  const disk = data === undefined ? "" : `(name = "data", disk = (path = ${quote(data)}, writable = true)),`;
-  // Resonate may be on loopback or in a private network, to which workerd does not connect by default.
-  return `using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  services = [
-    (name = "edge", worker = .edge),
-    ${files}
-    ${disk}
-    (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
-  ],
-  sockets = [(name = "http", http = (), service = "edge")],
-);
-const edge :Workerd.Worker = (
+  const workers = isolates.map(
+    (names, i) => `const edge${i} :Workerd.Worker = (
   modules = [${scripts.join(", ")}],
   compatibilityDate = ${quote(compatibilityDate)},
   compatibilityFlags = [${flags}],
-  durableObjectNamespaces = [${namespaces.join(", ")}],
-  durableObjectStorage = ${data === undefined ? "(inMemory = void)" : '(localDisk = "data")'},
-  bindings = [${[...fromEnvironment, ...bound].join(", ")}],
+  durableObjectNamespaces = [${i === 0 ? namespaces.join(", ") : ""}],
+  durableObjectStorage = (localDisk = "data"),
+  bindings = [${bindingsOf(names, i).join(", ")}],
+);`,
+  );
+  const each = (text: (i: number) => string) => isolates.map((_, i) => text(i)).join("\n    ");
+  // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    ${each((i) => `(name = "edge${i}", worker = .edge${i}),`)}
+    ${files}
+    (name = "data", disk = (path = ${quote(data)}, writable = true)),
+    (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+  ],
+  sockets = [
+    ${each((i) => `(name = "http${i}", http = (), service = "edge${i}"),`)}
+  ],
 );
+${workers.join("\n")}
 `;
 }
 

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import type { Bundle } from "../bundle/bundle.ts";
@@ -110,7 +111,8 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
           ...(isOpen && !given.PUBLIC_URL && { PUBLIC_URL: local(ports.edge) }),
         };
         const all = { ...LOCAL_EDGE, ...bindings, ...given, ...derived };
-        return (await spawnEdge(bundle, { port, bindings: all, grace })).process;
+        const objects = data === undefined ? {} : { data: join(data, "objects") };
+        return (await spawnEdge(bundle, { port, bindings: all, grace, ...objects })).process;
       },
     }),
   };

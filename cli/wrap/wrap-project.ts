@@ -18,7 +18,7 @@ import { instructionsIn } from ${module("wrap/index")};
 import { server } from "./server.ts";
 import snapshot from "./snapshot.ts";
 
-export { Listener } from ${module("functions/edge")};
+export { CallerObject, Listener } from ${module("functions/edge")};
 
 const { name, title = name, version } = snapshot.server;
 const instructions = instructionsIn(snapshot);
@@ -64,9 +64,13 @@ html_handling = "none"
 name = "LISTENER"
 class_name = "Listener"
 
+[[durable_objects.bindings]]
+name = "CALLER"
+class_name = "CallerObject"
+
 [[migrations]]
 tag = "listener"
-new_sqlite_classes = ["Listener"]
+new_sqlite_classes = ["Listener", "CallerObject"]
 `;
 
 export async function writeProject(root: string, options: WrapOptions, snapshot: Snapshot): Promise<void> {

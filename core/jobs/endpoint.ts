@@ -2,7 +2,6 @@ import type { Channel } from "../store/connections.ts";
 import type { StoreEndpoint } from "../store/endpoint.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import type { DurablePromise } from "./durable-promise.ts";
-import type { Places, Wanted } from "./quota.ts";
 
 /** Tells that a job's promise, or a child of it, has settled. */
 export interface Settlement {
@@ -28,21 +27,8 @@ export interface SettlementSource {
   }): Promise<Channel>;
 }
 
-/**
- * Makes and returns the quota reservations of all callers for all edges of a deployment: see `ledger.ts`. Undefined says
- * that nothing was done: the caller of the method does it itself.
- */
-export interface QuotaKeeper {
-  /** The tag of the job that has the reservation, `null` where the quota is used up. @throws {ResonateUnavailable} */
-  take(caller: string, wanted: Wanted): Promise<string | null | undefined>;
-  /** With `isUnneeded` nobody waits for it to be done. @throws {ResonateUnavailable} */
-  giveBack(caller: string, places: Places, isUnneeded: boolean): Promise<true | undefined>;
-}
-
 /** Where a deployment's jobs are, and what helps to look after them. */
 export interface JobsEndpoint extends StoreEndpoint {
   /** Without it promises are read with pauses. */
   settlements?: SettlementSource | undefined;
-  /** Without it each isolate and process keeps the quota by itself. */
-  keeper?: QuotaKeeper | undefined;
 }

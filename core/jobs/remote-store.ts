@@ -10,27 +10,31 @@ import { cleanUpId, isRoot, rootOf, splitKey, startRecordId } from "../store/ids
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { AFTER } from "./after.ts";
+import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller-record.ts";
 import { Claims } from "./claims.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
-import { Ledgers } from "./ledger.ts";
-import { Listing, ListMemory } from "./listing.ts";
 import { Names } from "./names.ts";
-import { type Cursor, Own, ownTags } from "./own.ts";
-import { exceeded, isOver, type Places, placesIn, Seen, wantedFor } from "./quota.ts";
+import { type Cursor, type OwnStep, ownTags, searchOwn } from "./own-jobs.ts";
+import { exceeded, reservationFor, reservationIn, tagOf } from "./reservation.ts";
 
 export type { Channel } from "../store/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
 export type { DurablePromise } from "./durable-promise.ts";
 export type { NewestEntry } from "./feed/progress-feeds.ts";
-export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own.ts";
+export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own-jobs.ts";
 
 /** The claimant of a job where callers are not told apart. */
 const ANYBODY = "anyone";
 
 /** How long a cancelled job's clean-up may wait for a worker, in milliseconds. */
 const CLEAN_UP_TIME = 24 * 3_600_000;
+
+/** Why a start is refused where `MAX_JOBS` cannot be held. */
+const NO_RECORD =
+  "this deployment limits how many jobs a caller may start, and has no CALLER binding to count them with. " +
+  "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
 /** A promise that is no job of this deployment holds the job's name. */
 class NameTaken extends NotStarted {
@@ -41,8 +45,6 @@ class NameTaken extends NotStarted {
 
 /** What the requests of an isolate, or a worker's jobs, share: values alone. */
 interface Shared {
-  ledgers: Ledgers;
-  seen: Seen;
   read: FeedCache;
 }
 
@@ -54,17 +56,13 @@ interface Scope {
   claimant: string;
   /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
   quota: number;
+  /** The record of the caller with a key; undefined where the deployment keeps none, and for a worker. */
+  records: ((key: string) => CallerRecord) | undefined;
   /** The id of the current request; empty outside of one. */
   request: string;
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
 }
-
-/** How long after its start a job is added to its caller's list when it is started again, in milliseconds. */
-const SOON = 10 * 60_000;
-
-/** What is remembered of callers' lists, by endpoint. */
-const MEMORIES = new WeakMap<JobsEndpoint, ListMemory>();
 
 /**
  * The jobs that one caller may see. A promise that is not one of them (its id belongs to no job or to another caller's, or
@@ -83,12 +81,12 @@ export class RemoteStore {
   constructor(
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
-    { key = "", claimant = "", quota = 0, request = "", onBehalf = false }: Partial<Scope> = {},
+    { key = "", claimant = "", quota = 0, records, request = "", onBehalf = false }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
-    shared: Shared = { ledgers: new Ledgers(), seen: new Seen(), read: new FeedCache() },
+    shared: Shared = { read: new FeedCache() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, request, onBehalf };
+    this.#scope = { key, claimant, quota, records, request, onBehalf };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -105,7 +103,7 @@ export class RemoteStore {
   onBehalfOf(promiseId: string): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    return this.#scoped({ key, claimant: local, quota: 0, request: "", onBehalf: true });
+    return this.#scoped({ key, claimant: local, quota: 0, records: undefined, request: "", onBehalf: true });
   }
 
   /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
@@ -133,12 +131,12 @@ export class RemoteStore {
     earlier?: DurablePromise,
   ): Promise<DurablePromise> {
     const timeoutAt = job.deadline(args, now);
-    const taken = await this.#admit(job, name, args, now);
-    // When this fails, it is not known whether the job is there, with the places: they stay its.
-    const promise = await this.#createOrFind(job, name, args, timeoutAt, earlier, taken);
-    if (taken !== undefined && promise.place !== taken) await this.giveBack(placesIn(taken), true).catch(() => {});
-    if (this.#scope.quota > 0) this.#shared.seen.add(promise.id);
-    return this.join(promise);
+    const reserved = await this.#reserve(job, name, args, now, timeoutAt);
+    // When this fails, the job may exist: its reservation stays until a look at the promise settles it.
+    const promise = await this.#createOrFind(job, name, args, timeoutAt, earlier, reserved?.tag);
+    const isNew = this.#scope.request !== "" && promise.request === this.#scope.request;
+    const isRecorded = isNew || (reserved?.isKnown === true && promise.state === "pending");
+    return this.join(promise, isRecorded);
   }
 
   async #createOrFind<Args>(
@@ -147,27 +145,24 @@ export class RemoteStore {
     args: Args,
     timeoutAt: number,
     earlier: DurablePromise | undefined,
-    taken: string | undefined,
+    reservation: string | undefined,
   ): Promise<DurablePromise> {
     const own = ownTags(this.#names, job);
     const failed = earlier?.state === "rejected" || earlier?.state === "rejected_timedout";
     const again = failed && earlier.version === job.version && { [EARLIER]: this.#names.id(job, earlier.name) };
-    const place = taken !== undefined && { [RESERVATION]: taken };
+    const place = reservation !== undefined && { [RESERVATION]: reservation };
     if (!this.#claims(job)) {
-      const promise = await this.#create(job, name, args, timeoutAt, { ...own, ...again, ...place });
-      await this.#list(name, promise.createdAt, promise.request);
-      return promise;
+      return this.#create(job, name, args, timeoutAt, { ...own, ...again, ...place });
     }
     const { claimant, key } = this.#scope;
     const isOwn = this.#isCaller || key === "";
     const tags = { [STARTER]: claimant, ...(isOwn && own), ...again, ...place };
-    const promise = await this.#create(job, name, args, timeoutAt, tags);
-    if (this.#isCaller && promise.starter === claimant) await this.#list(name, promise.createdAt, promise.request);
-    return promise;
+    return this.#create(job, name, args, timeoutAt, tags);
   }
 
   /** Makes an existing job one that this caller started too, so that nobody else cancels it. Returns it as it then is. */
-  async join(promise: DurablePromise): Promise<DurablePromise> {
+  async join(promise: DurablePromise, isRecorded = false): Promise<DurablePromise> {
+    if (!isRecorded) await this.#record?.note([this.#startedJob(promise)]);
     if (!this.#claims(promise.job)) {
       // Claimed, so that a durable function that started it and gives it up does not take it from this caller.
       const mayBeGivenUp = promise.job.shared && promise.starter !== undefined;
@@ -290,24 +285,51 @@ export class RemoteStore {
     return this.#client.ready();
   }
 
-  /** The jobs that this caller started: see {@link Own.started}. */
-  started(from: { kind?: string | undefined; cursor?: Cursor | undefined }, signal?: AbortSignal) {
-    return this.#own.started(from, signal);
+  /**
+   * The jobs that this caller started, newest first; `state` may leave in some of another state. Returns whether these are
+   * all of them.
+   *
+   * @throws {SearchRefused} where there is no record of the caller, and the server does not search
+   */
+  async *started(
+    { cursor, ...filter }: Omit<ListQuery, "after"> & { cursor?: Cursor | undefined },
+    signal?: AbortSignal,
+  ): AsyncGenerator<OwnStep, boolean> {
+    const record = this.#names.isAnyone ? undefined : this.#record;
+    if (!record) return yield* searchOwn(this.#client, this.#names, { kind: filter.kind, cursor }, signal);
+    const cursorId = cursor && this.#names.idOf(cursor.name);
+    let after = cursorId === undefined ? undefined : { startedAt: cursor?.startedAt ?? 0, id: cursorId };
+    for (;;) {
+      const rows = await record.list({ ...filter, after });
+      const names = rows.map(({ id }) => this.#names.nameIn(id));
+      const promises = await Promise.all(names.map((name) => this.get(name, signal)));
+      const changed = rows.flatMap(({ id, state }, i): SeenJob[] => {
+        const promise = promises[i];
+        if (promise?.state === state) return [];
+        return [promise ? this.#startedJob(promise) : { id }];
+      });
+      if (changed.length > 0) await record.note(changed, true);
+      for (const [i, { startedAt }] of rows.entries()) {
+        const [name = "", promise] = [names[i], promises[i]];
+        yield { job: promise && { name, job: promise.job, startedAt, promise }, cursor: { startedAt, name } };
+      }
+      const last = rows.at(-1);
+      if (!last || rows.length < filter.limit) return true;
+      after = last;
+    }
   }
 
-  get #own(): Own {
-    const memory = MEMORIES.get(this.#endpoint) ?? new ListMemory();
-    MEMORIES.set(this.#endpoint, memory);
-    return new Own(this.#client, this.#names, new Listing(this.#client, this.#names, memory));
+  /** What is kept of the caller beside its jobs; undefined where the edge needs no record, or has none. */
+  get #record(): CallerRecord | undefined {
+    const { key, quota, records } = this.#scope;
+    return key !== "" || quota > 0 ? records?.(key) : undefined;
   }
 
-  /** Adds a job to the caller's list, where callers are told apart, when it has been started just now, or is not known to be there. */
-  async #list(name: string, startedAt: number, request: string | undefined): Promise<void> {
-    const { key, request: own } = this.#scope;
-    if (key === "") return;
-    const isNew = own !== "" && request === own;
-    // A start that was cut short is repeated soon: until then the job may not be on the list.
-    if (isNew || Math.abs(Date.now() - startedAt) < SOON) await this.#own.add(name, startedAt);
+  #startedJob({ id, job, state, createdAt, settledAt, timeoutAt, starter, place }: DurablePromise): StartedJob {
+    const isOwn = starter === undefined || starter === this.#scope.key;
+    const reservation = isOwn ? reservationIn(place) : { period: "", count: 0, isEarlier: false };
+    const startedAt = isOwn ? createdAt : Date.now();
+    return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reservation };
   }
 
   /** Whether it acts for a caller directly, and not through a durable function. */
@@ -328,11 +350,10 @@ export class RemoteStore {
     return this.#client.call({ kind: "promise.get", data: { id: startRecordId(id, this.#scope.key) } });
   }
 
-  async #recordStart({ id, job, name, timeoutAt }: DurablePromise): Promise<void> {
+  async #recordStart({ id, job, timeoutAt }: DurablePromise): Promise<void> {
     const { key, request } = this.#scope;
     const tags = { ...ownTags(this.#names, job), ...(request !== "" && { [REQUEST_TAG]: request }) };
-    const record = await this.#client.call(childOf(id, startRecordId(id, key), timeoutAt, { tags }));
-    if (record) await this.#list(name, record.createdAt, record.tags[REQUEST_TAG]);
+    await this.#client.call(childOf(id, startRecordId(id, key), timeoutAt, { tags }));
   }
 
   /** Claims a shared job, so that nobody else cancels it. Returns it as it then is. */
@@ -343,28 +364,27 @@ export class RemoteStore {
   }
 
   /**
-   * Takes what places a job needs; none for one that is there.
+   * Reserves what a job takes of its caller's quota, and enters it in the caller's record. Resolves to the tag of the
+   * reservation, and whether the job was known to be pending; undefined where there is no record.
    *
-   * @throws {QuotaExceeded} for a job that is not there, when the caller has too many
+   * @throws {QuotaExceeded} for a job that does not exist, when the caller has too many
    */
-  async #admit<Args>(job: Job<Args>, name: string, args: Args, now: number): Promise<string | undefined> {
-    const { quota, key } = this.#scope;
-    if (quota === 0 || this.#shared.seen.has(this.#names.id(job, name))) return undefined;
-    const duration = (job.expectedAt?.(args) ?? job.deadline(args, now)) - now;
-    const start = { duration, now, count: job.counts(args) };
-    const wanted = wantedFor((place) => this.#names.quotaId(place), quota, start);
-    let taken = await this.#endpoint.keeper?.take(key, wanted);
-    if (taken === undefined) taken = await this.#shared.ledgers.take(this.#client, wanted);
-    if (typeof taken === "string") return taken;
-    if (!(await this.get(name))) throw exceeded(quota, start);
-    return undefined;
-  }
-
-  /** Jobs that had these places have ended, or did not need them: gives them back, as far as they are of use. */
-  async giveBack(places: Places, isUnneeded = false): Promise<void> {
-    if (places.count === 0 || isOver(places.base, Date.now())) return;
-    const isDone = await this.#endpoint.keeper?.giveBack(this.#scope.key, places, isUnneeded);
-    if (!isDone) await this.#shared.ledgers.giveBack(this.#client, places);
+  async #reserve<Args>(job: Job<Args>, name: string, args: Args, now: number, timeoutAt: number) {
+    const { quota } = this.#scope;
+    const record = this.#record;
+    if (!record) {
+      if (quota > 0) throw new NotStarted(NO_RECORD);
+      return undefined;
+    }
+    const due = job.expectedAt?.(args) ?? timeoutAt;
+    const start = { duration: due - now, now, count: job.counts(args) };
+    const reservation = reservationFor(start);
+    const id = this.#names.id(job, name);
+    const times = { startedAt: now, settledAt: null, due };
+    const started = { id, kind: job.kind, state: "pending" as const, ...times, ...reservation, isEarlier: false };
+    const answer = start.count <= quota || quota === 0 ? await record.reserve(started, quota) : "full";
+    if (answer === "full" && !(await this.get(name))) throw exceeded(quota, start);
+    return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 
   async #create<Args>(
@@ -399,12 +419,9 @@ export class RemoteStore {
     const data = { id, state: "rejected_canceled" as const, value: encodeValue({ by }) };
     const record = await this.#client.call({ kind: "promise.settle", data });
     const promise = record && this.#names.decode(record);
-    // Whoever ends a job gives its places back, and of several who cancel it only one did.
     const isOurs = (promise?.value as { by?: unknown } | undefined)?.by === by;
-    if (promise?.place !== undefined && isOurs) {
-      // It is cancelled. Places that cannot be given back for the moment are lost until their period is over.
-      await this.giveBack(placesIn(promise.place)).catch(() => {});
-    }
+    // The job is cancelled. A record that does not hear of it looks at the promise before it refuses a start.
+    if (promise && isOurs) await this.#record?.note([this.#startedJob(promise)], true).catch(() => {});
     return promise && { promise, isOurs };
   }
 

@@ -82,6 +82,11 @@ export function statusOf(promise: DurablePromise): JobStatus {
   return STATUS[promise.state];
 }
 
+/** The state of the promises of jobs with a status; undefined for `not_found`. */
+export function stateOf(status: JobStatus): DurablePromise["state"] | undefined {
+  return (Object.keys(STATUS) as DurablePromise["state"][]).find((state) => STATUS[state] === status);
+}
+
 export function viewOf(name: string, promise: DurablePromise | undefined): JobView {
   if (!promise) return notFound(name);
   const view: JobView = {

@@ -3,7 +3,7 @@ import { invoice } from "./invoice.ts";
 import { release } from "./release.ts";
 import { titles } from "./titles.ts";
 
-export { Listener } from "../../functions/edge.ts";
+export { CallerObject, Listener } from "../../functions/edge.ts";
 export { ResonateObject, RunnerObject } from "../../functions/objects.ts";
 
 export default createEdge({

@@ -78,7 +78,7 @@ export function createApp(deployment: Deployment): App {
   });
 
   app.on("GET", ["/ready", "/resonate/ready"], async (c) => {
-    const { store, ready } = c.var.edge;
+    const { store, ready, missing } = c.var.edge;
     // Anybody may ask, so the Resonate server is asked only once in a while.
     const { value: reason } = await ready.get(() =>
       store.ready().then(
@@ -86,7 +86,7 @@ export function createApp(deployment: Deployment): App {
         (error: Error) => `Resonate: ${error.message}`,
       ),
     );
-    return reason === undefined ? c.json({ status: "ready" }) : c.json({ status: "unavailable", reason }, 503);
+    return reason === undefined ? c.json({ status: "ready", missing }) : c.json({ status: "unavailable", reason }, 503);
   });
 
   routePages(app);

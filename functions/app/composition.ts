@@ -10,13 +10,13 @@ import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
+import { type CallerNamespace, createRecords, withoutRecords } from "../caller/callers.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { StreamSlots } from "../http/stream-slots.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
-import { createKeeper } from "../listener/quota-keeper.ts";
 import { createMcp, type Mcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
 import { Pages } from "../pages/sessions.ts";
@@ -45,6 +45,8 @@ export interface Edge {
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
+  /** What does not work for want of a binding. */
+  missing: string | undefined;
   log: EdgeLog;
   pages: Pages;
   /** The host names that requests may be addressed to and come from; undefined for any. */
@@ -66,10 +68,13 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const log = new EdgeLog(config.LOG_LEVEL);
   const listeners = config.LISTENER as ListenerNamespace | undefined;
   const settlements = listeners && createFeed(listeners);
-  const keeper = listeners && createKeeper(listeners);
-  const endpoint = { ...endpointOf(config), settlements, keeper };
+  const endpoint = { ...endpointOf(config), settlements };
   const client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
-  const store = new RemoteStore(endpoint, jobs, { quota: config.MAX_JOBS }, client);
+  const callers = config.CALLER as CallerNamespace | undefined;
+  const records = callers && createRecords(callers, config.RESONATE_NAMESPACE);
+  const missing = withoutRecords(config);
+  if (missing !== undefined) log.warn("no record of callers", { reason: missing });
+  const store = new RemoteStore(endpoint, jobs, { quota: config.MAX_JOBS, records }, client);
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
@@ -95,6 +100,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     slots: new StreamSlots(config.MAX_STREAMS),
     refused: new Counts(),
     ready: new SharedValue(READY),
+    missing,
     hosts: config.ALLOWED_HOSTS,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,

@@ -52,8 +52,10 @@ const Env = z.object({
    */
   RATE_LIMIT: z.coerce.number().int().min(0).exactOptional(),
   RATE_LIMITER: z.custom<RateLimiterBinding>((value) => typeof value === "object").optional(),
-  /** The Durable Objects that report settlements and make quota reservations; without them waits poll, and each isolate reserves. */
+  /** The Durable Objects that report settlements; without them waits poll. */
   LISTENER: z.custom<ObjectNamespace>((value) => typeof value === "object").optional(),
+  /** The Durable Objects that hold callers' quotas and lists of jobs; without them no start is served unless `MAX_JOBS` is 0. */
+  CALLER: z.custom<ObjectNamespace>((value) => typeof value === "object").optional(),
   /** The jobs of each length (up to an hour, a day, 30 days, a year) that a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),
   /**
@@ -84,7 +86,7 @@ const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 };
 const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000 };
 
 /** The bindings of Durable Objects, and their location. */
-type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ObjectNamespace };
+type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ObjectNamespace; CALLER?: ObjectNamespace };
 
 /** Bindings are missing or malformed, so nothing can be served. */
 export class ConfigError extends Error {
@@ -114,6 +116,7 @@ export function readConfig(env: unknown): Config {
   }
   if (given.RESONATE) given.RESONATE = placed(given.RESONATE, given);
   if (given.LISTENER) given.LISTENER = placed(given.LISTENER, given);
+  if (given.CALLER) given.CALLER = placed(given.CALLER, given);
   const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];
   const issues = [auth, general].flatMap(({ error }) => error?.issues ?? []);
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);

@@ -10,7 +10,7 @@ import {
   textOf,
 } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
-import { JobStatus, JobView, viewOf } from "../../core/jobs/status.ts";
+import { JobStatus, JobView, stateOf, viewOf } from "../../core/jobs/status.ts";
 import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
 
 const DEFAULT_LIMIT = 20;
@@ -57,7 +57,9 @@ export function listJobs(jobs: readonly Job[]): Tool {
           ]),
         );
       }
-      const steps = store.started({ kind, cursor: from }, signal);
+      const state = status && stateOf(status);
+      // One more than an answer holds tells whether there are others.
+      const steps = store.started({ kind, state, cursor: from, limit: limit + 1 }, signal);
       const { jobs, next, complete } = await take(store, steps, limit, status, signal);
       return {
         jobs,

@@ -3,8 +3,6 @@ import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
-import type { Joined, Tell, Wait } from "./listener.ts";
-import type { AskedPlaces, PlacesAnswer } from "./quota-keeper.ts";
 
 /**
  * How many listeners a deployment has, and so connections to its Resonate server: a constant. A caller is always at the
@@ -12,12 +10,30 @@ import type { AskedPlaces, PlacesAnswer } from "./quota-keeper.ts";
  */
 const LISTENERS = 4;
 
+/** What a wait begins with. */
+export interface Wait {
+  /** The promises, by id. What is told of their children is told, too. */
+  ids: readonly string[];
+  /** Who waits: the caller's key. */
+  caller: string;
+}
+
+/**
+ * Tells whoever waits what the Resonate server has said, as JSON: a promise, or only the `id` of one that is too large.
+ * Nothing (`""`) to see whether he is there. Disposed of, the wait is over.
+ */
+export interface Tell extends Partial<Disposable> {
+  (said: string): unknown;
+}
+
+/** What is answered to a wait: what the promises are to be listened to at, and what ends it when it is disposed of; or why there is none. */
+export type Joined = { address: string; held: object } | { status: number };
+
 /** What there is of a Durable Object namespace here. */
 export interface ListenerNamespace {
   idFromName(name: string): object;
   get(id: object): {
     listen(wait: Wait, tell: Tell): Promise<Answer>;
-    places(asked: AskedPlaces): Promise<PlacesAnswer>;
   };
 }
 
@@ -56,7 +72,7 @@ export function createFeed(namespace: ListenerNamespace): SettlementSource {
 }
 
 /** The listener of a caller: the same one for all that it asks, of whatever edge. */
-export function listenerOf(namespace: ListenerNamespace, caller: string) {
+function listenerOf(namespace: ListenerNamespace, caller: string) {
   let sum = 0;
   for (let i = 0; i < caller.length; i++) sum += caller.charCodeAt(i);
   return namespace.get(namespace.idFromName(`listener ${sum % LISTENERS}`));

@@ -1,11 +1,13 @@
+import { type CallerRecord, startedJob } from "../../core/jobs/caller-record.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
-import { rootOf } from "../../core/store/ids.ts";
-import type { Message } from "../../core/store/protocol.ts";
+import { isRoot, rootOf } from "../../core/store/ids.ts";
+import type { Message, PromiseRecord } from "../../core/store/protocol.ts";
 import { readConfig } from "../app/config.ts";
-import { type AskedPlaces, KeptPlaces, type ListenerStorage, type PlacesAnswer } from "./quota-keeper.ts";
+import { type CallerNamespace, createRecords } from "../caller/callers.ts";
+import type { Joined, Wait } from "./feed.ts";
 
 /** How many wait at once, of one caller and of all; past that they look with pauses. */
 const MAX_OF_ONE = 500;
@@ -23,25 +25,6 @@ const CALL = 15_000;
 /** How long the connection is kept when nobody waits any more, and how long a failed one is not tried again, in milliseconds. */
 const LINGER = 1_000;
 const PAUSE = 500;
-
-/** What a wait begins with. */
-export interface Wait {
-  /** The promises, by id. What is told of their children is told, too. */
-  ids: readonly string[];
-  /** Who waits: the caller's key. */
-  caller: string;
-}
-
-/**
- * Tells whoever waits what the Resonate server has said, as JSON: a promise, or only the `id` of one that is too large.
- * Nothing (`""`) to see whether he is there. Disposed of, the wait is over.
- */
-export interface Tell extends Partial<Disposable> {
-  (said: string): unknown;
-}
-
-/** What is answered to a wait: what the promises are to be listened to at, and what ends it when it is disposed of; or why there is none. */
-export type Joined = { address: string; held: object } | { status: number };
 
 /** That as it arrives here. */
 interface Told extends Disposable {
@@ -91,15 +74,15 @@ class Held extends RpcTarget implements Disposable {
  * depend on how many callers wait, and workers have room for theirs. A Worker's entry exports it beside its default export,
  * and `wrangler.toml` binds it as `LISTENER`.
  *
- * It keeps nothing of that: when it ends, its waits do, and whoever waits looks at his promises and comes back. It also
- * takes callers' places for their jobs (`places.ts`). It is asked by the edge alone, which knows whose promises are whose.
+ * It keeps nothing: when it ends, its waits do, and whoever waits looks at his promises and comes back. It also tells the
+ * records of the callers who wait that a job has ended. It is asked by the edge alone, which knows whose promises are whose.
  *
  * @example
  * const entry = { Listener, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
 export class Listener extends DurableObject {
   readonly #client: ResonateClient;
-  readonly #places: KeptPlaces;
+  readonly #recordOf: ((key: string) => CallerRecord) | undefined;
   readonly #waiters = new Set<Waiter>();
   /** Who waits for a promise, by its id. */
   readonly #byId = new Map<string, Set<Waiter>>();
@@ -108,21 +91,15 @@ export class Listener extends DurableObject {
   #calling: ReturnType<typeof setInterval> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(state: { storage: ListenerStorage }, env: object) {
+  constructor(state: object, env: object) {
     super(state, env);
-    const place = endpointOf(readConfig(env));
-    this.#client = new ResonateClient(place);
-    this.#places = new KeptPlaces(state.storage, place);
+    const config = readConfig(env);
+    this.#client = new ResonateClient(endpointOf(config));
+    this.#recordOf = config.CALLER && createRecords(config.CALLER as CallerNamespace, config.RESONATE_NAMESPACE);
   }
 
-  /** Takes places for a caller's jobs, or takes them back. */
-  places(asked: AskedPlaces): Promise<PlacesAnswer> {
-    return this.#places.answer(asked);
-  }
-
-  async alarm(): Promise<void> {
-    await this.#places.sweep();
-  }
+  /** Comes once where 1c007cb had set it. */
+  async alarm(): Promise<void> {}
 
   /**
    * Tells of promises, until its answer is disposed of: each message of the Resonate server that is about them. It is called
@@ -191,8 +168,17 @@ export class Listener extends DurableObject {
     const { promise } = message;
     const waiters = this.#byId.get(rootOf(promise.id));
     if (!waiters) return;
+    if (isRoot(promise.id)) this.#note(promise, waiters);
     const whole = JSON.stringify(promise);
     this.#tell(waiters, whole.length <= MAX_MESSAGE ? whole : JSON.stringify({ id: promise.id }));
+  }
+
+  /** Tells the records of the callers who wait; one that cannot be told looks by itself. */
+  #note(promise: PromiseRecord, waiters: Iterable<Waiter>): void {
+    for (const key of new Set(Array.from(waiters, ({ caller }) => caller)))
+      this.#recordOf?.(key)
+        .note([startedJob(promise, key)], true)
+        .catch(() => {});
   }
 
   #tell(waiters: Iterable<Waiter>, said: string): void {

@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Listing, ListMemory } from "../../core/jobs/listing.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Names } from "../../core/jobs/names.ts";
-import { KEEP } from "../../core/store/codec.ts";
+import { ENTRY, KEEP } from "../../core/store/codec.ts";
 import { chainLink, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../core/store/ids.ts";
+import { endOf } from "../../core/store/sequence.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
@@ -122,46 +122,24 @@ describe("retention", () => {
     expect(store.promise("again")?.state).toBe("pending");
   });
 
-  test("removes jobs from their callers' lists, which go on where they were", async () => {
+  test("removes the entries of 1c007cb's lists with their jobs, and leaves the way to the last one", () => {
     const names = new Names([timer], "prod/", "cada.");
-    // As a server with this store answers; of what makes time pass in it there is only `daysAgo`.
-    let daysAgo = 40;
-    const call = async ({ kind, data }: { kind: string; data: object }) => {
-      const { response } = store.transaction(() => engine.apply(NOW - daysAgo * DAY, { kind, head, data } as never));
-      return response.head.status === 200 ? (response.data as { promise: object }).promise : undefined;
+    const entryId = (n: number) => names.listId(`0.${n}`);
+    const start = (n: number, daysAgo: number) => {
+      const id = `prod/cada.timer_${n}`;
+      job(id, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
+      const at = NOW - daysAgo * DAY;
+      const entry = { id: entryId(n), timeoutAt: at - 1, param: {}, tags: { [ENTRY]: id } };
+      store.transaction(() => void engine.apply(at, { kind: "promise.create", head, data: entry }));
     };
-    const list = () => new Listing({ call } as never, names, new ListMemory());
-    const all = async () => {
-      const listing = list();
-      const found: string[] = [];
-      for await (const { listed } of listing.from(await listing.newest()))
-        if (listed && store.has(`prod/cada.${listed.name}`)) found.push(listed.name);
-      return found;
-    };
-    const start = async (n: number) => {
-      job(`prod/cada.timer_${n}`, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
-      vi.setSystemTime(NOW - daysAgo * DAY);
-      await list().add(`timer_${n}`, NOW - daysAgo * DAY + n);
-    };
-    vi.useFakeTimers({ toFake: ["Date"] });
-    try {
-      for (let n = 1; n <= 120; n++) await start(n);
-      daysAgo = 2;
-      for (let n = 121; n <= 130; n++) await start(n);
-      vi.setSystemTime(NOW);
-      daysAgo = 0;
-      const young = Array.from({ length: 10 }, (_, i) => `timer_${130 - i}`);
-      sweepAll();
-      expect(await all()).toEqual([...young, "timer_7"]);
-      const entries = promises().filter((id) => chainLink(id)?.isEntry);
-      expect(entries.length).toBeLessThan(60);
-      for (let n = 131; n <= 140; n++) await start(n);
-      expect((await all()).slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, i) => `timer_${140 - i}`));
-      // None has taken the number of one that was removed.
-      expect(promises().filter((id) => chainLink(id)?.isEntry).length).toBe(entries.length + 10);
-    } finally {
-      vi.useRealTimers();
-    }
+    for (let n = 1; n <= 120; n++) start(n, 40);
+    for (let n = 121; n <= 130; n++) start(n, 2);
+    sweepAll();
+    const isThere = (n: number) => store.has(entryId(n));
+    const entries = promises().filter((id) => id.includes("list:"));
+    expect(entries.length).toBeLessThan(60);
+    expect(Array.from({ length: 10 }, (_, i) => 121 + i).every(isThere)).toBe(true);
+    expect([isThere(7), endOf(isThere)]).toEqual([true, 130]);
   });
 
   test("removes places of periods that are over, and links of limits that nobody needs to find the last", () => {

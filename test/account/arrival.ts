@@ -47,6 +47,9 @@ const OBJECTS = [
   ["RUNNER", "RunnerObject"],
 ] as const;
 
+/** What the earlier version has none of: this version's edges have it to themselves. */
+const OWN = ["CALLER", "CallerObject"] as const;
+
 const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Which checkout of the earlier version?");
 const bundles = { earlier: await bundleOf(resolve(folder)), this: await bundleEdge() };
@@ -134,10 +137,12 @@ function configuration(parts: Parts): string {
     const own = OBJECTS.filter((_, i) => objects[i] === version).map(
       ([, name]) => `(className = ${quote(name)}, uniqueKey = ${quote(name)}, enableSql = true)`,
     );
+    if (version === "this") own.push(`(className = "${OWN[1]}", uniqueKey = "${OWN[1]}", enableSql = true)`);
     const bound = OBJECTS.map(([name, className], i) => {
       const at = `(className = ${quote(className)}, serviceName = ${quote(objects[i] as Version)})`;
       return `(name = ${quote(name)}, durableObjectNamespace = ${objects[i] === version ? quote(className) : at})`;
     });
+    if (version === "this") bound.push(`(name = "${OWN[0]}", durableObjectNamespace = "${OWN[1]}")`);
     const texts = Object.entries(vars).map(([name, text]) => `(name = ${quote(name)}, text = ${quote(text)})`);
     return `(
     modules = [${files.join(", ")}],

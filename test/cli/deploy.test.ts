@@ -34,6 +34,7 @@ test("a first deployment is whole, and where nobody sits there no token is made"
   ]);
   const objects = edge()?.bindings.filter(({ type }) => type === "durable_object_namespace");
   expect(objects?.map(({ name, class_name }) => `${name} ${class_name}`).sort()).toEqual([
+    "CALLER CallerObject",
     "LISTENER Listener",
     "RESONATE ResonateObject",
     "RUNNER RunnerObject",

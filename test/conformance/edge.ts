@@ -7,7 +7,7 @@ import { CONTENT_TOOLS } from "./content-tools.ts";
 import { fixtureFunctions } from "./functions.ts";
 import { TASK_TOOLS } from "./task-tools.ts";
 
-export { Listener } from "../../functions/edge.ts";
+export { CallerObject, Listener } from "../../functions/edge.ts";
 export { ResonateObject } from "../../functions/objects.ts";
 
 /** As the product's, with the fixture functions besides its own. */

@@ -262,6 +262,7 @@ describe("the Deploy to Cloudflare button", async () => {
     const bindings = [...(await text("wrangler.toml")).matchAll(/^(?:name|binding) = "([A-Z_]+)"$/gm)];
     expect(bindings.map(([, name]) => name).sort()).toEqual([
       "ASSETS",
+      "CALLER",
       "LISTENER",
       "RATE_LIMITER",
       "RESONATE",

@@ -151,7 +151,12 @@ export const a = implement(waitForSite, async (ctx, { url }) => ({ url, status: 
   test("bundles for Cloudflare, whole, and compiles its worker", async () => {
     const said = await project.run("npm", "run", "deploy", "--", "--dry-run");
     expect(said).toContain("Jobs run in the account's own Workers");
-    for (const name of ["LISTENER (Listener)", "RESONATE (ResonateObject)", "RUNNER (RunnerObject)"]) {
+    for (const name of [
+      "LISTENER (Listener)",
+      "CALLER (CallerObject)",
+      "RESONATE (ResonateObject)",
+      "RUNNER (RunnerObject)",
+    ]) {
       expect(said).toContain(`env.${name}`);
     }
     expect(said).toMatch(/modules\/resonate\.js[\s\S]*modules\/runner\.js[\s\S]*modules\/sdk\.js/);

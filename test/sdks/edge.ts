@@ -3,7 +3,7 @@ import { countWords } from "../../docs/examples/sdk/words.ts";
 import { createEdge } from "../../functions/edge.ts";
 import { tools } from "../../tools/index.ts";
 
-export { Listener } from "../../functions/edge.ts";
+export { CallerObject, Listener } from "../../functions/edge.ts";
 export { ResonateObject, RunnerObject } from "../../functions/objects.ts";
 
 export default createEdge({

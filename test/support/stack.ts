@@ -1,4 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { watch } from "../../testing/program.ts";
 import { disposePart, part, type StackPart } from "../../testing/stack-part.ts";
@@ -15,6 +18,8 @@ export type { StackPart } from "../../testing/stack-part.ts";
  */
 export interface Stack extends AsyncDisposable {
   readonly edge: StackPart;
+  /** The MCP endpoint of an isolate beside the edge's, where the options have one. */
+  readonly beside: string;
   /** The edge's origin, and its MCP endpoint. */
   readonly origin: string;
   readonly url: string;
@@ -43,8 +48,10 @@ export interface StackOptions {
   env?: Record<string, string>;
   /** Added to the edge's bindings. */
   bindings?: Record<string, string>;
-  /** A folder in which the edge's Durable Objects keep what they store; what an account's do is kept anyway. */
+  /** The folder in which the edge's Durable Objects keep what they store. Default: one for the stack. */
   objects?: string;
+  /** Bindings of a second isolate, over those of the edge, which shares its Durable Objects. */
+  beside?: Record<string, string>;
   /** Port for the inspector of the edge's isolate. */
   inspectorPort?: number;
   /** An edge and a worker that offer more than the product's, as paths from the repository root. */
@@ -70,11 +77,15 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     WAIT_SECONDS: "45",
   };
   const inside = () => (account ? { RESONATE_GROUP: group, ...account.bindings, ...(isRunner && upstream()) } : place);
-  const serve = (port: number) =>
-    startEdge({
-      ...{ port, data: account?.data ?? options.objects, entry: programs?.edge, inspectorPort },
-      bindings: { ...inside(), ...key, ...bindings },
+  const made = options.objects ?? (await mkdtemp(join(tmpdir(), "objects-")));
+  if (options.objects === undefined) started.defer(() => rm(made, { recursive: true, force: true }));
+  const serve = (port: number) => {
+    const all = { ...inside(), ...key, ...bindings };
+    return startEdge({
+      ...{ port, data: account?.data ?? made, entry: programs?.edge, inspectorPort },
+      ...{ bindings: all, beside: options.beside && [{ ...all, ...options.beside }] },
     });
+  };
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
@@ -88,7 +99,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   // In an account workers find their server only when the edge is there.
   if (!account) await startWorkers();
-  const { port, process } = await serve(account?.port ?? 0);
+  const { port, process, beside } = await serve(account?.port ?? 0);
   const edge = part(watch(process), async () => watch((await serve(port)).process));
   disposePart(started, edge);
   if (account) await startWorkers();
@@ -97,6 +108,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const origin = `http://127.0.0.1:${port}`;
   return {
     edge,
+    beside: `${beside[0]}/mcp`,
     origin,
     url: `${origin}/mcp`,
     workers,

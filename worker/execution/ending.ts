@@ -8,7 +8,6 @@ import type { Acquired } from "../../core/store/protocol.ts";
 import { type Instruments, type LineLog, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
-import type { Returns } from "./returns.ts";
 
 /** Settled, suspended until an awaited promise settles, suspended until fitting code is back, or left to another worker. */
 export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
@@ -25,7 +24,6 @@ export interface JobExecution {
 }
 
 interface Shared {
-  returns: Returns;
   cache: JournalCache;
   instruments: Instruments;
 }
@@ -34,7 +32,7 @@ interface Shared {
 export async function conclude(
   outcome: ExecutionEnd,
   { acquired, lease, cached, reporter, kind, log }: JobExecution,
-  { returns, cache, instruments }: Shared,
+  { cache, instruments }: Shared,
 ): Promise<Ending> {
   const { task, promise } = acquired;
   switch (outcome.kind) {
@@ -44,7 +42,6 @@ export async function conclude(
       const error = outcome.kind === "failed" ? storedError(outcome.error) : undefined;
       if (outcome.kind === "complete") await lease.fulfill("resolved", outcome.value);
       else await lease.fulfill("rejected", error);
-      await returns.give(promise);
       const reason = error && { reason: error.message };
       // The stack is for the author of the function; callers get the reason only.
       const stack = outcome.kind === "failed" && outcome.error instanceof Error && { error: thrown(outcome.error) };

@@ -23,7 +23,6 @@ import { type Instruments, type LineLog, reasonOf } from "./instruments.ts";
 import { type CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
-import { Returns } from "./returns.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
 interface ExecutorOptions {
@@ -63,7 +62,6 @@ export class Executor {
   readonly #cache: JournalCache;
   readonly #childJobs: ChildJobs;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
-  readonly #returns: Returns;
   readonly #limits: Limits;
 
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
@@ -73,7 +71,6 @@ export class Executor {
     this.#cache = new JournalCache(options.maxJournalSize);
     this.#environments = environmentsOf(options.implementations, options.env);
     this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
-    this.#returns = new Returns(options.store, options.log);
     this.#childJobs = new ChildJobs(options);
   }
 
@@ -165,7 +162,7 @@ export class Executor {
     const runtime = this.#runtime(execution, implementation, { stop, settlement, children });
     try {
       const outcome = await new Execution(code as never, args, cached.journal, lease, runtime).run();
-      return await conclude(outcome, execution, { returns: this.#returns, cache: this.#cache, instruments });
+      return await conclude(outcome, execution, { cache: this.#cache, instruments });
     } catch (error) {
       // The journal may lack the last child job.
       if (error instanceof LeaseLost) await this.#childJobs.giveUpIfEnded(promise.id, children);

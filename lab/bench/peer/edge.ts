@@ -2,7 +2,7 @@
 import { createEdge } from "../../../functions/edge.ts";
 import { fetchOnce } from "./fetch.ts";
 
-export { Listener } from "../../../functions/edge.ts";
+export { CallerObject, Listener } from "../../../functions/edge.ts";
 
 export default createEdge({ name: "bench", version: "1.0.0", tools: [fetchOnce] });
 

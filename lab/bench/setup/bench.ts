@@ -87,6 +87,7 @@ export async function startBench(): Promise<Bench> {
       return {
         url: `http://127.0.0.1:${port}`,
         port,
+        beside: [],
         process,
         async [Symbol.asyncDispose]() {
           process.kill("SIGKILL");

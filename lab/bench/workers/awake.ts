@@ -2,6 +2,7 @@
 import { Listener as OwnListener } from "../../../functions/edge.ts";
 import { ResonateObject as OwnResonate, RunnerObject as OwnRunner } from "../../../functions/objects.ts";
 
+export { CallerObject } from "../../../functions/edge.ts";
 export { default } from "../../../functions/index.ts";
 
 /** Logs the start or end of something that keeps an object awake. */
@@ -80,14 +81,5 @@ export class Listener extends OwnListener {
         },
       });
     return super.listen(wait, kept(tell));
-  }
-
-  override async places(asked: Parameters<OwnListener["places"]>[0]): ReturnType<OwnListener["places"]> {
-    say("listener", 1);
-    try {
-      return await super.places(asked);
-    } finally {
-      say("listener", -1);
-    }
   }
 }

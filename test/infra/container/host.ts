@@ -8,7 +8,7 @@ import { ResonateObject as OwnObject } from "../../../functions/objects.ts";
 import { resonate } from "../../../infra/container/outbound.ts";
 import { type WakeEnv, wake } from "../../../infra/container/wake.ts";
 
-export { Listener, RunnerObject } from "../../../functions/index.ts";
+export { CallerObject, Listener, RunnerObject } from "../../../functions/index.ts";
 
 type Env = WakeEnv & { ENGINE: string };
 

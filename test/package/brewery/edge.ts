@@ -1,7 +1,7 @@
 import { createEdge } from "../../../functions/edge.ts";
 import { tools } from "./tools.ts";
 
-export { Listener } from "../../../functions/edge.ts";
+export { CallerObject, Listener } from "../../../functions/edge.ts";
 export { ResonateObject, RunnerObject } from "../../../functions/objects.ts";
 
 export default createEdge({

@@ -1,0 +1,58 @@
+/** What the edge keeps of a caller's jobs beside their promises, for the quota and the list: see `functions/caller/`. */
+import { decodeValue, RESERVATION, STARTER } from "../store/codec.ts";
+import type { PromiseRecord } from "../store/protocol.ts";
+import { type Reservation, reservationIn } from "./reservation.ts";
+
+/** The tag that holds a job's kind. */
+export const KIND = "durable-mcp:kind";
+
+/** A job that a caller started. Times are in milliseconds since the epoch. */
+export interface StartedJob extends Reservation {
+  /** The promise's id. */
+  id: string;
+  kind: string;
+  state: PromiseRecord["state"];
+  startedAt: number;
+  settledAt: number | null;
+  /** When it ends at the latest, or is expected to. */
+  due: number;
+  /** Whether its reservation was taken by an edge of 1c007cb. */
+  isEarlier: boolean;
+}
+
+/** What a look at a job found: `state` is undefined for a promise that does not exist. */
+export type SeenJob = StartedJob | { id: string; state?: undefined };
+
+export interface ListQuery {
+  kind?: string | undefined;
+  /** Lists jobs in this state, and those that were pending when they were last seen. */
+  state?: PromiseRecord["state"] | undefined;
+  /** Lists what comes after this job in the list. */
+  after?: Pick<StartedJob, "startedAt" | "id"> | undefined;
+  limit: number;
+}
+
+/** The record of one caller. Every method throws {@link ResonateUnavailable} where it cannot be reached. */
+export interface CallerRecord {
+  /**
+   * Adds a job that is about to be started, with its reservation, to the record. `known`: the job was there, and is
+   * pending. `full`: the caller has `most` jobs under way; 0 is no limit.
+   */
+  reserve(job: StartedJob, most: number): Promise<"reserved" | "known" | "full">;
+  /** Notes how jobs were found; `onlyKnown` leaves out those that are not in the record. */
+  note(jobs: readonly SeenJob[], onlyKnown?: boolean): Promise<void>;
+  /** The caller's jobs, newest first. */
+  list(query: ListQuery): Promise<Pick<StartedJob, "id" | "state" | "startedAt">[]>;
+}
+
+/** What a job's promise says of it for the caller with this key, who started it at `startedAt` unless he created it. */
+export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
+  const { id, state, createdAt, settledAt, timeoutAt, tags } = record;
+  const kind = tags[KIND] ?? String((decodeValue(record.param) as { func?: unknown } | undefined)?.func ?? "");
+  const isOwn = tags[STARTER] === undefined || tags[STARTER] === key;
+  const reservation = isOwn ? reservationIn(tags[RESERVATION]) : { period: "", count: 0, isEarlier: false };
+  return {
+    ...{ id, kind, state, ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
+    startedAt: isOwn ? createdAt : startedAt,
+  };
+}

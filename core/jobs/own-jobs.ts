@@ -1,0 +1,100 @@
+/** The jobs that a caller started, newest first, found by a search for their tags: where the edge keeps no record of them. */
+import type { Job } from "../definitions/job.ts";
+import type { ResonateClient } from "../store/client.ts";
+import { KIND } from "./caller-record.ts";
+import type { DurablePromise } from "./durable-promise.ts";
+import type { Names } from "./names.ts";
+
+/** A job that a caller started. */
+export interface OwnJob {
+  name: string;
+  job: Job;
+  /** When this caller first started it, in milliseconds since the epoch. */
+  startedAt: number;
+  /** Undefined where it has to be read. */
+  promise?: DurablePromise | undefined;
+}
+
+/** Where a list goes on: after this job. */
+export type Cursor = Pick<OwnJob, "startedAt" | "name">;
+
+/** One step through a caller's jobs: a job, unless its promise is gone, and where the list goes on. */
+export interface OwnStep {
+  job: OwnJob | undefined;
+  cursor: Cursor;
+}
+
+/** The most promises that a search looks at. */
+const MAX_FOUND = 5_000;
+
+/** How many promises a search asks for at once: few at first, as their results come with them, then for so many characters. */
+const PAGE = { first: 10, most: 1_000, characters: 2_000_000 };
+
+/** The tag that holds whose job it is. */
+const CALLER = "durable-mcp:caller";
+
+/** The tags by which a job is found for its caller. */
+export const ownTags = (names: Names, job: Pick<Job, "kind">): Record<string, string> => ({
+  [CALLER]: names.owner,
+  [KIND]: job.kind,
+});
+
+/** A page of all promises that have a caller's tags, and the size of the next one. */
+export async function searchPage(
+  client: Pick<ResonateClient, "search">,
+  names: Names,
+  { kind, limit = PAGE.first, cursor }: { kind?: string | undefined; limit?: number; cursor?: string | undefined },
+  signal?: AbortSignal,
+) {
+  const tags = { [CALLER]: names.owner, ...(kind !== undefined && { [KIND]: kind }) };
+  const page = await client.search({ tags, limit, ...(cursor !== undefined && { cursor }) }, signal);
+  const sizes = page.promises.map(({ value, param }) => (value.data?.length ?? 0) + (param.data?.length ?? 0) + 500);
+  const each = Math.max(1, sizes.reduce((sum, size) => sum + size, 0) / Math.max(1, sizes.length));
+  const next = Math.min(PAGE.most, limit * 4, Math.max(1, Math.floor(PAGE.characters / each)));
+  return { promises: page.promises, cursor: page.cursor ?? undefined, limit: next };
+}
+
+/**
+ * Searches for a caller's jobs. Returns whether these are all: a search looks at a bounded number.
+ *
+ * @throws {SearchRefused}
+ */
+export async function* searchOwn(
+  client: ResonateClient,
+  names: Names,
+  { kind, cursor: after }: { kind?: string | undefined; cursor?: Cursor | undefined },
+  signal?: AbortSignal,
+): AsyncGenerator<OwnStep, boolean> {
+  const jobs: OwnJob[] = [];
+  let looked = 0;
+  let next: { limit?: number; cursor?: string | undefined } = {};
+  do {
+    const page = await searchPage(client, names, { kind, ...next }, signal);
+    for (const record of page.promises) {
+      const [id = "", child] = record.id.split(":", 2);
+      const found = names.find(id);
+      const promise = child === undefined ? names.decode({ ...record, value: {} }) : undefined;
+      if (found && (child !== undefined || promise)) jobs.push({ ...found, startedAt: record.createdAt, promise });
+    }
+    looked += page.promises.length;
+    next = page;
+  } while (next.cursor !== undefined && looked < MAX_FOUND);
+  for (const job of jobs.sort(newestFirst)) {
+    if (after && newestFirst(after, job) >= 0) continue;
+    yield { job, cursor: { startedAt: job.startedAt, name: job.name } };
+  }
+  return next.cursor === undefined;
+}
+
+function newestFirst(a: Cursor, b: Cursor): number {
+  return b.startedAt - a.startedAt || (a.name < b.name ? 1 : a.name > b.name ? -1 : 0);
+}
+
+/** A cursor as text. It says nothing of whose jobs are listed: they are always the caller's. */
+export const textOf = ({ startedAt, name }: Cursor): string => `${startedAt} ${name}`;
+
+/** The cursor that {@link textOf} made a text of; undefined for any other text. */
+export function cursorIn(text: string): Cursor | undefined {
+  const [, startedAt, name] = /^(\d{1,16}) (.+)$/s.exec(text) ?? [];
+  return startedAt === undefined || name === undefined ? undefined : { startedAt: Number(startedAt), name };
+}

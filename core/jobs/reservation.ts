@@ -1,0 +1,66 @@
+/** Quota reservations: what a job takes of the number of jobs that its caller may have under way. */
+import { NotStarted } from "../definitions/job.ts";
+
+const HOUR = 3_600_000;
+
+/** The length classes of jobs, in milliseconds, each with its words. */
+const LENGTHS = [
+  { ms: HOUR, words: "an hour" },
+  { ms: 24 * HOUR, words: "a day" },
+  { ms: 30 * 24 * HOUR, words: "30 days" },
+  { ms: 366 * 24 * HOUR, words: "a year" },
+] as const;
+
+/** The caller has started as many jobs as it may. */
+export class QuotaExceeded extends NotStarted {
+  override name = "QuotaExceeded";
+}
+
+/** What a job takes of its caller's quota. */
+export interface Reservation {
+  /** `<hours>.<n>`: the job's length class, and the number of the period of that length in which the job was started. */
+  period: string;
+  /** For how many jobs it counts; 0 for a job that another caller started. */
+  count: number;
+}
+
+interface Start {
+  /** How long the job is expected to take, in milliseconds. */
+  duration: number;
+  now: number;
+  count: number;
+}
+
+export function reservationFor({ duration, now, count }: Start): Reservation {
+  const { ms } = lengthOf(duration);
+  return { period: `${ms / HOUR}.${Math.floor(now / ms)}`, count };
+}
+
+/** Why there is no room for a job, and when to try again. */
+export function exceeded(most: number, { duration, now, count }: Start): QuotaExceeded {
+  const { ms, words } = lengthOf(duration);
+  const minutes = Math.ceil((ms - (now % ms)) / 60_000);
+  const counts = count === 1 ? "" : `this counts as ${count} jobs, and `;
+  return new QuotaExceeded(
+    `${counts}a caller may start ${most} jobs that take up to ${words} in ${words}. Try again in ${minutes} minutes`,
+  );
+}
+
+/** The value of a promise's reservation tag. */
+export const tagOf = ({ period, count }: Reservation): string => `${period} ${count}`;
+
+/** The reservation in a promise's tag; `isEarlier` for one that an edge of 1c007cb took of its chain of promises. */
+export function reservationIn(tag: string | undefined): Reservation & { isEarlier: boolean } {
+  const [, chain, period = "", count = 0] = /^(.*quota:)?(\d+\.\d+)(?:\.g)? (\d+)(?: |$)/s.exec(tag ?? "") ?? [];
+  return { period, count: Number(count), isEarlier: chain !== undefined };
+}
+
+/** When a period ends, in milliseconds since the epoch. */
+export function endOfPeriod(period: string): number {
+  const [hours = 0, n = 0] = period.split(".").map(Number);
+  return (n + 1) * hours * HOUR;
+}
+
+function lengthOf(duration: number) {
+  return LENGTHS.find(({ ms }) => duration <= ms) ?? LENGTHS[3];
+}

@@ -1,0 +1,255 @@
+/** A caller's object before a Resonate server in this process: what it takes over, counts and lists, whatever ends when. */
+import { DatabaseSync } from "node:sqlite";
+import fc from "fast-check";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { StartedJob } from "../../core/jobs/caller-record.ts";
+import { Names } from "../../core/jobs/names.ts";
+import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
+import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
+import { Simulation } from "../../testing/simulation.ts";
+import { CallerObject } from "./caller-object.ts";
+import type { CallerStorage } from "./job-table.ts";
+
+const RUNS = Number(process.env.FUZZ_RUNS ?? 60);
+const KEY = "c0123456789abcdef.";
+const MINUTE = 60_000;
+/** The beginning of an hour. */
+const BEGAN = 480_000 * 60 * MINUTE;
+
+beforeEach(() => void vi.useFakeTimers({ now: BEGAN, toFake: ["Date"] }));
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+function createStorage(): CallerStorage {
+  const db = new DatabaseSync(":memory:");
+  let depth = 0;
+  return {
+    sql: {
+      exec(statement, ...values) {
+        if (values.length > 0 || !statement.includes(";"))
+          return { toArray: () => db.prepare(statement).all(...values) as never };
+        db.exec(statement);
+        return { toArray: () => [] };
+      },
+    },
+    transactionSync(work) {
+      depth += 1;
+      db.exec(`SAVEPOINT s${depth}`);
+      try {
+        const done = work();
+        db.exec(`RELEASE s${depth}`);
+        return done;
+      } catch (error) {
+        db.exec(`ROLLBACK TO s${depth}; RELEASE s${depth}`);
+        throw error;
+      } finally {
+        depth -= 1;
+      }
+    },
+    getAlarm: async () => null,
+    setAlarm: async () => {},
+  };
+}
+
+/** A deployment with one caller: its object, and a server whose answers are counted. */
+function deploy(most: number) {
+  const sim = new Simulation({ now: () => Date.now() });
+  const state = { requests: 0, isAway: false };
+  vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
+    state.requests += 1;
+    if (state.isAway) return new Response("", { status: 503 });
+    const { kind, data } = JSON.parse(String(init.body));
+    if (kind === "promise.search") return Response.json({ kind, head: { status: 403 }, data: "not allowed" });
+    const { status, data: answer } = await sim.send(kind, data);
+    return Response.json({ kind, head: { status }, data: answer });
+  });
+  const env = { RESONATE_URL: "http://resonate", AUTH_MODE: "none" };
+  let storage = createStorage();
+  let object = new CallerObject({ storage }, env);
+  const idOf = (name: string) => KEY + name;
+  const create = async (name: string, tag: string) => {
+    const tags = { [RESERVATION]: tag, "durable-mcp:kind": "timer", "resonate:target": "poll://any@workers" };
+    const data = { id: idOf(name), timeoutAt: Date.now() + 10 * MINUTE, param: encodeValue({ func: "timer" }), tags };
+    await sim.send("promise.create", data);
+  };
+  const isPending = (name: string) => sim.get(idOf(name))?.state === "pending";
+  return {
+    sim,
+    state,
+    create,
+    isPending,
+    names: new Names([], "", KEY),
+    get object() {
+      return object;
+    },
+    restart(isLost = false) {
+      if (isLost) storage = createStorage();
+      object = new CallerObject({ storage }, env);
+    },
+    end: (name: string) =>
+      sim.send("promise.settle", { id: idOf(name), state: "resolved", value: encodeValue("done") }),
+    /** A start by an edge, which may die before it creates the job. */
+    async start(name: string, count = 1, dies = false) {
+      const reservation = reservationFor({ duration: 10 * MINUTE, now: Date.now(), count });
+      const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + 10 * MINUTE };
+      const job: StartedJob = {
+        id: idOf(name),
+        kind: "timer",
+        state: "pending",
+        ...times,
+        ...reservation,
+        isEarlier: false,
+      };
+      const answer = await object.reserve(KEY, job, most);
+      if (!("done" in answer)) throw new Error(answer.failed.message);
+      if (answer.done !== "full" && !dies) await create(name, tagOf(reservation));
+      return answer.done;
+    },
+    async list() {
+      const answer = await object.list(KEY, { limit: 1_000 });
+      return "done" in answer ? answer.done.map(({ id }) => id.slice(KEY.length)) : [];
+    },
+  };
+}
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("start" as const), count: fc.integer({ min: 1, max: 4 }) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("end" as const), which: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("die" as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const) }) },
+);
+
+test("in any history a start is refused when the number is reached and never before, whatever died unheard", {
+  timeout: 300_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 60, size: "max" }),
+      fc.integer({ min: 2, max: 30 }),
+      async (steps, most) => {
+        vi.setSystemTime(BEGAN);
+        const { start, end, isPending, restart } = deploy(most);
+        const jobs = new Map<string, number>();
+        const dead: { count: number; until: number }[] = [];
+        for (const [n, one] of steps.entries()) {
+          const name = `timer_${n}`;
+          const running = [...jobs].filter(([job]) => isPending(job));
+          const used = running.reduce((sum, [, count]) => sum + count, 0);
+          const lost = dead.filter(({ until }) => Date.now() <= until).reduce((sum, { count }) => sum + count, 0);
+          if (one.do === "restart") restart();
+          else if (one.do === "wait") vi.advanceTimersByTime(31_000);
+          else if (one.do === "end") {
+            const [job] = running[one.which % Math.max(1, running.length)] ?? [];
+            if (job !== undefined) await end(job);
+          } else if (one.do === "die") {
+            const isTaken = (await start(name, 1, true)) === "reserved";
+            if (isTaken) dead.push({ count: 1, until: Date.now() + 30_000 });
+          } else {
+            const answer = await start(name, one.count);
+            if (answer !== "full") jobs.set(name, one.count);
+            expect([n, answer]).toEqual([n, used + lost + one.count > most ? "full" : "reserved"]);
+          }
+        }
+      },
+    ),
+    { numRuns: RUNS },
+  );
+});
+
+test("a start takes no request of its own once a day has passed since the first, and before that one in each hour", async () => {
+  const { start, state, restart } = deploy(10);
+  const cost = async (name: string) => {
+    const before = state.requests;
+    await start(name);
+    return state.requests - before;
+  };
+  expect(await cost("timer_a")).toBeLessThanOrEqual(2);
+  expect(await cost("timer_b")).toBe(0);
+  restart();
+  expect(await cost("timer_c")).toBe(0);
+  vi.advanceTimersByTime(60 * MINUTE);
+  expect(await cost("timer_d")).toBe(1);
+  vi.advanceTimersByTime(24 * 60 * MINUTE);
+  expect(await cost("timer_e")).toBe(0);
+});
+
+test("a server that is away refuses the first start in its own words, and the next one is served", async () => {
+  const { start, state } = deploy(10);
+  state.isAway = true;
+  await expect(start("timer_a")).rejects.toThrow("at capacity");
+  state.isAway = false;
+  expect(await start("timer_a")).toBe("reserved");
+});
+
+/** What edges of 1c007cb keep: a list in four chains, and the links that count what was taken of an hour and given back. */
+async function startEarlier(deployment: ReturnType<typeof deploy>, started: number, ended: number) {
+  const { sim, names, create, end } = deployment;
+  const base = names.quotaId("1.480000");
+  const add = async (id: string, param: unknown, tags = {}) => {
+    const call = childOf(id, id, Date.now() - 1, { param, tags });
+    await sim.send(call.kind, call.data);
+  };
+  for (let n = 1; n <= started; n++) {
+    vi.advanceTimersByTime(10);
+    await add(`${base}.t${n}`, { by: "earlier", sum: n, more: 1 });
+    await create(`timer_${n}`, `${base}.g 1 1/0/0/${n}`);
+    const entry = { name: `timer_${n}`, startedAt: Date.now() };
+    await add(names.listId(`${n % 4}.${Math.ceil(n / 4)}`), entry, {
+      [ENTRY]: `${KEY}timer_${n}`,
+    });
+  }
+  await add(names.listId("begin"), false);
+  for (let n = 1; n <= ended; n++) {
+    await end(`timer_${n}`);
+    await add(`${base}.g${n}`, { by: "earlier", sum: n });
+  }
+  return { mayStart: async () => (await sim.send("promise.get", { id: `${base}.t${started + 1}` })).status === 404 };
+}
+
+test("what edges of 1c007cb have counted and listed is taken over, and they admit no more", async () => {
+  const deployment = deploy(100);
+  const { mayStart } = await startEarlier(deployment, 90, 30);
+  const { start, end, list, object } = deployment;
+  vi.advanceTimersByTime(1_000);
+  for (let n = 0; n < 40; n++) expect(await start(`timer_new${n}`)).toBe("reserved");
+  expect([await start("timer_over"), await mayStart()]).toEqual(["full", false]);
+  await object.alarm();
+  const listed = await list();
+  expect(listed.length).toBe(130);
+  expect(listed.slice(40, 43)).toEqual(["timer_90", "timer_89", "timer_88"]);
+  // Jobs that edges of 1c007cb started make room as others do.
+  for (let n = 31; n <= 90; n++) await end(`timer_${n}`);
+  vi.advanceTimersByTime(1_000);
+  for (let n = 0; n < 60; n++) expect([n, await start(`timer_again${n}`)]).toEqual([n, "reserved"]);
+  expect(await start("timer_over")).toBe("full");
+});
+
+test("an object whose storage is lost finds the period sealed, and counts what it finds", async () => {
+  const deployment = deploy(10);
+  await startEarlier(deployment, 6, 0);
+  const { start, restart } = deployment;
+  for (let n = 0; n < 4; n++) expect(await start(`timer_new${n}`)).toBe("reserved");
+  expect(await start("timer_over")).toBe("full");
+  restart(true);
+  // Of what is on no list of 1c007cb a search would tell, which this server refuses.
+  for (let n = 0; n < 4; n++) expect(await start(`timer_more${n}`)).toBe("reserved");
+  expect(await start("timer_over")).toBe("full");
+});
+
+test("what edges of 1c007cb add to the list beside it is listed, for a day", async () => {
+  const deployment = deploy(10);
+  await startEarlier(deployment, 5, 0);
+  expect((await deployment.list()).length).toBe(5);
+  const { names, sim, create } = deployment;
+  await create("timer_late", "");
+  const id = names.listId("0.2"); // The chain has one entry.
+  const call = childOf(id, id, Date.now() - 1, {
+    param: { startedAt: Date.now() },
+    tags: { [ENTRY]: `${KEY}timer_late` },
+  });
+  await sim.send(call.kind, call.data);
+  expect(await deployment.list()).toContain("timer_late");
+});

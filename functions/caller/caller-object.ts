@@ -1,0 +1,164 @@
+import { type ListQuery, type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
+import { retentionOf } from "../../core/jobs/retention.ts";
+import { ResonateClient } from "../../core/store/client.ts";
+import { endpointOf } from "../../core/store/endpoint.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
+import { readConfig } from "../app/config.ts";
+import type { Answer, CallerMethods } from "./callers.ts";
+import { type CallerStorage, JobTable } from "./job-table.ts";
+import { Takeover } from "./takeover.ts";
+
+/** How long the Resonate server may take to answer, in milliseconds. */
+const PATIENCE = 5_000;
+
+/** How many promises are looked at before a start is refused, and at an alarm. */
+const LOOKS = 40;
+
+/** How many steps of the takeover a call waits for, and an alarm does. */
+const STEPS = 8;
+
+/** How long until the next steps, and until the next look at what is out of date, in milliseconds. */
+const SOON = 1_000;
+const DAY = 86_400_000;
+
+interface Runtime {
+  DurableObject: new (state: unknown, env: object) => object;
+}
+
+/** What is called from elsewhere extends a class of the runtime's. Node has none, and can still import this file. */
+const { DurableObject }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
+  DurableObject: Object,
+}));
+
+/**
+ * What belongs to one caller of a deployment and not to a job: its quota and its list of jobs, in the SQL storage of a Durable
+ * Object. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
+ *
+ * All of it is derived. The promises decide: an object whose storage is lost, a reservation whose edge died before it created
+ * the promise, and an end that nobody told are put right by looks at them.
+ *
+ * @example
+ * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
+ */
+export class CallerObject extends DurableObject implements CallerMethods {
+  readonly #storage: CallerStorage;
+  readonly #client: ResonateClient;
+  readonly #jobs: JobTable;
+  readonly #takeover: Takeover;
+  readonly #keep: number;
+  #begun: Promise<void> | undefined;
+  #catchingUp: Promise<void> | undefined;
+  readonly #looking = new Map<string, Promise<void>>();
+
+  constructor(state: { storage: CallerStorage }, env: object) {
+    super(state, env);
+    const config = readConfig(env);
+    const endpoint = endpointOf(config);
+    this.#storage = state.storage;
+    this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
+    this.#jobs = new JobTable(state.storage);
+    this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
+    this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
+  }
+
+  reserve(key: string, job: StartedJob, most: number): Promise<Answer<"reserved" | "known" | "full">> {
+    return answered(async () => {
+      await this.#begin(key);
+      if (most > 0) await this.#takeover.seal(job.period);
+      const answer = this.#reserve(job, most);
+      if (answer !== "full") return answer;
+      await this.#look(job.period);
+      return this.#reserve(job, most);
+    });
+  }
+
+  async note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void> {
+    this.#jobs.transaction(() => {
+      for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
+    });
+  }
+
+  list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>> {
+    return answered(async () => {
+      await this.#begin(key);
+      if (this.#takeover.isUpgrade && !query.after) {
+        await this.#takeover.lookAgain();
+        await this.#catchUp();
+      }
+      return this.#jobs.list(query);
+    });
+  }
+
+  /** Goes on with the takeover, or looks at what is out of date. */
+  async alarm(): Promise<void> {
+    const { key } = this.#takeover;
+    if (key === undefined) return;
+    const now = Date.now();
+    await this.#catchUp();
+    const stale = this.#jobs.stale(now, now - this.#keep, LOOKS);
+    await this.#lookAt(stale).catch(() => {}); // The next alarm looks again.
+    this.#jobs.forgetPeriods(now);
+    const isBusy = this.#takeover.isPending || stale.length === LOOKS;
+    await this.#storage.setAlarm(Date.now() + (isBusy ? SOON : DAY));
+  }
+
+  #reserve(job: StartedJob, most: number) {
+    return this.#jobs.transaction(() => this.#jobs.reserve(job, most, Date.now()));
+  }
+
+  /** Begins the record of a caller; waits for some of what is to be taken over. */
+  async #begin(key: string): Promise<void> {
+    if (this.#takeover.key === undefined) {
+      this.#begun ??= this.#takeover.begin(key).finally(() => {
+        this.#begun = undefined;
+      });
+      await this.#begun;
+      await this.#storage.setAlarm(Date.now() + (this.#takeover.isPending ? SOON : DAY));
+    }
+    if (this.#takeover.isPending) await this.#catchUp();
+  }
+
+  /** Takes some steps of the takeover; what fails is left to the next call or alarm. */
+  async #catchUp(): Promise<void> {
+    const steps = async () => {
+      for (let n = 0; n < STEPS && this.#takeover.isPending; n++) await this.#takeover.step();
+    };
+    this.#catchingUp ??= steps()
+      .catch(() => {})
+      .finally(() => {
+        this.#catchingUp = undefined;
+      });
+    await this.#catchingUp;
+  }
+
+  /** Looks at jobs that count in a period; starts that come meanwhile share the look. */
+  async #look(period: string): Promise<void> {
+    const looking =
+      this.#looking.get(period) ??
+      this.#lookAt(this.#jobs.reserved(period, Date.now(), LOOKS)).finally(() => this.#looking.delete(period));
+    this.#looking.set(period, looking);
+    await looking;
+  }
+
+  async #lookAt(ids: readonly string[]): Promise<void> {
+    const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
+    const { key = "" } = this.#takeover;
+    await this.note(
+      ids.map((id, i) => {
+        const record = found[i];
+        return record ? startedJob(record, key) : { id };
+      }),
+      true,
+    );
+  }
+}
+
+async function answered<T>(work: () => Promise<T>): Promise<Answer<T>> {
+  try {
+    return { done: await work() };
+  } catch (error) {
+    if (!(error instanceof ResonateUnavailable)) throw error;
+    const { message, status } = error;
+    return { failed: { message, status, isRefused: error instanceof ResonateRefused } };
+  }
+}

@@ -1,0 +1,177 @@
+/** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
+import type { ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller-record.ts";
+import { endOfPeriod } from "../../core/jobs/reservation.ts";
+
+type SqlValue = string | number | null;
+type Row = Record<string, SqlValue>;
+
+/** The part of a Durable Object's storage that is used. */
+export interface CallerStorage {
+  readonly sql: { exec(statement: string, ...values: SqlValue[]): { toArray(): Row[] } };
+  transactionSync<T>(work: () => T): T;
+  getAlarm(): Promise<number | null>;
+  setAlarm(time: number): Promise<void>;
+}
+
+/** What brings the tables from one version to the next: each once, and none is ever changed. */
+const MIGRATIONS = [
+  `CREATE TABLE jobs (
+     id TEXT PRIMARY KEY, kind TEXT NOT NULL, state TEXT NOT NULL, started_at REAL NOT NULL, settled_at REAL, due REAL NOT NULL,
+     period TEXT NOT NULL, count INTEGER NOT NULL, earlier INTEGER NOT NULL, looked_at REAL NOT NULL
+   ) STRICT;
+   CREATE INDEX jobs_time ON jobs (started_at, id);
+   CREATE INDEX jobs_kind ON jobs (kind, started_at, id);
+   CREATE INDEX jobs_state ON jobs (state, started_at, id);
+   CREATE INDEX jobs_reserved ON jobs (period) WHERE state = 'pending' AND count > 0;
+   CREATE TABLE sealed (period TEXT PRIMARY KEY, count INTEGER NOT NULL, at REAL NOT NULL) STRICT;`,
+];
+
+/**
+ * How long a job may be in the table before its promise exists, in milliseconds: longer than an edge tries to create it. A
+ * job whose edge died in between is removed after that.
+ */
+const STARTING = 30_000;
+
+export class JobTable {
+  readonly #storage: CallerStorage;
+  /** What is reserved in a period, as far as that was added up. */
+  readonly #used = new Map<string, number>();
+
+  constructor(storage: CallerStorage) {
+    this.#storage = storage;
+    storage.transactionSync(() => {
+      this.#all("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT");
+      const version = Number(this.get("schema") ?? 0);
+      for (const statements of MIGRATIONS.slice(version)) this.#all(statements);
+      if (version < MIGRATIONS.length) this.set("schema", String(MIGRATIONS.length));
+    });
+  }
+
+  /** A note of the object's. */
+  get(name: string): string | undefined {
+    return this.#all("SELECT value FROM notes WHERE name = ?", name)[0]?.value as string | undefined;
+  }
+
+  set(name: string, value: string): void {
+    this.#all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
+  }
+
+  reserve(job: StartedJob, most: number, now: number): "reserved" | "known" | "full" {
+    const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
+    if (row?.state === "pending") {
+      this.#all("UPDATE jobs SET looked_at = ? WHERE id = ?", now, job.id);
+      return "known";
+    }
+    const used = most === 0 ? 0 : this.used(job.period);
+    if (most > 0 && used + job.count > most) return "full";
+    this.#write(job, now);
+    if (most > 0) this.#used.set(job.period, used + job.count);
+    return "reserved";
+  }
+
+  /** How many of the reservations of a period are taken. */
+  used(period: string): number {
+    const known = this.#used.get(period);
+    if (known !== undefined) return known;
+    const used =
+      this.#sum("SELECT sum(count) AS sum FROM jobs WHERE period = ? AND state = 'pending' AND count > 0", period) +
+      this.#sum("SELECT count AS sum FROM sealed WHERE period = ?", period);
+    this.#used.set(period, used);
+    return used;
+  }
+
+  /** Notes how a job was found. */
+  note(job: SeenJob, now: number, onlyKnown = false): void {
+    this.#used.clear();
+    if (job.state === undefined) {
+      this.#all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
+      return;
+    }
+    const [row] = this.#all("SELECT earlier FROM jobs WHERE id = ?", job.id);
+    if (!row && onlyKnown) return;
+    // The job was among those that edges of 1c007cb had counted when the period was sealed.
+    if (job.isEarlier && !row?.earlier && job.count > 0) {
+      const wasCounted = "period = ? AND (? OR at < ?)";
+      const values = [job.count, job.period, Number(job.state === "pending"), job.settledAt] as const;
+      this.#all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
+    }
+    this.#write(job, now);
+  }
+
+  isSealed(period: string): boolean {
+    return this.#all("SELECT 1 FROM sealed WHERE period = ?", period).length > 0;
+  }
+
+  /** Counts what edges of 1c007cb have taken of a period, less what is in the table already. */
+  seal(period: string, taken: number, now: number): void {
+    const known = "SELECT sum(count) AS sum FROM jobs WHERE period = ? AND state = 'pending' AND earlier = 1";
+    this.#all("INSERT INTO sealed VALUES (?, ?, ?)", period, Math.max(0, taken - this.#sum(known, period)), now);
+    this.#used.clear();
+  }
+
+  /** The jobs that count in a period and are most likely to have ended. */
+  reserved(period: string, now: number, limit: number): string[] {
+    const where = "period = ? AND state = 'pending' AND count > 0 ORDER BY due > ?, looked_at LIMIT ?";
+    return this.#ids(where, period, now, limit);
+  }
+
+  /** Jobs of which something is out of date: those that should have ended, and those that ended before `kept`. */
+  stale(now: number, kept: number, limit: number): string[] {
+    return [
+      ...this.#ids("state = 'pending' AND due < ? AND looked_at < ? LIMIT ?", now, now - STARTING, limit),
+      ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", kept, now - 86_400_000, limit),
+    ].slice(0, limit);
+  }
+
+  forgetPeriods(now: number): void {
+    for (const { period } of this.#all("SELECT period FROM sealed"))
+      if (endOfPeriod(String(period)) < now) this.#all("DELETE FROM sealed WHERE period = ?", period as string);
+  }
+
+  list({ kind, state, after, limit }: ListQuery): Pick<StartedJob, "id" | "state" | "startedAt">[] {
+    const page = (inState?: string) => {
+      const where = ["(started_at, id) < (?, ?)", kind !== undefined && "kind = ?", inState && "state = ?"];
+      const values = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
+      return this.#all(
+        `SELECT id, state, started_at FROM jobs WHERE ${where.filter(Boolean).join(" AND ")}
+         ORDER BY started_at DESC, id DESC LIMIT ?`,
+        ...values.filter((value) => value !== undefined),
+        limit,
+      );
+    };
+    // A job that was pending may have ended since.
+    const states = state === undefined ? [undefined] : [...new Set([state, "pending"])];
+    const rows = states.flatMap(page).map((row) => ({
+      id: String(row.id),
+      state: row.state as StartedJob["state"],
+      startedAt: Number(row.started_at),
+    }));
+    return rows.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, limit);
+  }
+
+  transaction<T>(work: () => T): T {
+    return this.#storage.transactionSync(work);
+  }
+
+  #write({ id, kind, state, startedAt, settledAt, due, period, count, isEarlier }: StartedJob, now: number): void {
+    this.#all(
+      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+         started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
+         due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
+         looked_at = excluded.looked_at`,
+      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
+    );
+  }
+
+  #ids(where: string, ...values: SqlValue[]): string[] {
+    return this.#all(`SELECT id FROM jobs WHERE ${where}`, ...values).map(({ id }) => String(id));
+  }
+
+  #sum(statement: string, period: string): number {
+    return Number(this.#all(statement, period)[0]?.sum ?? 0);
+  }
+
+  #all(statement: string, ...values: SqlValue[]): Row[] {
+    return this.#storage.sql.exec(statement, ...values).toArray();
+  }
+}

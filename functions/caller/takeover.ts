@@ -1,0 +1,223 @@
+/**
+ * What an object that is new takes over from the Resonate server: the jobs that its caller started before, whether an edge of
+ * 1c007cb has listed and counted them in chains of promises, or the object's storage was lost. Every step is bounded.
+ */
+import * as z from "zod";
+import { startedJob } from "../../core/jobs/caller-record.ts";
+import { Names } from "../../core/jobs/names.ts";
+import { searchPage } from "../../core/jobs/own-jobs.ts";
+import type { ResonateClient } from "../../core/store/client.ts";
+import { childOf, decodeValue, ENTRY } from "../../core/store/codec.ts";
+import { SearchRefused } from "../../core/store/failures.ts";
+import { rootOf } from "../../core/store/ids.ts";
+import type { PromiseRecord } from "../../core/store/protocol.ts";
+import type { JobTable } from "./job-table.ts";
+
+/** For how long after an object's beginning edges of 1c007cb may run beside it, in milliseconds. */
+const UPGRADE = 86_400_000;
+
+/** Into how many chains 1c007cb divides a caller's list. */
+const CHAINS = 4;
+
+/** How many entries of a chain one step reads. */
+const ENTRIES = 20;
+
+/** How often a search that fails is tried. */
+const TRIES = 3;
+
+/** More than any quota: with it taken, an edge of 1c007cb admits no job of the period. */
+const ALL = 2 ** 50;
+
+/** The tag of the promise that says which object began a caller's record. */
+const OBJECT = "durable-mcp:object";
+
+const Entry = z.object({ startedAt: z.number() });
+const Link = z.object({ sum: z.number().default(0), isSeal: z.boolean().default(false), by: z.unknown() });
+
+const State = z.object({
+  /** Of each chain: the entry to read next, downwards; the one to stop at; the last. Undefined: not looked for yet. */
+  chains: z.array(z.object({ next: z.int(), low: z.int(), end: z.int() }).nullable()),
+  search: z.object({ cursor: z.string().optional(), limit: z.int().optional(), tries: z.int() }).nullable(),
+});
+type State = z.infer<typeof State>;
+
+export class Takeover {
+  readonly #jobs: JobTable;
+  readonly #client: ResonateClient;
+  readonly #namespace: string;
+  readonly #sealing = new Map<string, Promise<void>>();
+
+  constructor(jobs: JobTable, client: ResonateClient, namespace: string) {
+    this.#jobs = jobs;
+    this.#client = client;
+    this.#namespace = namespace;
+  }
+
+  /** The caller's key; undefined for an object that has not begun. */
+  get key(): string | undefined {
+    return this.#jobs.get("key");
+  }
+
+  /** Whether edges of 1c007cb may still start jobs of this caller. */
+  get isUpgrade(): boolean {
+    return Date.now() < Number(this.#jobs.get("born") ?? 0) + UPGRADE;
+  }
+
+  /** Whether there is something left to take over. */
+  get isPending(): boolean {
+    const { chains, search } = this.#state;
+    return search !== null || chains.some((chain) => chain === null || chain.next > chain.low);
+  }
+
+  /** Begins the record of a caller. One whose marker exists has jobs that are to be taken over. */
+  async begin(key: string): Promise<void> {
+    if (this.key !== undefined) return;
+    const by = crypto.randomUUID();
+    const id = this.#names(key).listId("begin");
+    // Without a list an edge of 1c007cb, after a rollback, searches: that is what `true` says.
+    const marker = await this.#client.call(childOf(id, id, Date.now() - 1, { param: true, tags: { [OBJECT]: by } }));
+    const isNew = marker?.tags[OBJECT] === by;
+    const whole = { next: 0, low: 0, end: 0 };
+    const chains = Array.from({ length: CHAINS }, () => (isNew ? whole : null));
+    this.#jobs.transaction(() => {
+      this.#state = { chains, search: isNew ? null : { tries: 0 } };
+      this.#jobs.set("key", key);
+      this.#jobs.set("born", String(Date.now()));
+    });
+  }
+
+  /** Takes over a bounded number of jobs. */
+  async step(): Promise<void> {
+    const { chains, search } = this.#state;
+    const at = chains.findIndex((chain) => chain === null || chain.next > chain.low);
+    const chain = chains[at];
+    if (chain) return this.#read(at, chain);
+    if (at >= 0) return this.#setChain(at, await this.#endOf(`${at}.`, 0), 0);
+    if (search) await this.#search(search);
+  }
+
+  /** Looks for what edges of 1c007cb have added to the caller's list. */
+  async lookAgain(): Promise<void> {
+    await Promise.all(
+      this.#state.chains.map(async (chain, at) => {
+        if (!chain) return;
+        const end = await this.#endOf(`${at}.`, chain.end);
+        if (end > chain.end) this.#setChain(at, end, chain.end);
+      }),
+    );
+  }
+
+  /**
+   * Ends the chain by which edges of 1c007cb count the jobs of a period, and counts what they have taken: they admit no more,
+   * and the object admits what is left.
+   */
+  async seal(period: string): Promise<void> {
+    if (!this.isUpgrade || this.#jobs.isSealed(period)) return;
+    const sealing = this.#sealing.get(period) ?? this.#seal(period).finally(() => this.#sealing.delete(period));
+    this.#sealing.set(period, sealing);
+    await sealing;
+  }
+
+  async #seal(period: string): Promise<void> {
+    const base = this.#names().quotaId(period);
+    const by = crypto.randomUUID();
+    const read = async (id: string) => linkIn(await this.#get(`${base}.${id}`));
+    let taken = 0;
+    for (let n = 1; ; n++) {
+      const id = `${base}.t${n}`;
+      const param = { by, sum: ALL, isSeal: true };
+      let link = linkIn(await this.#client.call(childOf(id, id, Date.now(), { param })));
+      if (link?.by === by) break;
+      if (n === 1) {
+        n = await endOf(async (n) => (await this.#get(`${base}.t${n}`)) !== undefined);
+        link = await read(`t${n}`);
+      }
+      // Where an object that was here before has sealed the period, what it had counted is found with the jobs.
+      taken = link?.isSeal ? 0 : (link?.sum ?? 0);
+      if (link?.isSeal) break;
+    }
+    if (taken > 0) {
+      const end = await endOf(async (n) => (await this.#get(`${base}.g${n}`)) !== undefined);
+      if (end > 0) taken -= (await read(`g${end}`))?.sum ?? 0;
+    }
+    this.#jobs.seal(period, taken, Date.now());
+  }
+
+  async #read(at: number, { next, low, end }: { next: number; low: number; end: number }): Promise<void> {
+    const numbers = Array.from({ length: Math.min(ENTRIES, next - low) }, (_, i) => next - i);
+    await Promise.all(
+      numbers.map(async (n) => {
+        const entry = await this.#get(this.#names().listId(`${at}.${n}`));
+        const id = entry?.tags[ENTRY];
+        if (id) await this.#take(id, Entry.safeParse(decodeValue(entry.param)).data?.startedAt);
+      }),
+    );
+    this.#setChain(at, end, low, next - numbers.length);
+  }
+
+  /** Every promise that has the caller's tags, a page at a time, where the server searches. */
+  async #search({ cursor, limit, tries }: NonNullable<State["search"]>): Promise<void> {
+    try {
+      const page = await searchPage(this.#client, this.#names(), { cursor, ...(limit !== undefined && { limit }) });
+      for (const record of page.promises) {
+        // The record that the caller started a shared job is a child of the job's promise.
+        if (rootOf(record.id) === record.id) this.#jobs.note(startedJob(record, this.key ?? ""), Date.now());
+        else await this.#take(rootOf(record.id), record.createdAt);
+      }
+      const next = page.cursor === undefined ? null : { cursor: page.cursor, limit: page.limit, tries: 0 };
+      this.#state = { ...this.#state, search: next };
+    } catch (error) {
+      const isLast = error instanceof SearchRefused || tries + 1 >= TRIES;
+      this.#state = { ...this.#state, search: isLast ? null : { cursor, limit, tries: tries + 1 } };
+      if (!isLast) throw error;
+    }
+  }
+
+  async #take(id: string, startedAt: number | undefined): Promise<void> {
+    const record = await this.#get(id);
+    if (record) this.#jobs.note(startedJob(record, this.key ?? "", startedAt), Date.now());
+  }
+
+  async #endOf(chain: string, from: number): Promise<number> {
+    const isThere = async (n: number) => (await this.#get(this.#names().listId(chain + (from + n)))) !== undefined;
+    return from + (await endOf(isThere));
+  }
+
+  #get(id: string): Promise<PromiseRecord | undefined> {
+    return this.#client.call({ kind: "promise.get", data: { id } });
+  }
+
+  #names(key = this.key ?? ""): Names {
+    return new Names([], this.#namespace, key);
+  }
+
+  #setChain(at: number, end: number, low: number, next = end): void {
+    const { chains, search } = this.#state;
+    this.#state = { chains: chains.with(at, { next, low, end }), search };
+  }
+
+  get #state(): State {
+    return State.parse(JSON.parse(this.#jobs.get("takeover") ?? '{"chains":[],"search":null}'));
+  }
+
+  set #state(state: State) {
+    this.#jobs.set("takeover", JSON.stringify(state));
+  }
+}
+
+function linkIn(record: PromiseRecord | undefined): z.infer<typeof Link> | undefined {
+  return record && Link.safeParse(decodeValue(record.param)).data;
+}
+
+/**
+ * The number of a chain's last promise. 1c007cb's retention leaves the promises on this way: from 1 on each whose number is
+ * the sum of the highest binary digits of the last one's.
+ */
+async function endOf(isThere: (n: number) => Promise<boolean>): Promise<number> {
+  if (!(await isThere(1))) return 0;
+  let step = 1;
+  while (await isThere(2 * step)) step *= 2;
+  let end = step;
+  for (step /= 2; step >= 1; step /= 2) if (await isThere(end + step)) end += step;
+  return end;
+}
