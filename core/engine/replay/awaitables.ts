@@ -17,7 +17,7 @@ const LARGEST_SKEW = 30 * SECOND;
 /** How many promises are read at once. */
 const READS = 16;
 
-export interface AwaitablesParts {
+interface AwaitablesParts {
   readonly commands: Pick<Commands, "open">;
   readonly journal: Pick<Journal, "settled" | "elsewhere">;
   readonly lease: Pick<Lease, "id" | "get" | "watch">;

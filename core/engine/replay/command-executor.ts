@@ -20,7 +20,7 @@ const TIME_FOR_NEWS = 50;
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
 const LONGEST_HELD = 5 * SECOND;
 
-export interface ExecutorParts {
+interface ExecutorParts {
   readonly journal: Journal;
   readonly writer: JournalWriter;
   readonly commands: Commands;

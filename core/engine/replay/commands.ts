@@ -11,7 +11,7 @@ interface Named {
 }
 
 /** What a context says of a command. */
-export interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "resolve" | "reject"> {
+interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "resolve" | "reject"> {
   /** The path of the context. */
   within: string;
 }

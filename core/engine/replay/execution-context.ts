@@ -32,7 +32,7 @@ const METHODS = ["step", "start", "sleep", "ask", "await", "until", "all", "race
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
-export interface ContextParts {
+interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards">;
   readonly report: Pick<StateReport, "progress">;

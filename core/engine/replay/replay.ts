@@ -1,6 +1,6 @@
 /**
  * Hands the outcomes that the journal holds to the function, in their order. A record is written before its outcome is
- * handed over, so that a replay is the same sequence of windows whatever was fast or slow.
+ * handed over, so that a replay is the same sequence of windows under every timing.
  */
 import { JobFailed } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
@@ -13,7 +13,7 @@ import type { Commands } from "./commands.ts";
 import { Blocked, mismatch, otherWinner } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
 
-export interface ReplayParts {
+interface ReplayParts {
   readonly journal: Pick<Journal, "events">;
   readonly commands: Commands;
   readonly awaitables: Awaitables;

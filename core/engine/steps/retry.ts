@@ -3,7 +3,7 @@ import { backoff } from "../../store/pacing/backoff.ts";
 import { isFinal } from "../values.ts";
 
 /** How a step is retried unless it says otherwise. */
-export const DEFAULT_RETRY = { for: 10 * MINUTE, first: SECOND, longest: MINUTE } as const;
+const DEFAULT_RETRY = { for: 10 * MINUTE, first: SECOND, longest: MINUTE } as const;
 
 /** No attempt begins with less time than this before the job's deadline, in milliseconds. */
 const SHORTEST_ATTEMPT = 2 * SECOND;
