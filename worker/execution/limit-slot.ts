@@ -28,12 +28,13 @@ export interface SlotHost extends LimitHost {
 }
 
 /**
- * One slot of a limit: a chain of promises, `<chain>.1`, `.2`, and so on. The worker that creates the next promise of the chain
- * has the slot while that promise is pending. It times out by itself when its worker dies.
+ * One slot of a limit: a chain of promises. The worker that creates the next promise of the chain has the slot while that promise
+ * is pending. The promise times out by itself when its worker dies.
  */
 export class LimitSlot {
   readonly #host: SlotHost;
-  readonly #chain: string;
+  readonly #name: string;
+  readonly #n: number;
   /** The number of the promise that is known or expected to be the last. */
   #link = 1;
   /** When that was known, by `performance.now()`. */
@@ -43,9 +44,11 @@ export class LimitSlot {
   #time = 0;
   #until = 0;
 
-  constructor(host: SlotHost, chain: string) {
+  /** `name`: that of the limit. */
+  constructor(host: SlotHost, name: string, n: number) {
     this.#host = host;
-    this.#chain = chain;
+    this.#name = name;
+    this.#n = n;
   }
 
   /** Whether an attempt of at most `time` milliseconds fits into the present reservation. */
@@ -120,6 +123,6 @@ export class LimitSlot {
   }
 
   #id(link = this.#link): string {
-    return `${this.#chain}.${link}`;
+    return `${this.#name}:${this.#n}.${link}`;
   }
 }

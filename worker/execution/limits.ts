@@ -118,7 +118,7 @@ class LimitQueue {
   /** A slot for an attempt; undefined when other workers have all of them. */
   async #reserve({ most, time }: Limit): Promise<LimitSlot | undefined> {
     while (this.#slots.length < most) {
-      this.#slots.push(new LimitSlot(this.#host, `${this.#name}:${this.#slots.length}`));
+      this.#slots.push(new LimitSlot(this.#host, this.#name, this.#slots.length));
     }
     const available = this.#slots.slice(0, most).filter((slot) => !this.#reserved.has(slot));
     // A random first slot: workers that look at the same time seldom want the same one.
