@@ -1,0 +1,125 @@
+package main
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// model gives porcupine all states that the server may be in after an entry. What it cannot see makes them several: at what
+// time of its interval a request was carried out, and whether what is due has been seen to. A promise that is named by a
+// request is timed out first. One that is not may resume its awaiters at any time from its deadline on, and a lease may end at
+// any time from when it is due.
+func model(p protocol) porcupine.Model {
+	seed := maphash.MakeSeed()
+	return (&porcupine.NondeterministicModel{
+		Init: func() []any { return []any{(&state{}).seal()} },
+		Step: func(before, input, _ any) []any {
+			var after []any
+			for _, next := range p.step(before.(*state), input.(*Entry)) {
+				after = append(after, next)
+			}
+			return after
+		},
+		Equal: func(a, b any) bool { return a.(*state).key == b.(*state).key },
+		Hash:  func(s any) uint64 { return maphash.String(seed, s.(*state).key) },
+	}).ToModel()
+}
+
+func (p protocol) step(before *state, entry *Entry) []*state {
+	var after []*state
+	if entry.Answer == nil {
+		after = append(after, before) // It may not have reached the server.
+	}
+	for _, now := range instants(before, entry) {
+		for _, s := range seenTo(before, entry, now.from) {
+			answer := p.apply(s, entry.Kind, &entry.Data, now)
+			if entry.Answer == nil || answer.matches(entry.Answer) {
+				after = append(after, s.seal())
+			}
+		}
+	}
+	return after
+}
+
+// instants divides the interval in which the request was carried out at every time that makes a difference.
+func instants(s *state, entry *Entry) []span {
+	first := max(s.now, entry.From)
+	times := []int64{first}
+	add := func(time int64) {
+		if time > first && time <= entry.Until {
+			times = append(times, time)
+		}
+	}
+	for _, p := range s.promises {
+		if p.state == "pending" {
+			add(p.timeoutAt)
+		}
+	}
+	for _, t := range s.tasks {
+		add(t.due)
+	}
+	if creation := entry.created(); creation != nil {
+		add(creation.TimeoutAt)
+	}
+	for answer := entry.Answer; answer != nil; answer = answer.inner() {
+		if shown := answer.Promise; shown != nil {
+			for _, time := range []int64{shown.CreatedAt, shown.SettledAt} {
+				add(time)
+				add(time + 1)
+			}
+		}
+	}
+	if first > entry.Until {
+		return nil
+	}
+	slices.Sort(times)
+	times = slices.Compact(times)
+	spans := make([]span, len(times))
+	for i, time := range times {
+		spans[i] = span{time, entry.Until}
+		if i > 0 {
+			spans[i-1].until = time - 1
+		}
+	}
+	return spans
+}
+
+// seenTo gives copies of the state at a time, one for each choice of what the server has seen to of what is due.
+func seenTo(before *state, entry *Entry, now int64) []*state {
+	named := entry.ids()
+	s := before.clone()
+	s.now = now
+	var choices []func(*state)
+	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
+		switch {
+		case !s.isDue(id, now):
+		case slices.Contains(named, id), len(s.promises[id].awaiters) == 0:
+			s.timeOut(id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
+		// What concerns none of the named may as well be seen to later.
+		if s.isDue(id, now) && slices.ContainsFunc(s.promises[id].awaiters, func(a string) bool { return slices.Contains(named, a) }) {
+			choices = append(choices, func(s *state) { s.timeOut(id) })
+		}
+		if t := s.tasks[id]; t != nil && t.state == "acquired" && t.due <= now && slices.Contains(named, id) {
+			choices = append(choices, func(s *state) {
+				if s.tasks[id].state == "acquired" {
+					s.release(id)
+				}
+			})
+		}
+	}
+	all := []*state{s}
+	for _, choice := range choices {
+		for _, each := range all {
+			other := each.clone()
+			choice(other)
+			all = append(all, other)
+		}
+	}
+	return all
+}
