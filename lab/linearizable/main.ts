@@ -48,7 +48,8 @@ for (const [name, start] of subjects()) {
   const began = performance.now();
   await recordTo(file, await start());
   console.log(`${name}: ${plan.histories} histories, seed ${plan.seed}, in ${seconds(began)}: ${file}`);
-  const { status } = spawnSync("go", ["run", ".", file], {
+  const rules = values.resonate === undefined ? [] : ["-real"];
+  const { status } = spawnSync("go", ["run", ".", ...rules, file], {
     cwd: join(import.meta.dirname, "checker"),
     stdio: "inherit",
   });

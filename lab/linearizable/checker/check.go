@@ -60,8 +60,8 @@ func shortestPrefix(p protocol, history []Entry) []Entry {
 func withoutIdle(p protocol, history []Entry) []Entry {
 	for i := 0; i < len(history); {
 		entry := history[i]
-		isRead := entry.Kind == "promise.get" || entry.Kind == "task.get"
-		if isRead || entry.Answer != nil && entry.Answer.Status >= 400 {
+		isRead := []string{"promise.get", "task.get", "promise.register_listener"}
+		if slices.Contains(isRead, entry.Kind) || entry.Answer != nil && entry.Answer.Status >= 400 {
 			if rest := slices.Delete(slices.Clone(history), i, i+1); check(p, rest) == illegal {
 				history = rest
 				continue

@@ -1,7 +1,7 @@
 // Program linearizable decides of recorded histories whether each is linearizable: whether what every client was answered is
 // what a server would answer that carries out one request after the other, each between its sending and its answer.
 //
-//	go run . [-callback-resumes] FILE
+//	go run . [-real] FILE
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 func main() {
 	var p protocol
-	flag.BoolVar(&p.callbackResumes, "callback-resumes", false, "register_callback on a settled promise resumes its awaiter, as in release 0.9.8")
+	flag.BoolVar(&p.isReal, "real", false, "by the rules of Resonate's own server")
 	flag.Parse()
 	file, err := os.Open(flag.Arg(0))
 	if err == nil {

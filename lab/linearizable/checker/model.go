@@ -34,9 +34,16 @@ func (p protocol) step(before *state, entry *Entry) []*state {
 		after = append(after, before) // It may not have reached the server.
 	}
 	for _, now := range instants(before, entry) {
-		for _, s := range seenTo(before, entry, now.from) {
+		tick := now.from
+		if p.isReal {
+			tick = entry.Until
+		}
+		for _, s := range seenTo(before, entry, now.from, tick) {
 			answer := p.apply(s, entry.Kind, &entry.Data, now)
 			if entry.Answer == nil || answer.matches(entry.Answer) {
+				if p.isReal {
+					s.now = 0
+				}
 				after = append(after, s.seal())
 			}
 		}
@@ -87,38 +94,38 @@ func instants(s *state, entry *Entry) []span {
 	return spans
 }
 
-// seenTo gives copies of the state at a time, one for each choice of what the server has seen to of what is due.
-func seenTo(before *state, entry *Entry, now int64) []*state {
+// seenTo gives copies of the state at a time, one for each choice of what the server has seen to of what is due at `tick`.
+func seenTo(before *state, entry *Entry, now, tick int64) []*state {
 	named := entry.ids()
 	s := before.clone()
 	s.now = now
-	var choices []func(*state)
-	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
-		switch {
-		case !s.isDue(id, now):
-		case slices.Contains(named, id), len(s.promises[id].awaiters) == 0:
+	ids := slices.Sorted(maps.Keys(s.promises))
+	for _, id := range ids {
+		if s.isDue(id, now) && (slices.Contains(named, id) || len(s.promises[id].awaiters) == 0) {
 			s.timeOut(id)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
-		// What concerns none of the named may as well be seen to later.
-		if s.isDue(id, now) && slices.ContainsFunc(s.promises[id].awaiters, func(a string) bool { return slices.Contains(named, a) }) {
-			choices = append(choices, func(s *state) { s.timeOut(id) })
-		}
-		if t := s.tasks[id]; t != nil && t.state == "acquired" && t.due <= now && slices.Contains(named, id) {
-			choices = append(choices, func(s *state) {
-				if s.tasks[id].state == "acquired" {
-					s.release(id)
-				}
-			})
-		}
-	}
 	all := []*state{s}
-	for _, choice := range choices {
+	choose := func(choice func(*state)) {
 		for _, each := range all {
 			other := each.clone()
 			choice(other)
 			all = append(all, other)
+		}
+	}
+	for _, id := range ids {
+		// What concerns none of the named may as well be seen to later.
+		concerned := append(slices.Clone(s.promises[id].awaiters), id)
+		isNamed := slices.ContainsFunc(concerned, func(id string) bool { return slices.Contains(named, id) })
+		if s.isDue(id, tick) && isNamed {
+			choose(func(s *state) { s.timeOut(id) })
+		}
+		if t := s.tasks[id]; t != nil && t.state == "acquired" && t.due <= tick && slices.Contains(named, id) {
+			choose(func(s *state) {
+				if s.tasks[id].state == "acquired" {
+					s.release(id)
+				}
+			})
 		}
 	}
 	return all

@@ -21,8 +21,9 @@ var (
 
 // protocol is what the server does with each kind of request.
 type protocol struct {
-	// register_callback on a settled promise resumes an awaiter that is suspended, as release 0.9.8 has it.
-	callbackResumes bool
+	// The rules of Resonate's own server, as far as they are others: register_callback on a settled promise resumes its awaiter
+	// at once, and a request reads the clock before it waits for its turn, so that times are not in the order of what happened.
+	isReal bool
 }
 
 // apply carries out a request at a time that no deadline divides, and changes the state.
@@ -141,8 +142,8 @@ func (p protocol) registerCallback(s *state, r *Request) reply {
 	if awaiter.state == "pending" {
 		if awaited.state == "pending" {
 			awaited.awaiters = with(awaited.awaiters, r.Awaiter)
-		} else if t := s.tasks[r.Awaiter]; p.callbackResumes && t.state == "suspended" {
-			t.state = "pending"
+		} else if p.isReal && s.tasks[r.Awaiter].state != "halted" {
+			s.resume(r.Awaiter, r.Awaited)
 		}
 	}
 	return s.read(r.Awaited)
