@@ -122,8 +122,8 @@ func seenTo(before *state, entry *Entry, now, tick int64) []*state {
 		}
 		if t := s.tasks[id]; t != nil && t.state == "acquired" && t.due <= tick && slices.Contains(named, id) {
 			choose(func(s *state) {
-				if s.tasks[id].state == "acquired" {
-					s.release(id)
+				if t := s.tasks[id]; t.state == "acquired" {
+					t.leave("pending")
 				}
 			})
 		}

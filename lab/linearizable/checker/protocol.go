@@ -1,22 +1,22 @@
 package main
 
+import "maps"
+
 // reply is what a request is answered with. Its records are those of the state.
 type reply struct {
-	status    int
-	promiseID string
-	promise   *promise
-	taskID    string
-	task      *task
-	inner     *reply
+	status  int
+	id      string
+	promise *promise
+	task    *task
+	inner   *reply
 }
 
 var (
-	done      = reply{status: 200}
-	missing   = reply{status: 404}
-	refused   = reply{status: 409}
-	undoable  = reply{status: 422}
-	goOn      = reply{status: 300}
-	malformed = reply{status: 400}
+	done     = reply{status: 200}
+	goOn     = reply{status: 300}
+	missing  = reply{status: 404}
+	refused  = reply{status: 409}
+	undoable = reply{status: 422}
 )
 
 // protocol is what the server does with each kind of request.
@@ -39,112 +39,107 @@ func (p protocol) apply(s *state, kind string, r *Request, now span) reply {
 		return p.registerCallback(s, r)
 	case "promise.register_listener":
 		return s.read(r.Awaited)
-	case "task.get":
-		return s.readTask(r.ID)
 	case "task.create":
 		return s.createTask(r, now)
-	case "task.acquire":
-		return s.acquire(r, now)
 	case "task.heartbeat":
 		for _, ref := range r.Tasks {
-			if t := s.tasks[ref.ID]; t != nil && t.state == "acquired" && t.version == ref.Version && t.pid == r.PID {
+			if t := s.tasks[ref.ID]; t != nil && t.isHeld(ref.Version) && t.pid == r.PID {
 				t.due = now.from + t.ttl
 			}
 		}
 		return done
-	case "task.halt":
-		return s.halt(r.ID)
-	case "task.continue":
-		return s.proceed(r.ID)
-	case "task.release", "task.suspend", "task.fulfill", "task.fence":
-		t := s.tasks[r.ID]
-		if t == nil {
-			return missing
-		}
-		if t.state != "acquired" || t.version != r.Version {
-			return refused
-		}
-		return s.asHolder(kind, r, t, now)
 	}
-	return malformed
+	t := s.tasks[r.ID]
+	if t == nil {
+		return missing
+	}
+	var isAllowed bool
+	switch kind {
+	case "task.get":
+		return reply{status: 200, id: r.ID, task: t}
+	case "task.acquire":
+		isAllowed = t.state == "pending" && t.version == r.Version
+	case "task.halt":
+		isAllowed = t.state != "fulfilled"
+	case "task.continue":
+		isAllowed = t.state == "halted"
+	default:
+		isAllowed = t.isHeld(r.Version)
+	}
+	if !isAllowed {
+		return refused
+	}
+	return s.work(kind, r, t, now)
 }
 
-// asHolder carries out what only the holder of a task may ask for.
-func (s *state) asHolder(kind string, r *Request, t *task, now span) reply {
+// work carries out what a task's state allows.
+func (s *state) work(kind string, r *Request, t *task, now span) reply {
 	switch kind {
-	case "task.release":
-		s.release(r.ID)
-		return done
+	case "task.acquire":
+		t.lease(r, now)
+		return reply{status: 200, id: r.ID, promise: s.promises[r.ID], task: t}
+	case "task.halt":
+		t.leave("halted")
+	case "task.continue", "task.release":
+		t.leave("pending")
 	case "task.suspend":
 		return s.suspend(r, t)
 	case "task.fulfill":
 		return s.settleAsked(&r.Action.Data, now)
+	case "task.fence":
+		var inner reply
+		if r.Action.Kind == "promise.create" {
+			inner = s.create(&r.Action.Data, now)
+		} else {
+			inner = s.settleAsked(&r.Action.Data, now)
+		}
+		return reply{status: 200, inner: &inner}
 	}
-	var inner reply
-	if r.Action.Kind == "promise.create" {
-		inner = s.create(&r.Action.Data, now)
-	} else {
-		inner = s.settleAsked(&r.Action.Data, now)
-	}
-	return reply{status: 200, inner: &inner}
+	return done
 }
 
 func (s *state) read(id string) reply {
-	p := s.promises[id]
-	if p == nil {
-		return missing
+	if p := s.promises[id]; p != nil {
+		return reply{status: 200, id: id, promise: p}
 	}
-	return reply{status: 200, promiseID: id, promise: p}
-}
-
-func (s *state) readTask(id string) reply {
-	t := s.tasks[id]
-	if t == nil {
-		return missing
-	}
-	return reply{status: 200, taskID: id, task: t}
+	return missing
 }
 
 func (s *state) create(r *Request, now span) reply {
 	if s.promises[r.ID] == nil {
 		p := &promise{state: "pending", param: r.Param.Data, tags: r.Tags, timeoutAt: r.TimeoutAt, created: now}
-		s.promises[r.ID] = p
-		isLate := r.TimeoutAt <= now.from
-		if isLate {
+		t := &task{state: "pending"}
+		if r.TimeoutAt <= now.from {
 			p.state, p.created, p.settled = timedOut(r.Tags), at(r.TimeoutAt), at(r.TimeoutAt)
+			t.state = "fulfilled"
 		}
+		s.promises[r.ID] = p
 		if r.Tags["resonate:target"] != "" {
-			s.tasks[r.ID] = &task{state: "pending"}
-			if isLate {
-				s.tasks[r.ID].state = "fulfilled"
-			}
+			s.tasks[r.ID] = t
 		}
 	}
 	return s.read(r.ID)
 }
 
 func (s *state) settleAsked(r *Request, now span) reply {
-	p := s.promises[r.ID]
-	if p != nil && p.state == "pending" {
+	if p := s.promises[r.ID]; p != nil && p.state == "pending" {
 		s.settle(r.ID, r.State, r.Value.Data, now)
 	}
 	return s.read(r.ID)
 }
 
 func (p protocol) registerCallback(s *state, r *Request) reply {
-	awaited, awaiter := s.promises[r.Awaited], s.promises[r.Awaiter]
-	if awaited == nil {
+	awaited, awaiter, t := s.promises[r.Awaited], s.promises[r.Awaiter], s.tasks[r.Awaiter]
+	switch {
+	case awaited == nil:
 		return missing
-	}
-	if awaiter == nil || s.tasks[r.Awaiter] == nil {
+	case t == nil:
 		return undoable
-	}
-	if awaiter.state == "pending" {
-		if awaited.state == "pending" {
-			awaited.awaiters = with(awaited.awaiters, r.Awaiter)
-		} else if p.isReal && s.tasks[r.Awaiter].state != "halted" {
-			s.resume(r.Awaiter, r.Awaited)
-		}
+	case awaiter.state != "pending":
+	case awaited.state == "pending":
+		awaited.awaiters = with(awaited.awaiters, r.Awaiter)
+	case p.isReal && t.state != "halted":
+		t.resume(r.Awaited)
 	}
 	return s.read(r.Awaited)
 }
@@ -154,33 +149,15 @@ func (s *state) createTask(r *Request, now span) reply {
 	if s.promises[id] != nil && s.tasks[id] == nil {
 		return undoable
 	}
-	if s.tasks[id] == nil {
-		s.create(&r.Action.Data, now)
-	}
+	s.create(&r.Action.Data, now)
 	t := s.tasks[id]
 	switch t.state {
 	case "pending":
-		s.lease(t, r, now)
+		t.lease(r, now)
 	case "acquired", "suspended", "halted":
 		return refused
 	}
-	return reply{status: 200, promiseID: id, promise: s.promises[id], taskID: id, task: t}
-}
-
-func (s *state) acquire(r *Request, now span) reply {
-	t := s.tasks[r.ID]
-	if t == nil {
-		return missing
-	}
-	if t.state != "pending" || t.version != r.Version {
-		return refused
-	}
-	s.lease(t, r, now)
-	return reply{status: 200, promiseID: r.ID, promise: s.promises[r.ID], taskID: r.ID, task: t}
-}
-
-func (s *state) lease(t *task, r *Request, now span) {
-	*t = task{state: "acquired", version: t.version + 1, pid: r.PID, ttl: r.TTL, due: now.from + r.TTL}
+	return reply{status: 200, id: id, promise: s.promises[id], task: t}
 }
 
 func (s *state) suspend(r *Request, t *task) reply {
@@ -200,66 +177,22 @@ func (s *state) suspend(r *Request, t *task) reply {
 		awaited := s.promises[action.Data.Awaited]
 		awaited.awaiters = with(awaited.awaiters, r.ID)
 	}
-	*t = task{state: "suspended", version: t.version}
-	return done
-}
-
-func (s *state) halt(id string) reply {
-	t := s.tasks[id]
-	if t == nil {
-		return missing
-	}
-	if t.state == "fulfilled" {
-		return refused
-	}
-	s.release(id)
-	t.state = "halted"
-	return done
-}
-
-func (s *state) proceed(id string) reply {
-	t := s.tasks[id]
-	if t == nil {
-		return missing
-	}
-	if t.state != "halted" {
-		return refused
-	}
-	t.state = "pending"
+	t.leave("suspended")
 	return done
 }
 
 // matches tells whether the answer is this reply, and learns from it when the promise was created and settled.
 func (r reply) matches(answer *Answer) bool {
-	if answer.Status != r.status {
-		return false
-	}
-	if r.promise != nil && !r.promise.matches(r.promiseID, answer.Promise) {
-		return false
-	}
-	if r.task != nil && !r.task.matches(r.taskID, answer.Task) {
-		return false
-	}
-	if r.inner != nil {
-		inner := answer.inner()
-		return inner != nil && r.inner.matches(inner)
-	}
-	return true
+	return answer != nil && answer.Status == r.status &&
+		(r.promise == nil || r.promise.matches(r.id, answer.Promise)) &&
+		(r.task == nil || r.task.matches(r.id, answer.Task)) &&
+		(r.inner == nil || r.inner.matches(answer.inner()))
 }
 
 func (p *promise) matches(id string, shown *PromiseRecord) bool {
-	if shown == nil || shown.ID != id || shown.State != p.state || shown.TimeoutAt != p.timeoutAt {
-		return false
-	}
-	if shown.Param.Data != p.param || shown.Value.Data != p.value || len(shown.Tags) != len(p.tags) {
-		return false
-	}
-	for name, value := range p.tags {
-		if shown.Tags[name] != value {
-			return false
-		}
-	}
-	return p.created.learn(shown.CreatedAt) && p.settled.learn(shown.SettledAt)
+	return shown != nil && shown.ID == id && shown.State == p.state && shown.TimeoutAt == p.timeoutAt &&
+		shown.Param.Data == p.param && shown.Value.Data == p.value && maps.Equal(shown.Tags, p.tags) &&
+		p.created.learn(shown.CreatedAt) && p.settled.learn(shown.SettledAt)
 }
 
 func (s *span) learn(time int64) bool {

@@ -92,17 +92,9 @@ func (s *state) settle(id, verdict, value string, when span) {
 		}
 	}
 	for _, awaiter := range p.awaiters {
-		s.resume(awaiter, id)
+		s.tasks[awaiter].resume(id)
 	}
 	p.awaiters = nil
-}
-
-func (s *state) resume(id, by string) {
-	t := s.tasks[id]
-	if t.state == "suspended" {
-		t.state = "pending"
-	}
-	t.resumes = with(t.resumes, by)
 }
 
 // timeOut settles a promise whose time is over as of its deadline.
@@ -111,10 +103,22 @@ func (s *state) timeOut(id string) {
 	s.settle(id, timedOut(p.tags), "", at(p.timeoutAt))
 }
 
-// release takes a task from its holder.
-func (s *state) release(id string) {
-	t := s.tasks[id]
-	t.state, t.pid, t.ttl, t.due = "pending", "", 0, 0
+func (t *task) resume(by string) {
+	if t.state == "suspended" {
+		t.state = "pending"
+	}
+	t.resumes = with(t.resumes, by)
+}
+
+func (t *task) isHeld(version int) bool { return t.state == "acquired" && t.version == version }
+
+func (t *task) lease(r *Request, now span) {
+	*t = task{state: "acquired", version: t.version + 1, pid: r.PID, ttl: r.TTL, due: now.from + r.TTL}
+}
+
+// leave takes the task from its holder, if it has one.
+func (t *task) leave(to string) {
+	*t = task{state: to, version: t.version, resumes: t.resumes}
 }
 
 func timedOut(tags map[string]string) string {
