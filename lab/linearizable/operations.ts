@@ -1,4 +1,4 @@
-/** Random requests about a handful of promises, most of which make sense by what their clients have been told. */
+/** Random requests about a handful of promises. Most of them fit the state that earlier answers have shown. */
 import type { Random } from "../chaos/random.ts";
 
 export interface Operation {
@@ -14,17 +14,17 @@ interface Task {
 }
 
 const HEAD = { corrId: "lab", version: "2026-04-01" };
-/** Of each origin, beside its root. */
+/** Promises of each origin, besides its root. */
 const CHILDREN = 3;
-/** Milliseconds until a promise times out: long past, soon, and later than the history ends. */
+/** Milliseconds until a promise times out: in the past, soon, and after the end of the history. */
 const TIMEOUTS = [-1_000, 20, 60, 150, 400, ...Array<number>(7).fill(3_600_000)];
 const LEASES = [5, 20, 60, 200, 60_000, 60_000] as const;
 const SETTLED = ["resolved", "rejected", "rejected_canceled"] as const;
 
-/** What a client begins with. */
+/** The kinds of a client's first request. */
 const FIRST = ["task.create", "promise.create", "promise.create"] as const;
 
-/** What is asked at random. */
+/** Weights of requests that ignore the known state. */
 const ANYTHING = {
   "promise.create": 14,
   "promise.get": 8,
@@ -45,7 +45,7 @@ const ANYTHING = {
 
 type Kind = keyof typeof ANYTHING;
 
-/** What is asked of a task by its state, as far as that is known. */
+/** Weights of requests by the known state of a task. */
 const BY_STATE: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   pending: { "task.acquire": 20, "task.create": 3, "task.get": 3, "task.halt": 1 },
   acquired: {
@@ -62,7 +62,7 @@ const BY_STATE: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   halted: { "task.continue": 10, "task.get": 3, "promise.settle": 4 },
 };
 
-/** What becomes of a task by a request that succeeds. */
+/** The state of a task after a successful request. */
 const BECOMES: Readonly<Record<string, string>> = {
   "task.release": "pending",
   "task.suspend": "suspended",
@@ -71,7 +71,7 @@ const BECOMES: Readonly<Record<string, string>> = {
   "task.continue": "pending",
 };
 
-/** The requests of one history; its clients share what they were told of the tasks. */
+/** The requests of one history. Its clients share their knowledge of the tasks. */
 export class Operations {
   readonly #origins: readonly string[];
   readonly #tasks = new Map<string, Task>();
@@ -81,7 +81,7 @@ export class Operations {
     this.#origins = origins;
   }
 
-  /** The next request of a client; `now` is the server's clock, in milliseconds since the epoch. */
+  /** Returns the next request of a client; `now` is the server's clock, in milliseconds since the epoch. */
   next(random: Random, client: number, isFirst: boolean, now: number): Operation {
     const origin = random.pick(this.#origins);
     const ids = [origin, ...Array.from({ length: CHILDREN }, (_, n) => `${origin}:${n}`)];
@@ -155,13 +155,13 @@ export class Operations {
     }
   }
 
-  /** A client was answered. */
+  /** Learns from an answer. */
   answered({ kind, data }: Operation, status: number, answer: unknown): void {
     const { id } = data as { id?: string };
     const known = this.#tasks.get(id ?? "");
     const becomes = BECOMES[kind];
     if (status === 200 && known && becomes) known.state = becomes;
-    // What was known of it is out of date.
+    // The known state is out of date.
     if (status === 409 && known) known.state = "";
     if (status >= 300) return;
     const { task, promise } = answer as { task?: Task; promise?: { id: string } };
@@ -169,7 +169,7 @@ export class Operations {
     if (promise) this.#promises.add(promise.id);
   }
 
-  /** Mostly what leads on. */
+  /** Mostly a kind that fits the known state. */
   #kind(random: Random, id: string): Kind {
     const { state = "none" } = this.#tasks.get(id) ?? {};
     if (state === "" && random.chance(60)) return "task.get";
@@ -177,7 +177,7 @@ export class Operations {
     return random.weighted(fitting && random.chance(65) ? fitting : ANYTHING) as Kind;
   }
 
-  /** Mostly the task's version, as far as it is known. */
+  /** Mostly the known version of the task. */
   #version(random: Random, id: string): number {
     return random.chance(85) ? (this.#tasks.get(id)?.version ?? 0) : random.int(0, 3);
   }

@@ -1,4 +1,4 @@
-/** Records histories: what each of several clients asked of a server at the same time, and what it was answered when. */
+/** Records histories: the requests of several concurrent clients, their answers, and the order of both. */
 import { Random } from "../chaos/random.ts";
 import { Operations } from "./operations.ts";
 import type { Subject } from "./subject.ts";
@@ -13,32 +13,32 @@ export interface Plan {
   isExact: boolean;
 }
 
-/** A request as the checker reads it. Orders are of all that was sent and received; times are the server's clock. */
+/** A request as the checker reads it. */
 interface Entry {
   history: number;
   client: number;
   kind: string;
   data: object;
-  /** Its place in the order, and that of its answer: of a request that was lost, that of the server's end. */
+  /** Positions in the order of all requests sent and answers received. A lost request returns when the server has ended. */
   call: number;
   return: number;
-  /** What the server's clock was not before when it was sent, and not after when it was answered. */
+  /** Bounds of the server's clock while the request was under way, in milliseconds since the epoch. */
   from: number;
   until: number;
-  /** Absent when the server was killed before it answered: what was asked may have happened. */
+  /** Absent when the server was killed before it answered: the request may or may not have taken effect. */
   answer?: { status: number; data: unknown };
 }
 
-/** How many histories are recorded side by side; in the middle of each such batch the server is killed. */
+/** How many histories are recorded side by side. The server is killed once in each such batch. */
 const BATCH = 25;
 /** Milliseconds between two requests of a client, at most. */
 const PAUSE = 40;
-/** Milliseconds by which the clock is moved. */
+/** By how many milliseconds the clock moves. */
 const MOVES = [1, 5, 20, 20, 60, 200] as const;
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Records the histories one batch after the other; `write` is given each entry. */
+/** Records the histories, one batch after the other, and passes each entry to `write`. */
 export async function record(subject: Subject, plan: Plan, write: (entry: Entry) => void): Promise<void> {
   for (let first = 0; first < plan.histories; first += BATCH) {
     await new Batch(subject, plan, write).record(first, Math.min(first + BATCH, plan.histories));
@@ -53,9 +53,9 @@ class Batch {
   #underWay = 0;
   #answered = 0;
   #isOver = false;
-  /** Resolves when the server is there; while it is not, and while the clock moves in an exact plan, nothing is sent. */
+  /** Pending while nothing may be sent: the server restarts, or the clock of an exact plan moves. */
   #gate: Promise<void> = Promise.resolve();
-  /** Resolves when the server that was killed has ended. */
+  /** Resolves when the killed server has ended. */
   #ended: Promise<void> = Promise.resolve();
 
   constructor(subject: Subject, plan: Plan, write: (entry: Entry) => void) {
@@ -68,7 +68,7 @@ class Batch {
     const { seed, clients, requests } = this.#plan;
     const all: Promise<void>[] = [];
     for (let history = first; history < end; history++) {
-      // Long enough that no other run on the same server has them.
+      // Unique among all runs on the same server.
       const name = `l${seed.toString(36)}x${Date.now().toString(36)}h${history}`;
       const operations = new Operations([`${name}a`, `${name}b`]);
       for (let client = 0; client < clients; client++) {
@@ -138,7 +138,7 @@ class Batch {
     }
   }
 
-  /** Kills the server when a part of the requests has been answered, while others are under way. */
+  /** Kills the server at a random point, while requests are under way, and starts it again. */
   async #killOnce(requests: number, random: Random): Promise<void> {
     const { kill } = this.#subject;
     if (!kill) return;
@@ -156,7 +156,7 @@ class Batch {
   }
 }
 
-/** What a promise's branch holds is no part of the model. */
+/** The model leaves `preload` out. */
 function withoutPreload(data: unknown): unknown {
   if (typeof data !== "object" || data === null) return undefined;
   const { preload: _, ...others } = data as { preload?: unknown };

@@ -1,4 +1,4 @@
-/** The server whose histories are recorded: one of the project's two hosts, with a clock that stands still, or a given one. */
+/** The server under test: one of the project's two hosts, with a clock of its own, or a running server at a URL. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,18 +13,18 @@ export interface Answer {
 export interface Subject extends AsyncDisposable {
   /** Makes a request; undefined when the server was killed before it answered. */
   call(kind: string, data: object): Promise<Answer | undefined>;
-  /** What the server's clock cannot be before, in milliseconds since the epoch, and what it cannot be after. */
+  /** Bounds of the server's clock, in milliseconds since the epoch. */
   readonly earliest: number;
   readonly latest: number;
-  /** Moves the clock by `ms` milliseconds; undefined where the clock is the machine's. */
+  /** Moves the clock by `ms` milliseconds; undefined when the server uses the machine's clock. */
   readonly move: ((ms: number) => Promise<void>) | undefined;
-  /** Kills the server with SIGKILL; resolves when it has ended. Undefined for a server of somebody else. */
+  /** Kills the server with SIGKILL and resolves when it has ended; undefined for a server at a URL. */
   readonly kill: (() => Promise<void>) | undefined;
   /** Starts a killed server on the same data. */
   start(): Promise<void>;
 }
 
-/** A server that is there already. */
+/** A server that already runs. */
 export function givenServer(url: string): Subject {
   return {
     call: (kind, data) => post(url, kind, data),
@@ -53,7 +53,7 @@ const HOSTS = {
 export type HostName = keyof typeof HOSTS;
 export const isHostName = (name: string): name is HostName => Object.hasOwn(HOSTS, name);
 
-/** How far the clock is ahead of the machine's at first, in milliseconds: no alarm of the platform comes by itself. */
+/** How far the clock starts ahead of the machine's, in milliseconds, so that the platform fires no alarm by itself. */
 const AHEAD = 3_600_000;
 
 /** Starts a host of the project on a directory of its own. */
@@ -72,7 +72,7 @@ export async function startHost(name: HostName): Promise<Subject> {
   };
 
   const kill = async () => {
-    // The object's program ends when workerd does, which is what has to die at once.
+    // The object's program passes no SIGKILL on: workerd itself is killed, and the program ends with it.
     const ready = program?.logs().find(({ msg }) => msg === "ready");
     if (name === "object" && typeof ready?.pid === "number") process.kill(ready.pid, "SIGKILL");
     else program?.signal("SIGKILL");

@@ -26,7 +26,7 @@ func check(p protocol, history []Entry) verdict {
 	return porcupine.CheckOperationsTimeout(model(p), operations, patience)
 }
 
-// smallest gives the shortest of the histories that fail, each cut down to what it takes to fail.
+// smallest reduces every failing history and returns the shortest result.
 func smallest(p protocol, failing [][]Entry) []Entry {
 	best := failing[0]
 	for i, history := range failing {
@@ -37,8 +37,8 @@ func smallest(p protocol, failing [][]Entry) []Entry {
 	return best
 }
 
-// shortestPrefix ends the history at the first answer that no order explains. Of what is under way then, it is open whether
-// it has happened.
+// shortestPrefix ends the history at the first answer that no order explains. Requests under way at that moment lose their
+// answers: they may or may not have taken effect.
 func shortestPrefix(p protocol, history []Entry) []Entry {
 	sorted := slices.SortedFunc(slices.Values(history), func(a, b Entry) int { return cmp.Compare(a.Return, b.Return) })
 	for i, last := range sorted {
@@ -56,7 +56,7 @@ func shortestPrefix(p protocol, history []Entry) []Entry {
 	return history
 }
 
-// withoutIdle leaves out what had no effect on the server, as long as the rest fails.
+// withoutIdle removes requests that did not change the server, as long as the rest fails.
 func withoutIdle(p protocol, history []Entry) []Entry {
 	for i := 0; i < len(history); {
 		entry := history[i]

@@ -15,10 +15,10 @@ type Entry struct {
 	Client  int     `json:"client"`
 	Kind    string  `json:"kind"`
 	Data    Request `json:"data"`
-	// Places in the order of all that was sent and received.
+	// Positions in the order of all requests sent and answers received.
 	Call   int64 `json:"call"`
 	Return int64 `json:"return"`
-	// What the server's clock was not before, and not after, in milliseconds since the epoch.
+	// Bounds of the server's clock while the request was under way, in milliseconds since the epoch.
 	From  int64 `json:"from"`
 	Until int64 `json:"until"`
 	// Nil when the server was killed before it answered: the request may have had its effect.
@@ -54,7 +54,7 @@ type Value struct {
 	Data string `json:"data"`
 }
 
-// Answer is a status with its records; of a refusal, the status alone.
+// Answer is a status with its records; a refusal has a status alone.
 type Answer struct {
 	Status int
 	Records
@@ -92,7 +92,7 @@ type TaskRecord struct {
 	TTL     int64  `json:"ttl"`
 }
 
-// count is a number, or a list of so many.
+// count is a number, or the length of a list.
 type count int
 
 func (c *count) UnmarshalJSON(text []byte) error {
@@ -104,7 +104,7 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*int)(c))
 }
 
-// UnmarshalJSON reads the records of a success; a refusal has words instead.
+// UnmarshalJSON reads the records of a success; a refusal holds a text instead.
 func (a *Answer) UnmarshalJSON(text []byte) error {
 	var raw struct {
 		Status int
@@ -147,7 +147,7 @@ func (e *Entry) created() *Request {
 	return nil
 }
 
-// ids are the promises and tasks that a request names, first the one that it is about.
+// ids are the promises and tasks that a request names, its subject first.
 func (e *Entry) ids() []string {
 	var ids []string
 	add := func(id string) {
@@ -175,8 +175,8 @@ func origin(id string) string {
 	return before
 }
 
-// read reads entries and gathers those of one history and origin. What is asked of one origin has no effect on another,
-// so that each is checked by itself; a request that names two is an error.
+// read groups the entries by history and origin. Origins do not affect each other, so each group is checked by itself; a
+// request that names two origins is an error.
 func read(from io.Reader) ([][]Entry, error) {
 	byOrigin := map[string]int{}
 	var histories [][]Entry

@@ -1,5 +1,5 @@
-// Program linearizable decides of recorded histories whether each is linearizable: whether what every client was answered is
-// what a server would answer that carries out one request after the other, each between its sending and its answer.
+// Program linearizable decides whether recorded histories are linearizable. A history is linearizable when one order of its
+// requests explains every answer, and each request takes effect between its sending and its answer.
 //
 //	go run . [-real] FILE
 package main
@@ -28,7 +28,7 @@ func main() {
 	os.Exit(1)
 }
 
-// report checks the histories and says what has come out; true when all are linearizable.
+// report checks the histories and prints the result. It returns true when all are linearizable.
 func report(p protocol, histories [][]Entry) bool {
 	began := time.Now()
 	requests, lost, undecided := 0, 0, 0

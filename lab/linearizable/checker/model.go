@@ -8,10 +8,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// model gives porcupine all states that the server may be in after an entry. What it cannot see makes them several: at what
-// time of its interval a request was carried out, and whether what is due has been seen to. A promise that is named by a
-// request is timed out first. One that is not may resume its awaiters at any time from its deadline on, and a lease may end at
-// any time from when it is due.
+// model gives porcupine all states that the server may be in after an entry. There are several because a history does not show
+// the exact time of a request, nor when the server handled a deadline. A request times out the promises that it names before
+// it does anything else. Any other promise resumes its awaiters at some time after its deadline, and a lease ends at some time
+// after it is due.
 func model(p protocol) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return (&porcupine.NondeterministicModel{
@@ -31,14 +31,14 @@ func model(p protocol) porcupine.Model {
 func (p protocol) step(before *state, entry *Entry) []*state {
 	var after []*state
 	if entry.Answer == nil {
-		after = append(after, before) // It may not have reached the server.
+		after = append(after, before) // The request may not have reached the server.
 	}
 	for _, now := range instants(before, entry) {
 		tick := now.from
 		if p.isReal {
 			tick = entry.Until
 		}
-		for _, s := range seenTo(before, entry, now.from, tick) {
+		for _, s := range overdue(before, entry, now.from, tick) {
 			answer := p.apply(s, entry.Kind, &entry.Data, now)
 			if entry.Answer == nil || answer.matches(entry.Answer) {
 				if p.isReal {
@@ -51,7 +51,7 @@ func (p protocol) step(before *state, entry *Entry) []*state {
 	return after
 }
 
-// instants divides the interval in which the request was carried out at every time that makes a difference.
+// instants divides the interval of a request at every time that changes its outcome.
 func instants(s *state, entry *Entry) []span {
 	first := max(s.now, entry.From)
 	times := []int64{first}
@@ -94,8 +94,8 @@ func instants(s *state, entry *Entry) []span {
 	return spans
 }
 
-// seenTo gives copies of the state at a time, one for each choice of what the server has seen to of what is due at `tick`.
-func seenTo(before *state, entry *Entry, now, tick int64) []*state {
+// overdue returns one copy of the state for each set of deadlines that the server may have handled by the time `tick`.
+func overdue(before *state, entry *Entry, now, tick int64) []*state {
 	named := entry.ids()
 	s := before.clone()
 	s.now = now
@@ -114,7 +114,7 @@ func seenTo(before *state, entry *Entry, now, tick int64) []*state {
 		}
 	}
 	for _, id := range ids {
-		// What concerns none of the named may as well be seen to later.
+		// A deadline that concerns no named promise may as well be handled later: nothing shows the difference yet.
 		concerned := append(slices.Clone(s.promises[id].awaiters), id)
 		isNamed := slices.ContainsFunc(concerned, func(id string) bool { return slices.Contains(named, id) })
 		if s.isDue(id, tick) && isNamed {

@@ -2,7 +2,7 @@ package main
 
 import "maps"
 
-// reply is what a request is answered with. Its records are those of the state.
+// reply is the model's answer to a request. Its records are those of the state.
 type reply struct {
 	status  int
 	id      string
@@ -19,14 +19,14 @@ var (
 	undoable = reply{status: 422}
 )
 
-// protocol is what the server does with each kind of request.
+// protocol describes the effect of each kind of request.
 type protocol struct {
-	// The rules of Resonate's own server, as far as they are others: register_callback on a settled promise resumes its awaiter
-	// at once, and a request reads the clock before it waits for its turn, so that times are not in the order of what happened.
+	// Resonate's own server differs in two rules. register_callback on a settled promise resumes the awaiter at once. A request
+	// reads the clock before it waits for its turn, so requests do not take effect in the order of their times.
 	isReal bool
 }
 
-// apply carries out a request at a time that no deadline divides, and changes the state.
+// apply carries out a request and changes the state. No deadline divides the span `now`.
 func (p protocol) apply(s *state, kind string, r *Request, now span) reply {
 	switch kind {
 	case "promise.get":
@@ -72,7 +72,7 @@ func (p protocol) apply(s *state, kind string, r *Request, now span) reply {
 	return s.work(kind, r, t, now)
 }
 
-// work carries out what a task's state allows.
+// work carries out a request that the task's state allows.
 func (s *state) work(kind string, r *Request, t *task, now span) reply {
 	switch kind {
 	case "task.acquire":
@@ -181,7 +181,7 @@ func (s *state) suspend(r *Request, t *task) reply {
 	return done
 }
 
-// matches tells whether the answer is this reply, and learns from it when the promise was created and settled.
+// matches compares the reply with a recorded answer, and learns the promise's times from it.
 func (r reply) matches(answer *Answer) bool {
 	return answer != nil && answer.Status == r.status &&
 		(r.promise == nil || r.promise.matches(r.id, answer.Promise)) &&

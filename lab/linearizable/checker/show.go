@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// show prints a history as a table, in the order in which the requests were sent. Times are in milliseconds from the first;
-// ids are without their origin, which is `root`.
+// show prints a history as a table, in the order of sending. Times are milliseconds since the first request. The table shows
+// the id of the origin as `root`, and the others without their origin.
 func show(history []Entry) {
 	slices.SortFunc(history, func(a, b Entry) int { return cmp.Compare(a.Call, b.Call) })
 	last := slices.MaxFunc(history, func(a, b Entry) int {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// span is a time that is known to lie between two, in milliseconds since the epoch, both included.
+// span holds the bounds of a time, both included, in milliseconds since the epoch.
 type span struct{ from, until int64 }
 
 func at(time int64) span { return span{time, time} }
@@ -18,7 +18,7 @@ type promise struct {
 	param, value string
 	tags         map[string]string
 	timeoutAt    int64
-	// Known as far as answers have shown them.
+	// Answers narrow these down.
 	created, settled span
 	// The tasks to resume when the promise settles, sorted.
 	awaiters []string
@@ -36,11 +36,11 @@ type task struct {
 	resumes []string
 }
 
-// state is one that the server may be in. A state that the search has seen never changes.
+// state is a state that the server may be in. A sealed state never changes.
 type state struct {
 	promises map[string]*promise
 	tasks    map[string]*task
-	// What the clock is not before.
+	// The clock's lower bound.
 	now int64
 	// Equal for equal states.
 	key string
@@ -61,7 +61,7 @@ func (s *state) clone() *state {
 	return copied
 }
 
-// seal completes a state that is not changed any more.
+// seal sets the key of a state that will not change any more.
 func (s *state) seal() *state {
 	var text strings.Builder
 	fmt.Fprintln(&text, s.now)
@@ -75,7 +75,7 @@ func (s *state) seal() *state {
 	return s
 }
 
-// isDue tells of a pending promise whose time is over.
+// isDue tells whether a pending promise has passed its deadline.
 func (s *state) isDue(id string, now int64) bool {
 	p := s.promises[id]
 	return p != nil && p.state == "pending" && p.timeoutAt <= now
@@ -97,7 +97,7 @@ func (s *state) settle(id, verdict, value string, when span) {
 	p.awaiters = nil
 }
 
-// timeOut settles a promise whose time is over as of its deadline.
+// timeOut settles a promise at its deadline.
 func (s *state) timeOut(id string) {
 	p := s.promises[id]
 	s.settle(id, timedOut(p.tags), "", at(p.timeoutAt))
@@ -116,7 +116,7 @@ func (t *task) lease(r *Request, now span) {
 	*t = task{state: "acquired", version: t.version + 1, pid: r.PID, ttl: r.TTL, due: now.from + r.TTL}
 }
 
-// leave takes the task from its holder, if it has one.
+// leave changes the state of a task and ends its lease.
 func (t *task) leave(to string) {
 	*t = task{state: to, version: t.version, resumes: t.resumes}
 }

@@ -1,4 +1,4 @@
-/** A `Date` that stands still, in whatever runtime this is loaded: Node or workerd. It moves when it is told to. */
+/** A `Date` that moves only when it is set, for Node and workerd. */
 
 /** Replaces `Date.now` and `new Date()`; the function returned sets the time, in milliseconds since the epoch. */
 export function holdDate(): (now: number) => void {
@@ -14,5 +14,5 @@ export function holdDate(): (now: number) => void {
   };
 }
 
-/** Where a server of this lab is told the time: a `POST` with the milliseconds since the epoch. */
+/** Where a `POST` sets the time: its body holds the milliseconds since the epoch. */
 export const CLOCK_PATH = "/.lab/clock";

@@ -1,4 +1,4 @@
-/** Loaded into the Node host before its program: `Date` stands still, and moves by a `POST` to the URL that this logs. */
+/** Loaded into the Node host before its program: holds `Date`, and logs the URL where a `POST` sets it. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
