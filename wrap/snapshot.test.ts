@@ -21,7 +21,7 @@ test("what a server says of a tool is passed on as it is, up to a bound", () => 
 test.each([
   ["a name that clients do not take", tool({ name: "a b" }), /its name/],
   ["a schema that is too large", tool({ inputSchema: { type: "object", title: "x".repeat(64_000) } }), /64000/],
-  ["arguments that are no object", tool({ inputSchema: { type: "array" } }), /no object/],
+  ["arguments that are no object", tool({ inputSchema: { type: "array" } }), /not an object/],
 ])("a tool with %s is left out, and the reason is said", (_what, wrong, reason) => {
   const { tools, left } = chosen({ tools: [wrong, tool()] }, {});
   expect(tools).toEqual([tool()]);

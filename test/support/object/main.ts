@@ -1,7 +1,7 @@
 /**
  * The Resonate object in workerd, as a program that takes the options of the Node host and says the same when it is ready:
  *
- *   node test/support/object/main.ts [--port 0] [--data DIR | --memory] [--inspector-port PORT]
+ *   node test/support/object/main.ts [--port 0] [--data DIR | --memory] [--inspector-port PORT] [--worker FILE]
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -22,6 +22,7 @@ const { values } = parseArgs({
     data: { type: "string" },
     memory: { type: "boolean", default: false },
     "inspector-port": { type: "string" },
+    worker: { type: "string", default: join(import.meta.dirname, "worker.ts") },
   },
 });
 
@@ -60,7 +61,7 @@ process.exit(exitCode ?? 0);
 async function bundled(): Promise<string> {
   const esbuild: typeof import("esbuild") = wrangler("esbuild");
   const { outputFiles } = await esbuild.build({
-    entryPoints: [join(import.meta.dirname, "worker.ts")],
+    entryPoints: [values.worker],
     bundle: true,
     write: false,
     format: "esm",
