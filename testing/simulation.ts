@@ -35,7 +35,7 @@ export class Simulation {
 
   /** Creates a job's promise, with a task to be acquired. */
   async start(id: string, param: unknown, timeoutAt: number, tags: Record<string, string> = {}): Promise<void> {
-    const all = { ...lineage(id, id), "resonate:target": GROUP, ...tags };
+    const all = { ...lineage(id), "resonate:target": GROUP, ...tags };
     await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags: all });
   }
 

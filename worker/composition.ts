@@ -3,6 +3,7 @@ import type { Implementation } from "../core/author/implement.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../core/store/client.ts";
 import type { StoreEndpoint } from "../core/store/endpoint.ts";
+import { ServerRules } from "../core/store/server-rules.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
 import type { Instruments, LineLog } from "./execution/instruments.ts";
@@ -42,6 +43,7 @@ export function compose({
   const pid = crypto.randomUUID();
   const names = new JobNames(namespace, implementations);
   const watcher = new PromiseWatcher(client, memory?.promises);
+  const rules = new ServerRules(client, namespace);
   const heartbeat = new Heartbeat(client, pid, lease);
   const pauses = new Pauses(client, namespace, lease);
   const jobs = implementations.map(({ job }) => job);
@@ -51,6 +53,7 @@ export function compose({
     client,
     store: new RemoteStore(endpoint, jobs, {}, client),
     watcher,
+    rules,
     heartbeat,
     lease,
     maxJournalSize: memory?.journals,
@@ -59,5 +62,5 @@ export function compose({
     log,
     instruments,
   });
-  return { client, pid, lease, names, watcher, heartbeat, pauses, executor, log };
+  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, log };
 }

@@ -129,6 +129,8 @@ export class Worker {
     if (this.#isConnected) this.#disconnectedSince = performance.now();
     this.#isConnected = false;
     this.#parts.watcher.disconnected();
+    // It may be another release when it is back.
+    this.#parts.rules.reset();
     if (this.stopping) return;
     if (reason) this.#log.warn({ reason: reasonOf(reason) }, "connection to Resonate failed");
     else this.#log.info("connection to Resonate ended");

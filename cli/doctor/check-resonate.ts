@@ -4,7 +4,7 @@ import { decodeJwt } from "jose";
 import { ResonateClient } from "../../core/store/client.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
 import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
-import { checkSupport, SUPPORTED_RELEASE } from "../../core/store/support.ts";
+import { checkSupport, SUPPORTED_RELEASES } from "../../core/store/support.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
 
@@ -131,7 +131,7 @@ function checkToken(answer: HttpAnswer): Finding {
 async function checkRelease(client: ResonateClient, namespace: string): Promise<Finding[]> {
   const unsupported = await checkSupport(client, namespace);
   if (unsupported?.reason !== "release") return [];
-  const fix = `Run ${SUPPORTED_RELEASE}, the release that infra/compose.yaml names.`;
+  const fix = `Run release ${SUPPORTED_RELEASES}; infra/compose.yaml names one.`;
   return [failed("Resonate's release", unsupported.words, fix)];
 }
 

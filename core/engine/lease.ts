@@ -2,6 +2,7 @@
 import { encodeValue, lineage } from "../store/codec.ts";
 import { isChildOf, leaseWakeupId } from "../store/ids.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../store/protocol.ts";
+import { RULES_OF_0_9, timerTags } from "../store/server-rules.ts";
 import { machineClock } from "./clock.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
 
@@ -28,12 +29,6 @@ export type Watch = (
  */
 const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
 
-/** The statuses with which a suspension is refused. */
-const REFUSALS = [400, 403, 422];
-
-/** Whether this process's server is known to refuse promises of other jobs: then they are not tried again. */
-let refusesOthers = false;
-
 export class TaskLease implements Lease {
   readonly id: string;
   readonly version: number;
@@ -42,6 +37,7 @@ export class TaskLease implements Lease {
   readonly #send: Send;
   readonly #watch: Watch;
   readonly #now: () => number;
+  readonly #rules: typeof RULES_OF_0_9;
   /** The promises that came with the task, as they were then. */
   readonly #given: ReadonlyMap<string, PromiseRecord>;
   /** From this number on, all records came with the task. */
@@ -51,7 +47,13 @@ export class TaskLease implements Lease {
   onNews: (promise?: PromiseRecord) => void = () => {};
 
   /** Without `watch`, promises are read and no news comes. */
-  constructor({ task, promise, preload = [], records }: HeldTask, send: Send, watch?: Watch, { now } = machineClock) {
+  constructor(
+    { task, promise, preload = [], records }: HeldTask,
+    send: Send,
+    watch?: Watch,
+    { now } = machineClock,
+    rules = { ...RULES_OF_0_9 },
+  ) {
     this.id = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
@@ -59,15 +61,20 @@ export class TaskLease implements Lease {
     this.#send = send;
     this.#watch = watch ?? ((id) => this.get(id));
     this.#now = now;
+    this.#rules = rules;
     this.#given = new Map(preload.map((each) => [each.id, each]));
     this.#givenFrom = records || Number.POSITIVE_INFINITY;
   }
 
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
-    // A timer whose time has passed is resolved when it is created: one request in place of two. It has no target, as no
-    // worker has anything to do for it.
+    // A timer whose time has passed is resolved when it is created: one request in place of two.
     const timeoutAt = when === "resolved" ? this.#now() - 1 : when === "open" ? this.#deadline : when.due;
-    const tags = { ...lineage(this.id, id), ...(when !== "open" && { "resonate:timer": "true" }) };
+    const isAddressed = typeof when === "object" && (await this.#armsTargetsOnly());
+    const tags = {
+      ...lineage(id),
+      ...(when !== "open" && { "resonate:timer": "true" }),
+      ...(isAddressed && timerTags(timeoutAt)),
+    };
     const action = { kind: "promise.create", data: { id, timeoutAt, param: encodeValue(param), tags } };
     const answer = (await this.#ask("task.fence", { action })) as { action: { data: { promise: PromiseRecord } } };
     return answer.action.data.promise;
@@ -97,24 +104,24 @@ export class TaskLease implements Lease {
 
   /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */
   async #wasTimedOut(): Promise<boolean> {
-    if (this.version < 2 || !refusesOthers) return false;
+    if (this.version < 2 || !this.#rules.refusesOthers) return false;
     const promise = await this.get(this.#wakeUpId(this.version - 1));
     return promise !== undefined && promise.value.data === undefined;
   }
 
   async suspend(ids: readonly string[]): Promise<boolean> {
     const others = ids.filter((id) => !isChildOf(this.id, id));
-    if (others.length === 0 || !refusesOthers) {
-      const outcome = await this.#suspend(ids, others.length > 0);
+    if (others.length === 0 || !this.#rules.refusesOthers) {
+      const outcome = await this.#suspend(ids, others);
       if (outcome !== "refused") return outcome === "asleep";
-      refusesOthers = true;
+      this.#rules.refusesOthers = true;
     }
     const id = this.#wakeUpId(this.version);
     const now = this.#now();
     const rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
     await this.create(id, undefined, { due: Math.ceil(now + rest) });
     const own = ids.filter((each) => !others.includes(each));
-    if ((await this.#suspend([...own, id], false)) !== "asleep") return false;
+    if ((await this.#suspend([...own, id], [])) !== "asleep") return false;
     const wake = () => {
       // A wake-up that fails is made up for when the promise ends by itself.
       this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }, this.id).catch(() => {});
@@ -129,7 +136,7 @@ export class TaskLease implements Lease {
     return true;
   }
 
-  async #suspend(ids: readonly string[], mayBeRefused: boolean): Promise<"asleep" | "overtaken" | "refused"> {
+  async #suspend(ids: readonly string[], others: readonly string[]): Promise<"asleep" | "overtaken" | "refused"> {
     const actions = ids.map((awaited) => ({
       kind: "promise.register_callback",
       data: { awaiter: this.id, awaited },
@@ -137,9 +144,23 @@ export class TaskLease implements Lease {
     try {
       return (await this.#ask("task.suspend", { actions })) === undefined ? "overtaken" : "asleep";
     } catch (error) {
-      if (mayBeRefused && isRefusal(error)) return "refused";
+      const { status } = (error as { cause?: { status?: number } }).cause ?? {};
+      if (others.length > 0 && status === 400) return "refused";
+      // A promise of another job is gone: the execution finds out which, and its call fails.
+      if (status === 422 && (await this.#isGone(others))) return "overtaken";
       throw error;
     }
+  }
+
+  async #isGone(ids: readonly string[]): Promise<boolean> {
+    for (const id of ids) if ((await this.get(id)) === undefined) return true;
+    return false;
+  }
+
+  async #armsTargetsOnly(): Promise<boolean> {
+    return this.#rules.armsTargetsOnly().catch((error) => {
+      throw new LeaseLost(`the server did not tell its rules: ${(error as Error).message}`, { cause: error });
+    });
   }
 
   /** The wake-up promise of a job that was suspended under the lease of this version. */
@@ -160,9 +181,4 @@ export class TaskLease implements Lease {
     if (status === 200) return data ?? {};
     throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });
   }
-}
-
-function isRefusal(error: unknown): boolean {
-  const { cause } = error as { cause?: { status?: unknown } };
-  return REFUSALS.some((status) => cause?.status === status);
 }

@@ -92,7 +92,7 @@ export class Claims {
   async #startGivenUp(key: string): Promise<boolean> {
     const id = startRecordId(this.#job, key);
     const ended = { param: crypto.randomUUID(), tags: { "resonate:timer": "true" } };
-    const call = childOf(this.#job, id, Date.now() - 1, ended);
+    const call = childOf(id, Date.now() - 1, ended);
     const record = (await this.#wire.call(call)) as PromiseRecord;
     // An earlier attempt created it and did not settle it; or the server's clock is slow.
     if (record.state === "pending") await this.#settle(id);
@@ -102,7 +102,7 @@ export class Claims {
   /** The `n`th claim, which is `claimant`'s unless it existed. */
   async #take(n: number, claimant: string): Promise<Claim> {
     const id = claimId(this.#job, n);
-    const call = childOf(this.#job, id, this.#timeoutAt, { param: { claimant } });
+    const call = childOf(id, this.#timeoutAt, { param: { claimant } });
     return claimOf((await this.#wire.call(call)) as PromiseRecord);
   }
 

@@ -38,7 +38,7 @@ export class PausedKinds {
     await this.find(kind);
     const create = async (n: number) => {
       const id = pauseId(this.#namespace, kind, n);
-      return (await this.#client.call(childOf(id, id, Date.now() + LONGEST))) as PromiseRecord;
+      return (await this.#client.call(childOf(id, Date.now() + LONGEST))) as PromiseRecord;
     };
     const { entry } = await append(create, { after: this.#over.get(kind) ?? 0, isDone: isPending });
     return entry.createdAt;

@@ -236,7 +236,7 @@ export class RemoteStore {
   async #cleanUp(id: string): Promise<void> {
     const after = cleanUpId(id);
     // Any worker of the group takes it. A search for jobs by the group's address must not find it: hence the suffix.
-    const tags = { ...lineage(id, after), "resonate:target": `poll://any@${this.#endpoint.group}/after` };
+    const tags = { ...lineage(after), "resonate:target": `poll://any@${this.#endpoint.group}/after` };
     const param = encodeValue({ func: AFTER, args: [], version: 1 });
     const data = { id: after, timeoutAt: Date.now() + CLEAN_UP_TIME, param, tags };
     await this.#client.call({ kind: "promise.create", data });
@@ -353,7 +353,7 @@ export class RemoteStore {
   async #recordStart({ id, job, timeoutAt }: DurablePromise): Promise<void> {
     const { key, request } = this.#scope;
     const tags = { ...ownTags(this.#names, job), ...(request !== "" && { [REQUEST_TAG]: request }) };
-    await this.#client.call(childOf(id, startRecordId(id, key), timeoutAt, { tags }));
+    await this.#client.call(childOf(startRecordId(id, key), timeoutAt, { tags }));
   }
 
   /** Claims a shared job, so that nobody else cancels it. Returns it as it then is. */
@@ -406,7 +406,7 @@ export class RemoteStore {
       id,
       timeoutAt,
       param,
-      tags: { ...lineage(id, id), ...target, ...version, ...keep, ...tags, ...log },
+      tags: { ...lineage(id), ...target, ...version, ...keep, ...tags, ...log },
     };
     const record = await this.#client.call({ kind: "promise.create", data });
     const promise = record && this.#names.decode(record, { param, call });

@@ -1,5 +1,7 @@
 /** How promises are written and read: their tags and the values in them. */
+
 import { fromBase64, toBase64 } from "./base64.ts";
+import { rootOf } from "./ids.ts";
 import type { Value } from "./protocol.ts";
 
 /** Tags of a job's promise, and of promises that belong to jobs. */
@@ -115,8 +117,9 @@ function unmark(value: unknown): unknown {
   return error;
 }
 
-/** The tags that make the promise `id` a child of `origin` that can be listened to. */
-export function lineage(origin: string, id: string): Record<string, string> {
+/** The tags of a promise of a job, or of one that is its own: its origin is what stands before the first separator. */
+export function lineage(id: string): Record<string, string> {
+  const origin = rootOf(id);
   return {
     "resonate:origin": origin,
     "resonate:branch": id,
@@ -125,13 +128,12 @@ export function lineage(origin: string, id: string): Record<string, string> {
   };
 }
 
-/** The call that creates the promise `id` as a child of `origin`; an existing promise stays as it is. */
+/** The call that creates a promise without a task of its own; an existing promise stays as it is. */
 export function childOf(
-  origin: string,
   id: string,
   timeoutAt: number,
   { param, tags }: { param?: unknown; tags?: Record<string, string> } = {},
 ) {
-  const data = { id, timeoutAt, param: encodeValue(param), tags: { ...lineage(origin, id), ...tags } };
+  const data = { id, timeoutAt, param: encodeValue(param), tags: { ...lineage(id), ...tags } };
   return { kind: "promise.create" as const, data };
 }

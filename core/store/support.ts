@@ -3,8 +3,9 @@ import type { ResonateClient } from "./client.ts";
 import { encodeValue, lineage } from "./codec.ts";
 import { journalEntryId } from "./ids.ts";
 
-/** The release of the Resonate server that this product is made for. */
+/** The release of the Resonate server whose database the operator's commands know, and the releases that jobs run on. */
 export const SUPPORTED_RELEASE = "0.9.8";
+export const SUPPORTED_RELEASES = "0.9.8 or 0.10";
 
 /** Why a server cannot be used, in words for its operator. */
 export interface Unsupported {
@@ -20,7 +21,7 @@ export async function checkSupport(client: ResonateClient, namespace: string): P
   // The ids of jobs hold a dot, and those of their children what separates them.
   const job = `${namespace}support_0.9`;
   const id = journalEntryId(job, 0);
-  const tags = { ...lineage(job, id), "resonate:timer": "true" };
+  const tags = { ...lineage(id), "resonate:timer": "true" };
   let answer: Response;
   let text: string;
   try {
@@ -37,6 +38,6 @@ export async function checkSupport(client: ResonateClient, namespace: string): P
   const said = /"data":"((?:[^"\\]|\\.){1,300})/.exec(text)?.[1];
   return {
     reason: "release",
-    words: `what answers is not a Resonate server of release ${SUPPORTED_RELEASE}, the one that is supported: it answers ${answer.status}${said ? `, ${said}` : ""}`,
+    words: `what answers is not a Resonate server of release ${SUPPORTED_RELEASES}, which are supported: it answers ${answer.status}${said ? `, ${said}` : ""}`,
   };
 }

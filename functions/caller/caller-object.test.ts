@@ -189,7 +189,7 @@ async function startEarlier(deployment: ReturnType<typeof deploy>, started: numb
   const { sim, names, create, end } = deployment;
   const base = names.quotaId("1.480000");
   const add = async (id: string, param: unknown, tags = {}) => {
-    const call = childOf(id, id, Date.now() - 1, { param, tags });
+    const call = childOf(id, Date.now() - 1, { param, tags });
     await sim.send(call.kind, call.data);
   };
   for (let n = 1; n <= started; n++) {
@@ -246,7 +246,7 @@ test("what edges of 1c007cb add to the list beside it is listed, for a day", asy
   const { names, sim, create } = deployment;
   await create("timer_late", "");
   const id = names.listId("0.2"); // The chain has one entry.
-  const call = childOf(id, id, Date.now() - 1, {
+  const call = childOf(id, Date.now() - 1, {
     param: { startedAt: Date.now() },
     tags: { [ENTRY]: `${KEY}timer_late` },
   });

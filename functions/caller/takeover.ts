@@ -75,7 +75,7 @@ export class Takeover {
     const by = crypto.randomUUID();
     const id = this.#names(key).listId("begin");
     // Without a list an edge of 1c007cb, after a rollback, searches: that is what `true` says.
-    const marker = await this.#client.call(childOf(id, id, Date.now() - 1, { param: true, tags: { [OBJECT]: by } }));
+    const marker = await this.#client.call(childOf(id, Date.now() - 1, { param: true, tags: { [OBJECT]: by } }));
     const isNew = marker?.tags[OBJECT] === by;
     const whole = { next: 0, low: 0, end: 0 };
     const chains = Array.from({ length: CHAINS }, () => (isNew ? whole : null));
@@ -126,7 +126,7 @@ export class Takeover {
     for (let n = 1; ; n++) {
       const id = `${base}.t${n}`;
       const param = { by, sum: ALL, isSeal: true };
-      let link = linkIn(await this.#client.call(childOf(id, id, Date.now(), { param })));
+      let link = linkIn(await this.#client.call(childOf(id, Date.now(), { param })));
       if (link?.by === by) break;
       if (n === 1) {
         n = await endOf(async (n) => (await this.#get(`${base}.t${n}`)) !== undefined);

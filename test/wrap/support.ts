@@ -23,10 +23,8 @@ export async function projectOf(options: WrapOptions): Promise<string> {
   // A worker that a test has killed is back by then; the programs of the last one need not stay longer.
   await writeProject(root, { ...(options.command !== undefined && { keep: 30_000 }), ...options }, snapshot);
   // It is bundled with this checkout's configuration, which binds these as well.
-  const exported = Object.entries({ ResonateObject: "resonate-object", RunnerObject: "runner-object" }).map(
-    ([name, module]) => `export { ${name} } from ${JSON.stringify(resolve(`functions/objects/${module}.ts`))};`,
-  );
-  await appendFile(join(root, "edge.ts"), exported.join("\n"));
+  const objects = JSON.stringify(resolve("functions/objects.ts"));
+  await appendFile(join(root, "edge.ts"), `export { ResonateObject, RunnerObject } from ${objects};\n`);
   return root;
 }
 

@@ -2,6 +2,7 @@ import type * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import type { Log } from "../../core/definitions/context.ts";
 import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
+import { machineClock } from "../../core/engine/clock.ts";
 import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
 import { type Send, TaskLease } from "../../core/engine/lease.ts";
@@ -11,8 +12,10 @@ import { ownerOf } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { EARLIER, STARTER } from "../../core/store/codec.ts";
+import { ResonateRefused } from "../../core/store/failures.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/protocol.ts";
+import type { ServerRules } from "../../core/store/server-rules.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { ChildJobs } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
@@ -32,6 +35,7 @@ interface ExecutorOptions {
   client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatcher;
+  rules: ServerRules;
   heartbeat: Heartbeat;
   /** In milliseconds. */
   lease: number;
@@ -48,6 +52,9 @@ interface ExecutorOptions {
 const ENDED = new DOMException("the job is no longer run here", "AbortError");
 
 const LAPSED = "its lease had lapsed";
+
+/** Why a job goes on nowhere: every worker would get the same answer. */
+const REFUSES = "the Resonate server refuses as malformed the request";
 
 /** The longest a Node timer can wait, in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -127,17 +134,24 @@ export class Executor {
       log.warn("job still running at its deadline");
       stop.abort();
     }, timeLeft);
+    let reporter: Reporter | undefined;
     try {
       const lease = this.#leaseOn(acquired);
       const cached = await this.#journalOf(acquired, lease);
       const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
-      const reporter = new Reporter(this.#options.store.feeds, promise, newestEntry, log);
+      reporter = new Reporter(this.#options.store.feeds, promise, newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, log }, found, stop);
     } catch (error) {
       const isSettled = stop.signal.reason === SETTLED;
       const isRefused = error instanceof LeaseLost && error.message.includes("answered 4");
       const isLost = isSettled || isRefused || reasonOf(error) === LAPSED;
       if (isLost) this.#options.instruments.leaseLost(kind);
+      const reason = reasonOf(error);
+      if (reason.startsWith(REFUSES)) {
+        log.error({ reason }, "job blocked");
+        await reporter?.blocked(reason).catch(() => {});
+        return "blocked";
+      }
       log.info({ reason: isSettled ? SETTLED : reasonOf(error) }, "job left");
       return "left";
     } finally {
@@ -219,15 +233,19 @@ export class Executor {
   }
 
   #leaseOn(acquired: AcquiredTask): TaskLease {
-    const { client, watcher, lease: patience } = this.#options;
+    const { client, watcher, rules, lease: patience } = this.#options;
     const send: Send = async (kind, data, origin) => {
       try {
         return await client.send(kind as OperationKind, data as never, { origin, patience });
       } catch (error) {
-        throw new LeaseLost(reasonOf(error), { cause: error });
+        const isRefused = error instanceof ResonateRefused && error.status === 400;
+        const words = isRefused ? `${REFUSES} ${kind}` : reasonOf(error);
+        throw new LeaseLost(words, { cause: error });
       }
     };
-    return new TaskLease(acquired, send, (id, fresh, listener) => watcher.watch(id, fresh, listener));
+    const watch = (id: string, fresh: boolean, listener: (promise?: PromiseRecord) => void) =>
+      watcher.watch(id, fresh, listener);
+    return new TaskLease(acquired, send, watch, machineClock, rules);
   }
 
   /** The job's journal: from the cache, or read where the cache lacks records. */

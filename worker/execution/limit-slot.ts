@@ -68,7 +68,7 @@ export class LimitSlot {
     for (; ; this.#link += 1) {
       this.#knownAt = performance.now();
       const timeoutAt = Date.now() + this.#host.skew + IN_A_ROW + time + MARGIN;
-      const action = childOf(this.#id(), this.#id(), timeoutAt, { param: { by } });
+      const action = childOf(this.#id(), timeoutAt, { param: { by } });
       const record = await client.call(action, undefined, patience);
       if (!record) throw new Error("a slot of a limit cannot be reserved");
       if ((decodeValue(record.param) as { by?: unknown } | undefined)?.by === by) {

@@ -90,7 +90,7 @@ export class ProgressFeeds {
     const id = feedEntryId(promiseId, n);
     // Settled from the start, with the entry as its parameter: one request, unless somebody waits for the entry.
     const now = Date.now() - 1;
-    const written = childOf(promiseId, id, now, { param: entry, tags: { "resonate:timer": "true" } });
+    const written = childOf(id, now, { param: entry, tags: { "resonate:timer": "true" } });
     let record = await this.#client.call(written, undefined, patience);
     if (record?.state === "pending" && record.timeoutAt === timeoutAt)
       record = await this.#resolve(id, entry, patience);
@@ -106,7 +106,7 @@ export class ProgressFeeds {
     signal?: AbortSignal,
   ): Promise<boolean> {
     const id = feedEntryId(promise.id, n);
-    await this.#client.call(childOf(promise.id, id, promise.timeoutAt), signal);
+    await this.#client.call(childOf(id, promise.timeoutAt), signal);
     return this.#listen(id, channel, signal);
   }
 
