@@ -54,6 +54,12 @@ export function generationAt(name: string, root: string): Generation {
   };
 }
 
+/** A release of the standalone server, as the part `server` of a deployment. */
+export const releaseOf = (program: string): Generation => ({
+  name: program,
+  start: (_part, { port, data }) => startRealServer(program, data, port),
+});
+
 /** Checks out `commit` beside this checkout, with the dependencies of this one, and gives its generation. */
 export async function generationOf(commit: string): Promise<Generation> {
   const root = resolve(".build/upgrade", commit);
@@ -64,12 +70,12 @@ export async function generationOf(commit: string): Promise<Generation> {
   return generationAt(commit, root);
 }
 
-/** A real Resonate server, which stays while edges and workers are replaced. */
-export async function startRealServer(program: string, data: string): Promise<Running> {
-  const port = await freePort();
+/** A standalone Resonate server that keeps its SQLite file in the folder `data`. */
+export async function startRealServer(program: string, data: string, given?: number): Promise<Running> {
+  const port = given ?? (await freePort());
   const options = ["--server-bind", "127.0.0.1", "--server-port", `${port}`, "--observability-metrics-port", "0"];
   const env = { RESONATE_TASKS__RETRY_TIMEOUT: "5000" };
-  const child = spawn(program, ["dev", "--level", "warn", ...options], data, env);
+  const child = spawn(program, ["serve", "--storage-type", "sqlite", "--level", "warn", ...options], data, env);
   const url = `http://127.0.0.1:${port}`;
   await until(`${program} to be ready`, () => isReady(child, `${url}/ready`));
   return { url, [Symbol.asyncDispose]: () => kill(child) };

@@ -1,9 +1,10 @@
 /**
- * `npm run upgrade [-- --from COMMIT] [--resonate PROGRAM]`: upgrades a running deployment part by part from an earlier
+ * `npm run upgrade [-- --from COMMIT] [--resonate PROGRAM] [--next PROGRAM]`: upgrades a running deployment part by part from an earlier
  * commit to this checkout, in each order, and back. Jobs begin before every step and end after it: timers, months, a range
  * whose question stays open across the step, jobs of a caller with a quota. Every part is killed, not stopped.
  *
  * Without `--resonate` the embedded server is a part that is replaced as well; with it, the edge and the worker alone.
+ * `--next` also replaces that server by another release, on its file and under running workers of this checkout.
  * Prints a line a step, and ends with 1 when a job is lost, runs twice or is refused without words. Some minutes.
  */
 import { randomBytes } from "node:crypto";
@@ -15,10 +16,10 @@ import { bearerBindings, callerAt } from "../../test/auth/support.ts";
 import { accept, tasksAt } from "../../test/tasks/support.ts";
 import { freePort } from "../../testing/port.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { type Generation, generationAt, generationOf, type Part, type Running, startRealServer } from "./generation.ts";
+import { type Generation, generationAt, generationOf, type Part, type Running, releaseOf } from "./generation.ts";
 
 const { values } = parseArgs({
-  options: { from: { type: "string", default: "1c007cb" }, resonate: { type: "string" } },
+  options: { from: { type: "string", default: "1c007cb" }, resonate: { type: "string" }, next: { type: "string" } },
 });
 
 /** In the order in which they can start. */
@@ -27,16 +28,20 @@ const PARTS: readonly Part[] = ["server", "worker", "edge"];
 const TOKEN = "upgrade-caller-token";
 const LONG = { from: "2012-01", to: "2014-06" };
 
-/** Upgrades in `order` and back in the reverse order. Returns what went wrong. */
-async function upgrade(before: Generation, after: Generation, order: readonly Part[]): Promise<string[]> {
+interface Step {
+  part: Part;
+  to: Generation;
+}
+
+/** Makes the steps, one after another, in a deployment that `begins` so. Returns what went wrong. */
+async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[]): Promise<string[]> {
   await using parts = new AsyncDisposableStack();
   const archive = parts.use(await startSampleArchive());
   const data = await mkdtemp(join(tmpdir(), "upgrade-"));
   parts.defer(() => rm(data, { recursive: true, force: true }));
   const ports = { server: await freePort(), worker: await freePort(), edge: await freePort() };
-  const real = values.resonate === undefined ? undefined : parts.use(await startRealServer(values.resonate, data));
   const deployment = {
-    RESONATE_URL: real?.url ?? `http://127.0.0.1:${ports.server}`,
+    RESONATE_URL: `http://127.0.0.1:${ports.server}`,
     RESONATE_TOKEN: "",
     RESONATE_GROUP: "upgrade",
     RESONATE_NAMESPACE: "upgrade/",
@@ -63,17 +68,13 @@ async function upgrade(before: Generation, after: Generation, order: readonly Pa
     await mkdir(options.data, { recursive: true });
     running.set(part, await generation.start(part, options));
   };
-  for (const part of PARTS) if (order.includes(part)) await replace(part, before);
+  for (const part of PARTS) await replace(part, begins[part]);
 
   const edge = `http://127.0.0.1:${ports.edge}/mcp`;
   const alice = callerAt(edge, TOKEN);
   const tasks = tasksAt(edge, TOKEN);
   const problems: string[] = [];
   const names = new Set<string>();
-  const steps = [
-    ...order.map((part) => ({ part, to: after })),
-    ...order.toReversed().map((part) => ({ part, to: before })),
-  ];
   for (const [i, { part, to }] of steps.entries()) {
     const latitude = 47.5 + i / 1_000;
     const month = { latitude, longitude: -122.3, year: 2012, month: 3 };
@@ -107,7 +108,8 @@ async function upgrade(before: Generation, after: Generation, order: readonly Pa
 
 const before = await generationOf(values.from);
 const after = generationAt("this checkout", ".");
-const orders: Part[][] = values.resonate
+const release = values.resonate === undefined ? undefined : releaseOf(values.resonate);
+const orders: Part[][] = release
   ? [
       ["worker", "edge"],
       ["edge", "worker"],
@@ -116,10 +118,22 @@ const orders: Part[][] = values.resonate
       ["server", "worker", "edge"],
       ["edge", "worker", "server"],
     ];
+const plans = orders.map((order) => ({
+  title: `${before.name} to ${after.name}, ${order.join(", then ")}, and back:`,
+  begins: { server: release ?? before, worker: before, edge: before },
+  steps: [...order.map((part) => ({ part, to: after })), ...order.toReversed().map((part) => ({ part, to: before }))],
+}));
+if (release && values.next !== undefined) {
+  plans.push({
+    title: `${release.name} to ${values.next}, under workers of ${after.name}:`,
+    begins: { server: release, worker: after, edge: after },
+    steps: [{ part: "server", to: releaseOf(values.next) }],
+  });
+}
 let failed = 0;
-for (const order of orders) {
-  console.log(`${before.name} to ${after.name}, ${order.join(", then ")}, and back:`);
-  const problems = await upgrade(before, after, order);
+for (const { title, begins, steps } of plans) {
+  console.log(title);
+  const problems = await upgrade(begins, steps);
   for (const problem of problems) console.log(`  WRONG: ${problem}`);
   failed += problems.length;
 }
