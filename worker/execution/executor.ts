@@ -54,7 +54,7 @@ const ENDED = new DOMException("the job is no longer run here", "AbortError");
 const LAPSED = "its lease had lapsed";
 
 /** Why a job goes on nowhere: every worker would get the same answer. */
-const REFUSES = "the Resonate server refuses as malformed the request";
+const REFUSES = "the Resonate server refuses the request";
 
 /** The longest a Node timer can wait, in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { isChildOf } from "../../../core/store/ids.ts";
+import { feedEntryId, isChildOf } from "../../../core/store/ids.ts";
 import { until } from "../../../testing/program.ts";
 import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
@@ -90,4 +90,24 @@ test("a worker of which one request for several jobs' leases is refused renews e
   for (const id of ids) expect(await resonate.settled(id, 60_000)).toMatchObject({ state: "resolved" });
   expect(archive.control.requests.total).toBe(3);
   expect(gate.calls.filter(({ kind }) => kind === "task.heartbeat").length).toBeGreaterThan(3);
+});
+
+test("a request that the server refuses as malformed blocks its job, and says so, until the server takes it", async () => {
+  await using gate = await startGate(resonate.url);
+  let isRefusing = true;
+  gate.refuse("task.fence", () => (isRefusing ? 400 : undefined));
+  const { group, namespace, env } = ownGroup();
+  await using worker = await startWorker({ ...resonate.env, ...env, RESONATE_URL: gate.url, LEASE_SECONDS: "2" });
+  const id = `${namespace}timer_refused`;
+  const fires_at = new Date(Date.now() + 1_000).toISOString();
+  await resonate.start({ id, func: "timer", args: { timer_name: "refused", fires_at }, group });
+  const line = await until("the worker to say so", () => worker.logs().find(({ msg }) => msg === "job blocked"));
+  const reason = "the Resonate server refuses the request task.fence (it refused the request as malformed)";
+  expect(line).toMatchObject({ level: "error", job: "timer_refused", reason });
+  const told = await until("the job to say so", async () => (await resonate.get(feedEntryId(id, 1)))?.param.data);
+  expect(told).toMatchObject({ blocked: reason });
+  const metrics = await (await fetch(new URL("/metrics", worker.healthUrl))).text();
+  expect(metrics).toMatch(/resonate_requests_total\{[^}]*kind="task.fence"[^}]*status="400"[^}]*\} [1-9]/);
+  isRefusing = false;
+  expect((await resonate.settled(id, 60_000)).state).toBe("resolved");
 });
