@@ -1,8 +1,10 @@
 /** The product, whose objects log the start and end of everything that keeps them awake: requests, answer bodies, alarms. */
 import { Listener as OwnListener } from "../../../functions/edge.ts";
-import { ResonateObject as OwnResonate, RunnerObject as OwnRunner } from "../../../functions/objects.ts";
 
 export { CallerObject } from "../../../functions/edge.ts";
+
+import { ResonateObject as OwnResonate, RunnerObject as OwnRunner } from "../../../functions/objects.ts";
+
 export { default } from "../../../functions/index.ts";
 
 /** Logs the start or end of something that keeps an object awake. */

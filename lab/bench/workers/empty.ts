@@ -3,5 +3,6 @@ export default { fetch: () => new Response("ok") };
 
 /** The shared configuration binds this class; it is unused here. */
 export class Listener {}
+export class CallerObject {}
 export class ResonateObject {}
 export class RunnerObject {}

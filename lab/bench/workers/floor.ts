@@ -57,5 +57,6 @@ export default app;
 
 /** The shared configuration binds this class; it is unused here. */
 export class Listener {}
+export class CallerObject {}
 export class ResonateObject {}
 export class RunnerObject {}
