@@ -97,7 +97,7 @@ export async function spawnEdge(
   if (data === undefined) void process.exited.then(() => rm(objects, { recursive: true, force: true }));
   const ports = listeningPorts(process, port, isolates.length).finally(() => rm(config, { force: true }));
   const listening = ports.then(([port = 0]) => port);
-  listening.catch(() => {}); // Whoever started it may watch the process instead.
+  listening.catch(() => {}); // A caller may watch the process instead.
   return { process, listening, ports };
 }
 

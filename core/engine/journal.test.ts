@@ -10,7 +10,7 @@ function record(n: number, event: JournalEntry, state: PromiseRecord["state"] = 
   return { ...base, id: journalEntryId("j", n), state, param: encodeValue(event) };
 }
 
-test("records are all found, whatever a dead worker has left out between them", async () => {
+test("all records are found, also with gaps that a dead worker has left between them", async () => {
   for (let round = 0; round < 300; round++) {
     // Each worker writes as many at once as it may, of which any get lost, and the next goes on after the last.
     const there = new Map<string, PromiseRecord>();
@@ -61,7 +61,7 @@ test("a value is handed out anew each time, exactly as it was stored", () => {
   expect(journal.add(record(3, { kind: "step", op: "u" }), 3)?.value).toBeUndefined();
 });
 
-test("what is no record is none", () => {
+test("a promise that holds no record is left out", () => {
   const journal = new Journal();
   expect(journal.add({ ...base, id: journalEntryId("j", 1), param: {} }, 1)).toBeUndefined();
   expect(journal.add({ ...base, id: journalEntryId("j", 1), param: { data: "%%%" } }, 1)).toBeUndefined();

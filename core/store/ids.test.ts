@@ -91,7 +91,7 @@ describe("a job's id", () => {
   });
 });
 
-test("whatever is escaped may be a name, and different texts stay different", () => {
+test("every escaped text may be a name, and different texts stay different", () => {
   fc.assert(
     fc.property(text, text, (one, other) => {
       expect(mayBeName(escapeId(one))).toBe(true);

@@ -1,4 +1,4 @@
-/** A caller's object before a Resonate server in this process: what it takes over, counts and lists, whatever ends when. */
+/** A caller's object before a Resonate server in this process: the jobs that it takes over, counts and lists. */
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";

@@ -1,35 +1,35 @@
-/** What has settled, told by the deployment's listeners: `listener.ts`, each a Durable Object. */
+/** Subscribes to settlements at the deployment's listeners: see `listener.ts`. */
 import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 
 /**
- * How many listeners a deployment has, and so connections to its Resonate server: a constant. A caller is always at the
- * same one, so that one who waits more than others is in the way of a part of them at most.
+ * How many listeners a deployment has, each with one connection to the Resonate server. A caller always has the same one,
+ * so that a caller with many waits disturbs only some of the others.
  */
 const LISTENERS = 4;
 
-/** What a wait begins with. */
+/** A subscription to some promises. */
 export interface Wait {
-  /** The promises, by id. What is told of their children is told, too. */
+  /** The ids of the promises. Messages about their children are passed on as well. */
   ids: readonly string[];
-  /** Who waits: the caller's key. */
+  /** The key of the caller who waits. */
   caller: string;
 }
 
 /**
- * Tells whoever waits what the Resonate server has said, as JSON: a promise, or only the `id` of one that is too large.
- * Nothing (`""`) to see whether he is there. Disposed of, the wait is over.
+ * Passes a message on to the waiter, as JSON: a promise, or only the `id` of one that is too large. An empty text checks that
+ * the waiter still exists. The wait is over when it is disposed of.
  */
 export interface Tell extends Partial<Disposable> {
   (said: string): unknown;
 }
 
-/** What is answered to a wait: what the promises are to be listened to at, and what ends it when it is disposed of; or why there is none. */
+/** The address at which the promises are listened to, with the object that ends the wait when it is disposed of; or a refusal. */
 export type Joined = { address: string; held: object } | { status: number };
 
-/** What there is of a Durable Object namespace here. */
+/** The part of a Durable Object namespace's interface that is used here. */
 export interface ListenerNamespace {
   idFromName(name: string): object;
   get(id: object): {
@@ -37,7 +37,7 @@ export interface ListenerNamespace {
   };
 }
 
-/** As it arrives: disposed of, it ends the wait. */
+/** An answer as it arrives: disposing of it ends the wait. */
 type Answer = Joined & Disposable;
 
 export function createFeed(namespace: ListenerNamespace): SettlementSource {
@@ -51,11 +51,11 @@ export function createFeed(namespace: ListenerNamespace): SettlementSource {
         const event = JSON.parse(said) as PromiseRecord | { id: string };
         onNews({ id: event.id, ...("state" in event && { promise: event }) });
       };
-      // Disposed of by the runtime when the listener has let go of it, or is no more.
+      // The runtime disposes of it when the listener has dropped it or is gone.
       const listening = listener.listen({ ids, caller }, Object.assign(tell, { [Symbol.dispose]: end }));
       const leave = () => {
         end();
-        listening.then((answer) => answer[Symbol.dispose]()).catch(() => {}); // Who could not be reached has nothing to end.
+        listening.then((answer) => answer[Symbol.dispose]()).catch(() => {}); // An unreachable listener has no wait to end.
       };
       signal.addEventListener("abort", leave, { once: true });
       if (signal.aborted) leave();
@@ -71,7 +71,7 @@ export function createFeed(namespace: ListenerNamespace): SettlementSource {
   };
 }
 
-/** The listener of a caller: the same one for all that it asks, of whatever edge. */
+/** The listener of a caller, the same in every isolate. */
 function listenerOf(namespace: ListenerNamespace, caller: string) {
   let sum = 0;
   for (let i = 0; i < caller.length; i++) sum += caller.charCodeAt(i);

@@ -9,24 +9,24 @@ import { readConfig } from "../app/config.ts";
 import { type CallerNamespace, createRecords } from "../caller/callers.ts";
 import type { Joined, Wait } from "./feed.ts";
 
-/** How many wait at once, of one caller and of all; past that they look with pauses. */
+/** How many waits are served at once, of one caller and of all; further ones poll. */
 const MAX_OF_ONE = 500;
 const MAX_WAITING = 5_000;
 
-/** The largest message that is passed on, in characters: one that is larger says what has settled, and is read once more. */
+/** The largest message that is passed on, in characters. A larger one names the promise, which the waiter reads. */
 const MAX_MESSAGE = 65_536;
 
-/** How much one may have been told without having taken it, in characters, before it is given up. */
+/** How many characters a waiter may leave unread before its wait ends. */
 const MAX_BEHIND = 2_000_000;
 
-/** How often everybody is called who waits, in milliseconds: one who has gone without a word is found out by it. */
+/** How often each waiter is called, in milliseconds: a call to one that is gone fails. */
 const CALL = 15_000;
 
-/** How long the connection is kept when nobody waits any more, and how long a failed one is not tried again, in milliseconds. */
+/** How long the connection is kept without waiters, and the pause after a failed one, in milliseconds. */
 const LINGER = 1_000;
 const PAUSE = 500;
 
-/** That as it arrives here. */
+/** A waiter's {@link Tell} as the runtime passes it on. */
 interface Told extends Disposable {
   (said: string): Promise<unknown>;
   dup(): Told;
@@ -34,7 +34,7 @@ interface Told extends Disposable {
 
 interface Waiter extends Wait {
   tell: Told;
-  /** How much of what he was told he has not taken yet, in characters. */
+  /** How many characters of its messages it has not read yet. */
   behind: number;
 }
 
@@ -48,13 +48,13 @@ interface Runtime {
   RpcTarget: new () => object;
 }
 
-/** What is called from elsewhere extends a class of the runtime's. Node, which has none, can still read what is exported here. */
+/** Objects that are called across isolates extend classes of the runtime. Node has no such classes, and can import this file. */
 const { DurableObject, RpcTarget }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
   DurableObject: Object,
   RpcTarget: Object,
 }));
 
-/** Ends a wait when whoever has it disposes of it, or is no more. */
+/** Ends a wait when its owner disposes of it or is gone. */
 class Held extends RpcTarget implements Disposable {
   readonly #leave: () => void;
 
@@ -69,13 +69,13 @@ class Held extends RpcTarget implements Disposable {
 }
 
 /**
- * The one place of a deployment that connections for settlements are opened from: a Durable Object. Whoever waits, in
- * whatever isolate, is told by it what of his has settled. So the number of connections to the Resonate server does not
- * depend on how many callers wait, and workers have room for theirs. A Worker's entry exports it beside its default export,
- * and `wrangler.toml` binds it as `LISTENER`.
+ * A Durable Object that opens a deployment's connections for settlements, and passes settlements on to the waits of all
+ * isolates. The number of connections to the Resonate server does not depend on the number of waiting callers, so that
+ * workers have room for theirs. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as
+ * `LISTENER`.
  *
- * It keeps nothing: when it ends, its waits do, and whoever waits looks at his promises and comes back. It also tells the
- * records of the callers who wait that a job has ended. It is asked by the edge alone, which knows whose promises are whose.
+ * It keeps nothing: its waits end with it, and their owners read their promises and wait again. It also reports the end of a
+ * job to the objects of the callers who wait for it. The edge alone calls it, and checks which promises belong to whom.
  *
  * @example
  * const entry = { Listener, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
@@ -84,7 +84,7 @@ export class Listener extends DurableObject {
   readonly #client: ResonateClient;
   readonly #recordOf: ((key: string) => CallerRecord) | undefined;
   readonly #waiters = new Set<Waiter>();
-  /** Who waits for a promise, by its id. */
+  /** The waiters for each promise, by its id. */
   readonly #byId = new Map<string, Set<Waiter>>();
   #connection: Connection | undefined;
   #failed: { error: ResonateUnavailable; until: number } | undefined;
@@ -98,13 +98,12 @@ export class Listener extends DurableObject {
     this.#recordOf = config.CALLER && createRecords(config.CALLER as CallerNamespace, config.RESONATE_NAMESPACE);
   }
 
-  /** Comes once where 1c007cb had set it. */
+  /** An object of 1c007cb may have set an alarm, which fires once. */
   async alarm(): Promise<void> {}
 
   /**
-   * Tells of promises, until its answer is disposed of: each message of the Resonate server that is about them. It is called
-   * back because that takes less memory than a stream, at both ends. 429 and 503 where there are too many, 503 without a
-   * connection.
+   * Passes on each message of the Resonate server about these promises until its answer is disposed of. A callback takes
+   * less memory than a stream, at both ends. Answers 429 or 503 where there are too many waits, 503 without a connection.
    */
   async listen(wait: Wait, tell: Told): Promise<Joined> {
     if (this.#countOf(wait.caller) >= MAX_OF_ONE) return { status: 429 };
@@ -128,7 +127,7 @@ export class Listener extends DurableObject {
     return new Held(() => this.#leave(waiter));
   }
 
-  /** The connection that there is, or a new one. All who wait share it: an object's requests may. */
+  /** The open connection, or a new one. All waiters share it, which the requests of one object may. */
   async #connect(): Promise<Channel> {
     const now = Date.now();
     if (this.#failed && now < this.#failed.until) throw this.#failed.error;
@@ -156,7 +155,7 @@ export class Listener extends DurableObject {
     return connection;
   }
 
-  /** The connection is no more: what it would have told is to be looked at by whoever waits. */
+  /** Ends all waits with their connection: their owners read what they may have missed. */
   #lost(connection: Connection): void {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
@@ -173,7 +172,7 @@ export class Listener extends DurableObject {
     this.#tell(waiters, whole.length <= MAX_MESSAGE ? whole : JSON.stringify({ id: promise.id }));
   }
 
-  /** Tells the records of the callers who wait; one that cannot be told looks by itself. */
+  /** Reports the end of a job to the objects of the callers who wait; an object that misses it looks later. */
   #note(promise: PromiseRecord, waiters: Iterable<Waiter>): void {
     for (const key of new Set(Array.from(waiters, ({ caller }) => caller)))
       this.#recordOf?.(key)
@@ -184,7 +183,7 @@ export class Listener extends DurableObject {
   #tell(waiters: Iterable<Waiter>, said: string): void {
     for (const waiter of [...waiters]) {
       waiter.behind += said.length;
-      // One that does not take it is told nothing more; it finds out by itself what it has missed.
+      // A waiter that does not read gets nothing more, and reads the promises itself.
       if (waiter.behind > MAX_BEHIND) this.#leave(waiter);
       else
         waiter.tell(said).then(
@@ -207,7 +206,7 @@ export class Listener extends DurableObject {
     this.#rest();
   }
 
-  /** Closes the connection when nobody has come for a while: nobody pays for one that nobody needs. */
+  /** Closes the connection after a while without waiters: an open one is billed. */
   #rest(): void {
     if (this.#waiters.size > 0) return;
     clearInterval(this.#calling);
@@ -221,7 +220,7 @@ export class Listener extends DurableObject {
   }
 
   #countOf(caller: string): number {
-    // Where callers are not told apart there is one, who is not to be kept from waiting.
+    // Without authentication all callers are one, which may wait as often as it likes.
     return caller === "" ? 0 : [...this.#waiters].filter((waiter) => waiter.caller === caller).length;
   }
 }
