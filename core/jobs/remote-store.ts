@@ -10,20 +10,20 @@ import { cleanUpId, isRoot, rootOf, splitKey, startRecordId } from "../store/ids
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { AFTER } from "./after.ts";
-import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller-record.ts";
+import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller/caller-record.ts";
+import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
+import { exceeded, reservationFor, reservationIn, tagOf } from "./caller/reservation.ts";
 import { Claims } from "./claims.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names } from "./names.ts";
-import { type Cursor, type OwnStep, ownTags, searchOwn } from "./own-jobs.ts";
-import { exceeded, reservationFor, reservationIn, tagOf } from "./reservation.ts";
 
 export type { Channel } from "../store/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
+export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./caller/own-jobs.ts";
 export type { DurablePromise } from "./durable-promise.ts";
 export type { NewestEntry } from "./feed/progress-feeds.ts";
-export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./own-jobs.ts";
 
 /** The claimant of a job where callers are not told apart. */
 const ANYBODY = "anyone";

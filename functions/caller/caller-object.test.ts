@@ -2,9 +2,9 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { StartedJob } from "../../core/jobs/caller-record.ts";
+import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import { reservationFor, tagOf } from "../../core/jobs/caller/reservation.ts";
 import { Names } from "../../core/jobs/names.ts";
-import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
 import { Simulation } from "../../testing/simulation.ts";
 import { CallerObject } from "./caller-object.ts";

@@ -1,4 +1,4 @@
-import { type ListQuery, type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
+import { type ListQuery, type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";

@@ -1,5 +1,5 @@
 /** The edge's side of the callers' objects. */
-import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller-record.ts";
+import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */

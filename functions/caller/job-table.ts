@@ -1,6 +1,6 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
-import type { ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller-record.ts";
-import { endOfPeriod } from "../../core/jobs/reservation.ts";
+import type { ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 
 type SqlValue = string | number | null;
 type Row = Record<string, SqlValue>;

@@ -3,9 +3,9 @@
  * 1c007cb has listed and counted them in chains of promises, or the object's storage was lost. Every step is bounded.
  */
 import * as z from "zod";
-import { startedJob } from "../../core/jobs/caller-record.ts";
+import { startedJob } from "../../core/jobs/caller/caller-record.ts";
+import { searchPage } from "../../core/jobs/caller/own-jobs.ts";
 import { Names } from "../../core/jobs/names.ts";
-import { searchPage } from "../../core/jobs/own-jobs.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { childOf, decodeValue, ENTRY } from "../../core/store/codec.ts";
 import { SearchRefused } from "../../core/store/failures.ts";

@@ -1,4 +1,4 @@
-import { type CallerRecord, startedJob } from "../../core/jobs/caller-record.ts";
+import { type CallerRecord, startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";

@@ -1,5 +1,5 @@
 /** Quota reservations: what a job takes of the number of jobs that its caller may have under way. */
-import { NotStarted } from "../definitions/job.ts";
+import { NotStarted } from "../../definitions/job.ts";
 
 const HOUR = 3_600_000;
 
