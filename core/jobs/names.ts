@@ -105,11 +105,14 @@ export class Names {
 
 /**
  * How a promise stands, and its value. This project's workers hold results against the definition; workers of another group
- * may be written with anything, so that their results are held against it here: one that does not fit is a failure.
+ * may be written with anything, so that their results are held against it here: one that does not fit is a failure. A result
+ * of another version of the definition stays as it is: it was complete by the schema of its time.
  */
 function outcomeOf(job: Job, record: PromiseRecord): Pick<DurablePromise, "state" | "value"> {
   const value = decodeValue(record.value);
-  if (record.state !== "resolved" || job.group === undefined || !job.result) return { state: record.state, value };
+  const isOfThisVersion = Number(record.tags[VERSION_TAG] ?? job.version) === job.version;
+  if (record.state !== "resolved" || job.group === undefined || !job.result || !isOfThisVersion)
+    return { state: record.state, value };
   const { error } = job.result.safeParse(value);
   if (!error) return { state: record.state, value };
   const [{ path, message } = { path: [], message: "" }] = error.issues;

@@ -122,7 +122,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const) }) },
 );
 
-test("in any history a start is refused when the number is reached and never before, whatever died unheard", {
+test("in any history a start is refused when the number is reached and never before, also when ends go unheard", {
   timeout: 300_000,
 }, async () => {
   await fc.assert(

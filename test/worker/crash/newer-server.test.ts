@@ -60,7 +60,7 @@ test("a range hears of its months at once, and after its worker has died", { tim
   // It is tried once, and not asked for again and again.
   expect(refused).toBe(1);
 
-  // Whoever would have heard is dead when it happens: the job looks for itself after a while.
+  // The worker that would have heard is dead when it happens: the job looks by itself after a while.
   archive.control.inject({ fault: { kind: "status", status: 503 } });
   const other = await gather(47.7, 2);
   await sleeps(other);
