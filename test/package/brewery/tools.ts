@@ -58,7 +58,7 @@ export const orderAle = defineDurableTool({
   input: z.object({ malt: z.string().describe("The malt.") }),
   args: ({ malt }) => ({ style: "stout" as const, malts: [{ name: malt, kilograms: 5 }] }),
   output: z.object({ batch: z.string(), first: z.boolean() }),
-  answer: ({ jobName, status }) => ({ batch: job_name, first: status === "running" }),
+  answer: ({ jobName, status }) => ({ batch: jobName, first: status === "running" }),
 });
 
 export const strength = defineTool({

@@ -29,7 +29,7 @@ import { watchTask } from "./remote-tasks.ts";
 /** How long an unreachable server is retried. */
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled as long as the job lasts. */
-const LASTING = { for: 7 * 24 * HOUR };
+const LASTING = { maxDuration: 7 * 24 * HOUR };
 /** How often a repeatable call is made anew after its outcome was lost at the server. */
 const MAX_LOSSES = 3;
 
