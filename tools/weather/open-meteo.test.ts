@@ -101,7 +101,7 @@ describe("an answer", () => {
     await expect(ask(archive, fault)).rejects.toMatchObject({
       name,
       message: `Open-Meteo answered ${status}: that is why`,
-      ...("retry_after" in more && { after: 20_000 }),
+      ...("retry_after" in more && { retryAfter: 20_000 }),
     });
   });
 
