@@ -1,8 +1,8 @@
 /** How many bytes are stored of a caller's jobs. */
 import { NotStarted } from "../../definitions/job.ts";
+import { partsIn } from "../../jobs/parts.ts";
 import { decodeValue } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/protocol.ts";
-import { partsIn } from "../../tools/results.ts";
 
 /** What each job takes besides its arguments and its result: its record, the task, the progress feed. */
 const EACH = 1_000;
