@@ -1,5 +1,6 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import { type ListQuery, type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
+import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
@@ -12,10 +13,10 @@ import { Pages } from "../pages/sessions.ts";
 import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
 import { EventLog, type LogPage } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
-import { endedEvent, occurrenceOf } from "./occurrence.ts";
+import { endedEvent, JOB_ENDED, JOB_PROGRESS, occurrenceOf, tellingEvents } from "./occurrence.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
-import { Watch } from "./watch.ts";
+import { type Running, Watch } from "./watch.ts";
 
 /** How long the Resonate server may take to answer, in milliseconds. */
 const PATIENCE = 5_000;
@@ -29,6 +30,9 @@ const STEPS = 8;
 /** How long until the next steps, and until the next look at what is out of date, in milliseconds. */
 const SOON = 1_000;
 const DAY = 86_400_000;
+
+/** The least time between two events of one job's progress, in milliseconds. */
+const PROGRESS = 5_000;
 
 /** For how long the caller's jobs are followed after it has asked for events, in milliseconds. */
 const INTEREST = 60_000;
@@ -57,6 +61,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #client: ResonateClient;
   readonly #jobs: JobTable;
   readonly #log: EventLog;
+  readonly #feeds: ProgressFeeds;
   readonly #watch: Watch;
   readonly #takeover: Takeover;
   readonly #config: Config;
@@ -78,6 +83,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()),
     );
     this.#log = new EventLog(state.storage);
+    this.#feeds = new ProgressFeeds(this.#client);
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
     const { LISTENER } = config;
     this.#watch = new Watch({
@@ -87,6 +93,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       leastSeen: (limit) => this.#jobs.leastSeen(limit),
       look: (ids) => this.#lookAt(ids),
       listen: (id, channel) => this.#listen(id, channel),
+      readFeed: (job, channel) => this.#readFeed(job, channel),
     });
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
@@ -126,11 +133,17 @@ export class CallerObject extends DurableObject implements CallerMethods {
       const { key } = caller;
       await this.#begin(key);
       const until = Date.now() + wait;
-      this.#watch.extend(until + INTEREST);
+      this.#watch.extend(until + INTEREST, query.name !== JOB_ENDED);
       const { namespace, client } = { namespace: this.#config.RESONATE_NAMESPACE, client: this.#client };
       const jobs = jobNames?.flatMap((name) => [namespace + key + name, namespace + name]);
       const pages = new Pages(this.#config, {} as never);
-      const telling = { client, namespace, key, pageOf: (name: string) => pages.urlOf(name, caller) };
+      const telling = {
+        client,
+        feeds: this.#feeds,
+        namespace,
+        key,
+        pageOf: (name: string) => pages.urlOf(name, caller),
+      };
       let page: LogPage = this.#log.read({ ...query, jobs }, Date.now());
       while (page.events.length === 0 && !page.truncated && Date.now() < until) {
         await this.#news(until - Date.now());
@@ -205,10 +218,31 @@ export class CallerObject extends DurableObject implements CallerMethods {
     await looking;
   }
 
-  async #listen(id: string, { address }: Channel): Promise<boolean> {
+  async #listen(id: string, { address }: Channel): Promise<number | undefined> {
     const record = await this.#client.call({ kind: "promise.register_listener", data: { awaited: id, address } });
     if (record && record.state !== "pending") await this.note([startedJob(record, this.#takeover.key ?? "")], true);
-    return record !== undefined;
+    return record?.timeoutAt;
+  }
+
+  /** Notes what is new in a job's progress feed, and has the next entry pushed. */
+  async #readFeed(job: Running, channel: Channel): Promise<void> {
+    for (let isWritten = true; isWritten; ) {
+      const newest = await this.#feeds.newest(job.id);
+      this.#noteFeed(job.id, newest);
+      isWritten = await this.#feeds.listenToEntry(job, newest.n + 1, channel);
+    }
+  }
+
+  #noteFeed(id: string, newest: NewestEntry): void {
+    const [name, kind] = [this.#nameOf(id), this.#jobs.kindOf(id)];
+    if (kind === undefined) return;
+    const now = Date.now();
+    const isNew = this.#jobs.transaction(() =>
+      tellingEvents({ id, name, kind }, newest)
+        .filter((event) => event.name !== JOB_PROGRESS || now - (this.#log.lastOf(id, JOB_PROGRESS) ?? 0) >= PROGRESS)
+        .map((event) => this.#log.append(event, now)),
+    );
+    if (isNew.includes(true)) for (const wake of this.#waiting) wake();
   }
 
   #nameOf(id: string): string {

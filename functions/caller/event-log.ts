@@ -75,6 +75,12 @@ export class EventLog {
     return true;
   }
 
+  /** When the last event of this name of a job was logged, in milliseconds since the epoch. */
+  lastOf(job: string, name: string): number | undefined {
+    const [row] = this.#all("SELECT max(logged_at) AS at FROM events WHERE job = ? AND name = ?", job, name);
+    return row?.at == null ? undefined : Number(row.at);
+  }
+
   read({ name, jobs, kinds, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
     const { epoch, floor } = this.#state();
     const head = this.#head();

@@ -16,6 +16,7 @@ const MIGRATIONS = [
    CREATE INDEX jobs_reserved ON jobs (period) WHERE state = 'pending' AND count > 0;
    CREATE TABLE sealed (period TEXT PRIMARY KEY, count INTEGER NOT NULL, at REAL NOT NULL) STRICT;`,
   EVENTS_TABLE,
+  "CREATE INDEX events_job ON events (job, name)",
 ];
 
 /**
@@ -124,6 +125,10 @@ export class JobTable {
       ...this.#ids("state = 'pending' AND due < ? AND looked_at < ? LIMIT ?", now, now - STARTING, limit),
       ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", kept, now - 86_400_000, limit),
     ].slice(0, limit);
+  }
+
+  kindOf(id: string): string | undefined {
+    return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
   }
 
   /** Jobs that have not ended as far as is known, the soonest to end first. */

@@ -26,6 +26,7 @@ describe("an id", () => {
     ["a branch that does not begin it", { "resonate:branch": "another" }],
     ["a branch that goes on after it", { "resonate:branch": "ID.1" }],
     ["a parent that does not begin it", { "resonate:parent": "another" }],
+    ["a prefix with a dot", { "resonate:prefix": "a.b" }],
   ])("with %s is for 0.9.8 alone", async (_, tags) => {
     const id = `${unique("origin")}:1`;
     const named = Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, value.replace("ID", id)]));
@@ -38,15 +39,17 @@ describe("an id", () => {
     expect((await create(`${origin}:1:2`, { tags })).status).toBe(200);
   });
 
-  test("of a schedule with a colon is for 0.9.8 alone", async () => {
-    const id = `${unique("schedule")}:1`;
+  test.each([
+    ["of a schedule with a colon", `${unique("schedule")}:1`, { "resonate:target": "poll://any@none" }],
+    ["of a schedule of promises without a target", unique("schedule"), {}],
+  ])("%s is for 0.9.8 alone", async (_, id, promiseTags) => {
     const made = {
       id,
       cron: "0 0 1 1 *",
       promiseId: unique("p"),
       promiseTimeout: 1_000,
       promiseParam: {},
-      promiseTags: {},
+      promiseTags,
     };
     expect((await server.call("schedule.create", made)).status).toBe(takenBefore());
     await server.call("schedule.delete", { id });
@@ -62,6 +65,12 @@ describe("the tag resonate:delay", () => {
     const options = { timeoutAt: Date.now() + HOUR, tags: { "resonate:delay": delay() } };
     const { status } = await create(unique("delay"), { ...options, ...(isAddressed && { group: unique("g") }) });
     expect(status).toBe(takenBefore());
+  });
+
+  test("is refused by 0.10 on a task that its maker holds at once", async () => {
+    const made = promise(unique("held"), { group: unique("g"), tags: { "resonate:delay": String(Date.now()) } });
+    const data = { pid: "p", ttl: 1_000, action: action("promise.create", made) };
+    expect((await server.call("task.create", data)).status).toBe(takenBefore());
   });
 
   test("puts the first dispatch off on the embedded server", async () => {

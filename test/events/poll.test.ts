@@ -4,6 +4,7 @@ import { bearerBindings } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { accept, tasksAt } from "../tasks/support.ts";
 import { eventsAt, type Notified, streamAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
@@ -137,6 +138,28 @@ test("a stream tells of each end as it comes; cancelled and failed jobs among th
   // From the cursor of the first event on, the second one is left.
   const { events } = await ada.poll({ ...ENDED, cursor: seen[1]?.params.cursor });
   expect(events.map(({ data }) => data.job_name)).toEqual(["timer_streamed"]);
+});
+
+test("a caller is told what a job asks, and how far it is", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  const [asked, told] = [{ name: "job.question" }, { name: "job.progress" }];
+  const [questions, progress] = [(await ada.poll(asked)).cursor, (await ada.poll(told)).cursor];
+  const tasks = tasksAt(stack.url, TOKENS.ada);
+  const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2014-01" };
+  const { taskId } = await tasks.call("weather_range", args);
+  const { events } = await ada.collect(questions, 1, asked);
+  expect(events).toMatchObject([
+    {
+      name: "job.question",
+      data: { kind: "weather_range", message: expect.stringContaining("25 requests"), answered_by: "user" },
+    },
+  ]);
+  // Asked once, told once.
+  expect((await ada.poll({ ...asked, cursor: questions })).events).toEqual(events);
+  await tasks.update(taskId, { [events[0]?.data.question]: accept({ confirm: true }) });
+  const { events: far } = await ada.collect(progress, 1, told);
+  expect(far[0]).toMatchObject({ name: "job.progress", data: { job_name: events[0]?.data.job_name } });
+  await tasks.reaches(taskId, "completed");
 });
 
 test("what ended while edge, worker and listener were gone is told to the cursor from before", {
