@@ -27,11 +27,11 @@ export class CallerJobs implements Jobs {
     return first && startedOf((await newestGeneration(this.#store, base, first)).promise);
   }
 
-  async answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "not_asked"> {
+  async answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "notAsked"> {
     const promise = await this.#store.get(jobName, this.#signal);
     if (promise?.state !== "pending") return "closed";
     const { entry } = await this.#store.feeds.newest(promise.id, this.#signal);
-    if (!entry) return "not_asked";
+    if (!entry) return "notAsked";
     const open = Object.hasOwn(entry.questions, question) ? entry.questions[question] : undefined;
     if (!open) return "closed";
     return (await this.#store.feeds.answer(open.promiseId, answer)) ? "answered" : "closed";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NonRetryableError, ProtocolFailure, RuleBroken } from "../definitions/context.ts";
+import { NondeterminismError, NonRetryableError, ProtocolFailure } from "../definitions/context.ts";
 import { difference, fromStored, isFinal, MAX_RESULT, storable, toStored } from "./values.ts";
 
 const cycle: { self?: unknown } = {};
@@ -29,7 +29,7 @@ test.each<[what: string, value: unknown, words: string]>([
   ["a cycle", { cycle }, "an object that holds itself at cycle.self: return the parts that are needed"],
   ["toJSON", { money: { toJSON: () => 1 } }, "an object with toJSON at money: return its plain form"],
 ])("%s is refused, with what to return instead", (_what, value, words) => {
-  expect(() => storable(value, 'step "a"')).toThrow(RuleBroken);
+  expect(() => storable(value, 'step "a"')).toThrow(NondeterminismError);
   expect(() => storable(value, 'step "a"')).toThrow(`step "a" returned ${words}`);
 });
 
@@ -70,7 +70,7 @@ test("an error comes back with its name, message and code, whatever was thrown",
 
 test("what cannot get better is told from what can", () => {
   const never = [new NonRetryableError("no"), new ProtocolFailure("no"), new TypeError("x is not a function")];
-  const more = [new ReferenceError("x"), new RangeError("x"), new SyntaxError("x"), new RuleBroken("x")];
+  const more = [new ReferenceError("x"), new RangeError("x"), new SyntaxError("x"), new NondeterminismError("x")];
   for (const error of [...never, ...more]) expect(isFinal(error), error.name).toBe(true);
   const network = new TypeError("fetch failed", { cause: new Error("ECONNRESET") });
   for (const error of [network, new Error("503"), "words", undefined]) expect(isFinal(error)).toBe(false);

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { defineTool, refusal, ToolError } from "../../core/author/tool.ts";
+import { builtInTool, refusal, ToolError } from "../../core/author/tool.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jobName } from "../../core/tools/arguments.ts";
@@ -19,7 +19,7 @@ export const jsonText = z.preprocess(
   z.string(),
 );
 
-export const answerQuestion = defineTool({
+export const answerQuestion = builtInTool({
   name: NAME,
   title: "Answer a job's question",
   description:

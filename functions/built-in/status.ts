@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
-import { defineTool } from "../../core/author/tool.ts";
+import { builtInTool } from "../../core/author/tool.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
@@ -31,7 +31,7 @@ const selection = {
   offset: z.int().min(0).optional().describe("In a large result."),
 };
 
-export const probeStatus = defineTool({
+export const probeStatus = builtInTool({
   name: "probe_status",
   title: "Probe job status",
   description:
@@ -74,7 +74,7 @@ async function newerOf(
   return newer ? { newer: { job_name: newer.name, status: statusOf(newer) } } : {};
 }
 
-export const awaitResult = defineTool({
+export const awaitResult = builtInTool({
   name: "await_result",
   title: "Await job results",
   description:
@@ -192,7 +192,7 @@ function awaited(held: readonly Held[], running: readonly string[], taken: numbe
   };
 }
 
-export const cancelJob = defineTool({
+export const cancelJob = builtInTool({
   name: "cancel_job",
   title: "Cancel jobs",
   description: "Stop jobs for good. What has finished is not changed; a job that others started too goes on for them.",

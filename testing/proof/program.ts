@@ -187,8 +187,8 @@ async function behind<T>(fn: () => Promise<T>, depth: number): Promise<T> {
 type StepNode = Extract<Node, { do: "step" }>;
 
 function optionsOf({ fails, slow, end }: StepNode): StepOptions {
-  const first = slow ? 20 * SECOND : 100;
-  const retry: Retry = { first, longest: MINUTE, ...(end === "error" && { attempts: fails + 1 }) };
+  const initialInterval = slow ? 20 * SECOND : 100;
+  const retry: Retry = { initialInterval, maxInterval: MINUTE, ...(end === "error" && { maxAttempts: fails + 1 }) };
   return { retry };
 }
 
