@@ -83,7 +83,8 @@ export async function giveAnswer(
       `answer: ${content === undefined ? "it is no JSON" : checked.reason}. Accepted: JSON that fits ${schema}.`,
     );
   }
-  await store.feeds.answer(open.promiseId, checked.answer);
+  if (!(await store.feeds.answer(open.promiseId, checked.answer)))
+    throw refused(`question: ${JSON.stringify(key)} was answered by somebody else meanwhile.`);
 }
 
 /** Parsed JSON; undefined for other text. */
