@@ -96,7 +96,7 @@ export const placeInput = {
       return canonical;
     })
     .optional()
-    .describe("IANA zone; the place's when left out."),
+    .describe("IANA; the place's by default."),
 };
 
 const input = z.object({
@@ -111,7 +111,8 @@ const input = z.object({
   timezone: placeInput.timezone,
 });
 
-const annotations = { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true };
+/** It reads an archive: hosts run several side by side, and ask nobody first. */
+export const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: true };
 
 export const startGathering = jobTool({
   job: month,
