@@ -113,7 +113,10 @@ export function jobTool<Input, Args, Result, Output extends object>(
       returnsAtOnce: true,
       async call(args, context) {
         const input = args as Input;
-        return structured(await options.answer(startedOf(await launch(input, context)), input, context));
+        const promise = await launch(input, context);
+        const output = await options.answer(startedOf(promise), input, context);
+        const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
+        return structured(output, { job: promise.name, isView: promise_id === promise.name });
       },
     };
   }
@@ -260,5 +263,8 @@ export async function waitFor(
   const agree =
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
   const note = `${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
-  return structured({ job_name: name, status: "running", ...tellingOf(last, Date.now()), note });
+  return structured(
+    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
+    { job: name, isView: true },
+  );
 }

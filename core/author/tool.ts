@@ -6,8 +6,8 @@ import type { DurablePromise, RemoteStore } from "../jobs/remote-store.ts";
 import type { JobStatus } from "../jobs/status.ts";
 import { lenientForms, plain } from "../tools/advertised.ts";
 import type { Input } from "../tools/arguments.ts";
-import type { CallToolResult, InputRequiredResult, ToolAnnotations } from "../tools/mcp.ts";
-import { structured } from "../tools/present.ts";
+import type { InputRequiredResult, ToolAnnotations } from "../tools/mcp.ts";
+import { type About, structured, type ToolAnswer } from "../tools/present.ts";
 import { MAX_RESULT_SIZE, MIN_ANSWER } from "../tools/results.ts";
 
 /**
@@ -153,7 +153,7 @@ export interface Tool {
   /** Whether a call returns the job's name at once. */
   readonly returnsAtOnce?: boolean;
   /** @throws {ToolError} */
-  call(args: unknown, context: CallContext): Promise<CallToolResult | InputRequiredResult>;
+  call(args: unknown, context: CallContext): Promise<ToolAnswer | InputRequiredResult>;
   /**
    * Present where the tool's work is one job, which clients that understand tasks follow as a task.
    *
@@ -196,13 +196,18 @@ export function defineTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     waits?: boolean;
+    /** The jobs that the output is about; unlike the output it never comes from elsewhere. */
+    about?(output: Output): About;
     run(args: Args, context: CallContext): Promise<Output>;
   },
 ): Tool {
   return {
     ...describeTool(tool, tool.output),
     waits: tool.waits === true,
-    call: async (args, context) => structured(await tool.run(args as Args, context)),
+    async call(args, context) {
+      const output = await tool.run(args as Args, context);
+      return structured(output, tool.about?.(output));
+    },
   };
 }
 

@@ -36,6 +36,9 @@ const NO_RECORD =
   "this deployment limits how many jobs a caller may start, and has no CALLER binding to count them with. " +
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
+/** Of jobs that are not counted. */
+const NO_PLACE = { period: "", count: 0, isEarlier: false };
+
 /** A promise that is no job of this deployment holds the job's name. */
 class NameTaken extends NotStarted {
   constructor(name: string) {
@@ -131,9 +134,11 @@ export class RemoteStore {
     earlier?: DurablePromise,
   ): Promise<DurablePromise> {
     const timeoutAt = job.deadline(args, now);
+    const noted = this.#noteStart(job, name, args, now, timeoutAt);
     const reserved = await this.#reserve(job, name, args, now, timeoutAt);
     // When this fails, the job may exist: its reservation stays until a look at the promise settles it.
     const promise = await this.#createOrFind(job, name, args, timeoutAt, earlier, reserved?.tag);
+    await noted;
     const isNew = this.#scope.request !== "" && promise.request === this.#scope.request;
     const isRecorded = isNew || (reserved?.isKnown === true && promise.state === "pending");
     return this.join(promise, isRecorded);
@@ -325,9 +330,21 @@ export class RemoteStore {
     return key !== "" || quota > 0 ? records?.(key) : undefined;
   }
 
+  /** Enters a job in the record of callers that are not told apart, beside its start: nothing waits for it but their events. */
+  async #noteStart<Args>(job: Job<Args>, name: string, args: Args, now: number, timeoutAt: number): Promise<void> {
+    const { key, records } = this.#scope;
+    if (this.#record || !records) return;
+    const due = job.expectedAt?.(args) ?? timeoutAt;
+    const times = { startedAt: now, settledAt: null, due, ...NO_PLACE };
+    const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };
+    await records(key)
+      .reserve(started, 0)
+      .catch(() => {}); // Of this job no event tells.
+  }
+
   #startedJob({ id, job, state, createdAt, settledAt, timeoutAt, starter, place }: DurablePromise): StartedJob {
     const isOwn = starter === undefined || starter === this.#scope.key;
-    const reservation = isOwn ? reservationIn(place) : { period: "", count: 0, isEarlier: false };
+    const reservation = isOwn ? reservationIn(place) : NO_PLACE;
     const startedAt = isOwn ? createdAt : Date.now();
     return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reservation };
   }
@@ -421,7 +438,11 @@ export class RemoteStore {
     const promise = record && this.#names.decode(record);
     const isOurs = (promise?.value as { by?: unknown } | undefined)?.by === by;
     // The job is cancelled. A record that does not hear of it looks at the promise before it refuses a start.
-    if (promise && isOurs) await this.#record?.note([this.#startedJob(promise)], true).catch(() => {});
+    const { key, records } = this.#scope;
+    if (promise && isOurs)
+      await records?.(key)
+        .note([this.#startedJob(promise)], true)
+        .catch(() => {});
     return promise && { promise, isOurs };
   }
 

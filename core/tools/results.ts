@@ -62,8 +62,11 @@ export function noteLimit(job: Job, limit: number): void {
 
 export const limitOf = (job: Job): number => limits.get(job) ?? MAX_ANSWER;
 
+/** How the URIs begin that are jobs' results as resources. */
+export const JOB_SCHEME = "job://";
+
 /** The URI of a job's result as a resource. */
-export const uriOf = (name: string): string => `job://${encodeURIComponent(name)}`;
+export const uriOf = (name: string): string => `${JOB_SCHEME}${encodeURIComponent(name)}`;
 
 /** The table of contents of a result that is kept in chunks, with a range of it; stored, its beginning. In characters. */
 export interface Parts {
@@ -233,7 +236,7 @@ export function noteOn({ views, leftOut }: Fitted): string | undefined {
 const readOn = (name: string): string =>
   `A result that is larger than an answer may be is there in part, as JSON text. The rest: probe_status(job_names: ["${name}"], result: "full", offset: its next_offset), some of it: with fields; or read the resource at its uri.`;
 
-interface ResourceLink {
+export interface ResourceLink {
   type: "resource_link";
   uri: string;
   name: string;
@@ -241,28 +244,16 @@ interface ResourceLink {
   size: number;
 }
 
-/** Links to the first results that structured content summarizes. */
-export function linksIn(content: unknown): ResourceLink[] {
-  const { summary, summaries, statuses } = (content ?? {}) as {
-    summary?: unknown;
-    summaries?: unknown;
-    statuses?: unknown;
-  };
-  const listed = Array.isArray(statuses) ? statuses.map((status) => status?.summary) : [];
-  const named = typeof summaries === "object" && summaries !== null ? Object.values(summaries) : [];
-  const all = [summary, ...listed, ...named].filter(isSummary);
-  return all.slice(0, MAX_LINKS).map(({ uri, characters }) => ({
+/** Links to the first of the results that an answer summarizes. */
+export function linksTo(summaries: readonly (ResultSummary | undefined)[]): ResourceLink[] {
+  const present = summaries.filter((summary) => summary !== undefined);
+  return present.slice(0, MAX_LINKS).map(({ uri, characters }) => ({
     type: "resource_link",
     uri,
-    name: decodeURIComponent(uri.slice("job://".length)),
+    name: decodeURIComponent(uri.slice(JOB_SCHEME.length)),
     mimeType: "application/json",
     size: characters,
   }));
-}
-
-function isSummary(value: unknown): value is ResultSummary {
-  const { uri, characters } = (value ?? {}) as Partial<ResultSummary>;
-  return typeof uri === "string" && uri.startsWith("job://") && typeof characters === "number";
 }
 
 /** The fields of a value that `paths` name; values without any of them are left out or empty. */

@@ -10,7 +10,8 @@ import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
-import { type CallerNamespace, createRecords, withoutRecords } from "../caller/callers.ts";
+import { type CallerNamespace, createEvents, createRecords, withoutRecords } from "../caller/callers.ts";
+import { Events } from "../events/methods.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
@@ -72,6 +73,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
   const callers = config.CALLER as CallerNamespace | undefined;
   const records = callers && createRecords(callers, config.RESONATE_NAMESPACE);
+  const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
   const store = new RemoteStore(endpoint, jobs, { quota: config.MAX_JOBS, records }, client);
@@ -88,6 +90,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
+      events: told && new Events({ events: told, codes: config.EVENT_ERRORS }),
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,

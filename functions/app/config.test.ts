@@ -13,6 +13,7 @@ describe("bindings", () => {
       WAIT_SECONDS: 4,
       CONFIRM_ARGUMENTS: "on",
       VIEW_LINKS: "on",
+      EVENT_ERRORS: "sep",
       LOG_LEVEL: "info",
       RATE_LIMIT: 6_000,
       MAX_JOBS: 0,

@@ -69,6 +69,8 @@ const Env = z.object({
   RETENTION_DAYS: z.string().regex(DAYS, "must be a number of days above 0, or `forever`").exactOptional(),
   /** The streams that a caller may have open at once in one isolate; 0 for any number. */
   MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
+  /** `sketch`: the Events extension's errors have the codes of the sketch that preceded it, for clients that know no others. */
+  EVENT_ERRORS: z.enum(["sep", "sketch"]).default("sep"),
   LOG_LEVEL: LogLevel.default("info"),
   /** The files of the pages. */
   ASSETS: z.custom<Assets>((value) => typeof value === "object").optional(),

@@ -30,6 +30,7 @@ export const answerQuestion = defineTool({
   }),
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  about: ({ job_name }) => ({ job: job_name }),
   async run({ job_name, question, answer }, { store, signal }) {
     await giveAnswer(NAME, { job_name, question, content: jsonOf(answer), isUser: false }, store, signal);
     return { job_name, question, answered: true as const };

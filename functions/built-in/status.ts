@@ -14,6 +14,7 @@ import {
   type Held,
   hold,
   inShort,
+  linksTo,
   MAX_ANSWER,
   noteOn,
   type Selection,
@@ -52,6 +53,7 @@ export const probeStatus = defineTool({
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   _meta,
+  about: ({ statuses }) => ({ links: linksTo(statuses.map(({ summary }) => summary)) }),
   async run({ job_names, ...selected }, { store, signal }) {
     // Each is reduced to what may be sent as soon as it is read: an isolate has no room for a hundred results.
     const held = await Promise.all(
@@ -109,6 +111,7 @@ export const awaitResult = defineTool({
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   _meta,
   waits: true,
+  about: ({ summaries }) => ({ links: linksTo(Object.values(summaries ?? {})) }),
   async run({ job_names, timeout_seconds = DEFAULT_TIMEOUT }, { store, now, until, signal, reportProgress }) {
     const held = new Map<string, Held>();
     const ended: DurablePromise[] = [];

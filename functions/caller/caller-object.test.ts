@@ -8,7 +8,7 @@ import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
 import { Simulation } from "../../testing/simulation.ts";
 import { CallerObject } from "./caller-object.ts";
-import type { CallerStorage } from "./job-table.ts";
+import type { CallerStorage } from "./storage.ts";
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 60);
 const KEY = "c0123456789abcdef.";

@@ -1,12 +1,22 @@
+import type { Caller } from "../../core/definitions/caller.ts";
 import { type ListQuery, type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
+import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { Names } from "../../core/jobs/names.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
+import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
-import { readConfig } from "../app/config.ts";
-import type { Answer, CallerMethods } from "./callers.ts";
-import { type CallerStorage, JobTable } from "./job-table.ts";
+import { type Config, readConfig } from "../app/config.ts";
+import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
+import { Pages } from "../pages/sessions.ts";
+import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
+import { EventLog, type LogPage } from "./event-log.ts";
+import { JobTable } from "./job-table.ts";
+import { endedEvent, JOB_ENDED, JOB_PROGRESS, occurrenceOf, tellingEvents } from "./occurrence.ts";
+import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
+import { type Running, Watch } from "./watch.ts";
 
 /** How long the Resonate server may take to answer, in milliseconds. */
 const PATIENCE = 5_000;
@@ -20,6 +30,12 @@ const STEPS = 8;
 /** How long until the next steps, and until the next look at what is out of date, in milliseconds. */
 const SOON = 1_000;
 const DAY = 86_400_000;
+
+/** The least time between two events of one job's progress, in milliseconds. */
+const PROGRESS = 5_000;
+
+/** For how long the caller's jobs are followed after it has asked for events, in milliseconds. */
+const INTEREST = 60_000;
 
 interface Runtime {
   DurableObject: new (state: unknown, env: object) => object;
@@ -44,8 +60,14 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #storage: CallerStorage;
   readonly #client: ResonateClient;
   readonly #jobs: JobTable;
+  readonly #log: EventLog;
+  readonly #feeds: ProgressFeeds;
+  readonly #watch: Watch;
   readonly #takeover: Takeover;
+  readonly #config: Config;
   readonly #keep: number;
+  /** Those who wait for events. */
+  readonly #waiting = new Set<() => void>();
   #begun: Promise<void> | undefined;
   #catchingUp: Promise<void> | undefined;
   readonly #looking = new Map<string, Promise<void>>();
@@ -56,8 +78,23 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const endpoint = endpointOf(config);
     this.#storage = state.storage;
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
-    this.#jobs = new JobTable(state.storage);
+    this.#config = config;
+    this.#jobs = new JobTable(state.storage, (job) =>
+      this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()),
+    );
+    this.#log = new EventLog(state.storage);
+    this.#feeds = new ProgressFeeds(this.#client);
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
+    const { LISTENER } = config;
+    this.#watch = new Watch({
+      source: LISTENER && createFeed(LISTENER as ListenerNamespace),
+      key: () => this.#takeover.key ?? "",
+      pending: (limit) => this.#jobs.pending(limit),
+      leastSeen: (limit) => this.#jobs.leastSeen(limit),
+      look: (ids) => this.#lookAt(ids),
+      listen: (id, channel) => this.#listen(id, channel),
+      readFeed: (job, channel) => this.#readFeed(job, channel),
+    });
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
@@ -66,6 +103,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#begin(key);
       if (most > 0) await this.#takeover.seal(job.period);
       const answer = this.#reserve(job, most);
+      if (answer === "reserved") this.#watch.onStart();
       if (answer !== "full") return answer;
       await this.#look(job.period);
       return this.#reserve(job, most);
@@ -76,6 +114,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#jobs.transaction(() => {
       for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
     });
+    for (const wake of this.#waiting) wake();
   }
 
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>> {
@@ -89,6 +128,44 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
+  events(caller: Caller, { jobNames, wait = 0, ...query }: EventQuery): Promise<Answer<EventPage>> {
+    return answered(async () => {
+      const { key } = caller;
+      await this.#begin(key);
+      const until = Date.now() + wait;
+      this.#watch.extend(until + INTEREST, query.name !== JOB_ENDED);
+      const { namespace, client } = { namespace: this.#config.RESONATE_NAMESPACE, client: this.#client };
+      const jobs = jobNames?.flatMap((name) => [namespace + key + name, namespace + name]);
+      const pages = new Pages(this.#config, {} as never);
+      const telling = {
+        client,
+        feeds: this.#feeds,
+        namespace,
+        key,
+        pageOf: (name: string) => pages.urlOf(name, caller),
+      };
+      let page: LogPage = this.#log.read({ ...query, jobs }, Date.now());
+      while (page.events.length === 0 && !page.truncated && Date.now() < until) {
+        await this.#news(until - Date.now());
+        page = this.#log.read({ ...query, jobs, cursor: page.cursor }, Date.now());
+      }
+      const events = await Promise.all(
+        page.events.map(async (event) => ({ ...(await occurrenceOf(event, telling)), cursor: event.cursor })),
+      );
+      return { ...page, events, isBusy: this.#jobs.pending(1).length > 0 };
+    });
+  }
+
+  /** Waits until jobs are noted, or so many milliseconds. */
+  async #news(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    this.#waiting.add(resolve);
+    await promise;
+    clearTimeout(timer);
+    this.#waiting.delete(resolve);
+  }
+
   /** Goes on with the takeover, or looks at what is out of date. */
   async alarm(): Promise<void> {
     const { key } = this.#takeover;
@@ -98,7 +175,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const stale = this.#jobs.stale(now, now - this.#keep, LOOKS);
     await this.#lookAt(stale).catch(() => {}); // The next alarm looks again.
     this.#jobs.forgetPeriods(now);
-    const isBusy = this.#takeover.isPending || stale.length === LOOKS;
+    const isLong = this.#log.prune(now);
+    const isBusy = this.#takeover.isPending || stale.length === LOOKS || isLong;
     await this.#storage.setAlarm(Date.now() + (isBusy ? SOON : DAY));
   }
 
@@ -138,6 +216,37 @@ export class CallerObject extends DurableObject implements CallerMethods {
       this.#lookAt(this.#jobs.reserved(period, Date.now(), LOOKS)).finally(() => this.#looking.delete(period));
     this.#looking.set(period, looking);
     await looking;
+  }
+
+  async #listen(id: string, { address }: Channel): Promise<number | undefined> {
+    const record = await this.#client.call({ kind: "promise.register_listener", data: { awaited: id, address } });
+    if (record && record.state !== "pending") await this.note([startedJob(record, this.#takeover.key ?? "")], true);
+    return record?.timeoutAt;
+  }
+
+  /** Notes what is new in a job's progress feed, and has the next entry pushed. */
+  async #readFeed(job: Running, channel: Channel): Promise<void> {
+    for (let isWritten = true; isWritten; ) {
+      const newest = await this.#feeds.newest(job.id);
+      this.#noteFeed(job.id, newest);
+      isWritten = await this.#feeds.listenToEntry(job, newest.n + 1, channel);
+    }
+  }
+
+  #noteFeed(id: string, newest: NewestEntry): void {
+    const [name, kind] = [this.#nameOf(id), this.#jobs.kindOf(id)];
+    if (kind === undefined) return;
+    const now = Date.now();
+    const isNew = this.#jobs.transaction(() =>
+      tellingEvents({ id, name, kind }, newest)
+        .filter((event) => event.name !== JOB_PROGRESS || now - (this.#log.lastOf(id, JOB_PROGRESS) ?? 0) >= PROGRESS)
+        .map((event) => this.#log.append(event, now)),
+    );
+    if (isNew.includes(true)) for (const wake of this.#waiting) wake();
+  }
+
+  #nameOf(id: string): string {
+    return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
 
   async #lookAt(ids: readonly string[]): Promise<void> {

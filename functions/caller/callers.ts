@@ -1,6 +1,9 @@
 /** The edge's side of the callers' objects. */
+
+import type { Caller } from "../../core/definitions/caller.ts";
 import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
+import type { Occurrence } from "./occurrence.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
 export type Answer<T> = { done: T } | { failed: { message: string; status: number | undefined; isRefused: boolean } };
@@ -11,17 +14,54 @@ export interface CallerNamespace {
   get(id: object): CallerMethods;
 }
 
+/** Which events a caller wants. */
+export interface EventQuery {
+  name: string;
+  /** Of these jobs alone; any when left out. */
+  jobNames?: readonly string[] | undefined;
+  kinds?: readonly string[] | undefined;
+  /** Where the caller has read up to; null: from now on. */
+  cursor: string | null;
+  maxAgeMs?: number | undefined;
+  limit: number;
+  /** How long to wait for the first of them, in milliseconds. */
+  wait?: number | undefined;
+}
+
+export interface EventPage {
+  events: Occurrence[];
+  /** The position from which the log was read, and the one up to which. */
+  from: string;
+  cursor: string;
+  truncated: boolean;
+  hasMore: boolean;
+  /** Whether jobs are under way. */
+  isBusy: boolean;
+}
+
 /** What a caller's object answers: see {@link CallerRecord}. */
 export interface CallerMethods {
   reserve(key: string, job: StartedJob, most: number): Promise<Answer<"reserved" | "known" | "full">>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
+  events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
 }
+
+/** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
+export type CallerEvents = (caller: Caller, query: EventQuery) => Promise<EventPage>;
+
+export const createEvents =
+  (objects: CallerNamespace, namespace: string): CallerEvents =>
+  (caller, query) =>
+    ask(() => objectOf(objects, namespace, caller.key).events(caller, query));
+
+const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
+  objects.get(objects.idFromName(`caller ${namespace}${key}`));
 
 /** The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server. */
 export function createRecords(objects: CallerNamespace, namespace: string): (key: string) => CallerRecord {
   return (key) => {
-    const object = () => objects.get(objects.idFromName(`caller ${namespace}${key}`));
+    const object = () => objectOf(objects, namespace, key);
     return {
       reserve: (job, most) => ask(() => object().reserve(key, job, most)),
       list: (query) => ask(() => object().list(key, query)),

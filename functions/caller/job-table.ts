@@ -1,17 +1,8 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
 import type { ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
-
-type SqlValue = string | number | null;
-type Row = Record<string, SqlValue>;
-
-/** The part of a Durable Object's storage that is used. */
-export interface CallerStorage {
-  readonly sql: { exec(statement: string, ...values: SqlValue[]): { toArray(): Row[] } };
-  transactionSync<T>(work: () => T): T;
-  getAlarm(): Promise<number | null>;
-  setAlarm(time: number): Promise<void>;
-}
+import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 
 /** What brings the tables from one version to the next: each once, and none is ever changed. */
 const MIGRATIONS = [
@@ -24,6 +15,8 @@ const MIGRATIONS = [
    CREATE INDEX jobs_state ON jobs (state, started_at, id);
    CREATE INDEX jobs_reserved ON jobs (period) WHERE state = 'pending' AND count > 0;
    CREATE TABLE sealed (period TEXT PRIMARY KEY, count INTEGER NOT NULL, at REAL NOT NULL) STRICT;`,
+  EVENTS_TABLE,
+  "CREATE INDEX events_job ON events (job, name)",
 ];
 
 /**
@@ -32,13 +25,19 @@ const MIGRATIONS = [
  */
 const STARTING = 30_000;
 
+/** How far apart the clocks of an edge and of the Resonate server may be, in milliseconds. */
+const CLOCKS = 60_000;
+
 export class JobTable {
   readonly #storage: CallerStorage;
+  readonly #onEnd: (job: StartedJob) => void;
   /** What is reserved in a period, as far as that was added up. */
   readonly #used = new Map<string, number>();
 
-  constructor(storage: CallerStorage) {
+  /** `onEnd` is called with each job that is found to have ended since its caller started it. */
+  constructor(storage: CallerStorage, onEnd: (job: StartedJob) => void = () => {}) {
     this.#storage = storage;
+    this.#onEnd = onEnd;
     storage.transactionSync(() => {
       this.#all("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT");
       const version = Number(this.get("schema") ?? 0);
@@ -87,8 +86,13 @@ export class JobTable {
       this.#all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
       return;
     }
-    const [row] = this.#all("SELECT earlier FROM jobs WHERE id = ?", job.id);
+    const [row] = this.#all("SELECT earlier, state, started_at FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
+    const startedAt = Number(row?.started_at);
+    // A result that was there when the caller asked for it was its answer, and is no news.
+    const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
+    if (row?.state === "pending" && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
+      this.#onEnd({ ...job, startedAt });
     // The job was among those that edges of 1c007cb had counted when the period was sealed.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
@@ -121,6 +125,20 @@ export class JobTable {
       ...this.#ids("state = 'pending' AND due < ? AND looked_at < ? LIMIT ?", now, now - STARTING, limit),
       ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", kept, now - 86_400_000, limit),
     ].slice(0, limit);
+  }
+
+  kindOf(id: string): string | undefined {
+    return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
+  }
+
+  /** Jobs that have not ended as far as is known, the soonest to end first. */
+  pending(limit: number): string[] {
+    return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);
+  }
+
+  /** Those of them that were looked at longest ago. */
+  leastSeen(limit: number): string[] {
+    return this.#ids("state = 'pending' ORDER BY looked_at LIMIT ?", limit);
   }
 
   forgetPeriods(now: number): void {

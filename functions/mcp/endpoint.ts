@@ -1,4 +1,5 @@
 import type { Tool } from "../../core/author/tool.ts";
+import type { Events } from "../events/methods.ts";
 import type { Assets } from "../http/assets.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import type { EdgeLog } from "../http/log.ts";
@@ -22,6 +23,8 @@ export interface McpOptions {
   identity: Identity;
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
+  /** Absent where no object keeps what has happened. */
+  events: Events | undefined;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
   log: EdgeLog;
@@ -32,17 +35,17 @@ export interface McpOptions {
 }
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
-export function createMcp({ tools, identity, handles, kept, log, links, files, rules }: McpOptions): Mcp {
+export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
   const tasks = handles && { handles, links, log, kept };
   const cards = files && new Cards(files, identity.info.name, tools);
   const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links, rules });
-  const methods = createMethods(calls, tasks, identity);
+  const methods = createMethods(calls, { tasks, events, identity });
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const bySdk = async () => {
     if (!loaded) {
       const [own, sdk] = await Promise.all([import("./sdk.ts"), loadSdk()]);
-      loaded = own.createSdk(sdk, { calls, tasks, identity, cards, maxBody: MAX_BODY });
+      loaded = own.createSdk(sdk, { calls, tasks, events, identity, cards, maxBody: MAX_BODY });
     }
     return loaded;
   };

@@ -4,8 +4,7 @@ import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { howToAnswer, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
 import { CARD, type CallToolResult, UI } from "../../core/tools/mcp.ts";
-import { presentJob } from "../../core/tools/present.ts";
-import { linksIn } from "../../core/tools/results.ts";
+import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
 /** The extension's identifier, in capabilities. */
 export const TASKS = "io.modelcontextprotocol/tasks";
@@ -117,7 +116,7 @@ function ttlOf({ keep, createdAt, settledAt, timeoutAt }: DurablePromise, kept: 
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
   // The same result that the call itself would have had.
   const answer = presentJob(promise);
-  const result = { ...answer, content: [...answer.content, ...linksIn(answer.structuredContent)] };
+  const result = { ...answer, content: [...answer.content, ...(answer[ABOUT]?.links ?? [])] };
   return { ...base, status: "completed", result: { resultType: "complete", ...result } };
 }
 

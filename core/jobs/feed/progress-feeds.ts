@@ -72,7 +72,7 @@ export class ProgressFeeds {
     const known = this.#cache.get(promiseId);
     const { newest, at } = known ?? { newest: NONE, at: 0 };
     const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
-    const get = (n: number) => this.#entry(promiseId, n, signal);
+    const get = (n: number) => this.entry(promiseId, n, signal);
     const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
     return this.#cache.put(promiseId, entry);
   }
@@ -126,7 +126,8 @@ export class ProgressFeeds {
     await this.#resolve(questionId, answer);
   }
 
-  async #entry(promiseId: string, n: number, signal?: AbortSignal): Promise<NewestEntry | undefined> {
+  /** The `n`th entry; undefined while it is not written. */
+  async entry(promiseId: string, n: number, signal?: AbortSignal): Promise<NewestEntry | undefined> {
     const record = await this.#get(feedEntryId(promiseId, n), signal);
     if (!record) return undefined;
     const isResolved = record.state === "resolved" && record.value.data;
