@@ -120,7 +120,7 @@ export const startGathering = jobTool({
   title: "Start gathering weather",
   description:
     "Start gathering a month of historical daily weather (highest and lowest temperature, precipitation) at a place. " +
-    "Returns a job_name at once; collect the data with await_result.",
+    "Returns a job_name at once, for await_result.",
   input,
   annotations,
   args: monthToGather,
