@@ -41,6 +41,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "serve a hosted server to a client that speaks only stdio",
     run: async (args) => (await import("./commands/proxy.ts")).run(args),
   },
+  wait: {
+    summary: "wait until jobs have ended",
+    run: async (args) => (await import("./client/wait.ts")).run(args),
+  },
+  events: {
+    summary: "print what happens to a caller's jobs",
+    run: async (args) => (await import("./client/events.ts")).run(args),
+  },
   doctor: {
     summary: "check a deployment, or the stack on this machine",
     run: async (args) => (await import("./doctor/doctor.ts")).run(args),

@@ -37,7 +37,8 @@ export const PROGRESS_INTERVAL = 2_500;
 type MaybePromise<T> = T | Promise<T>;
 
 /**
- * The options of {@link jobTool}: those of all tools, the job, and the job's arguments.
+ * The options of {@link defineDurableTool} for a job with a definition of its own: those of all tools, the job, and its
+ * arguments.
  *
  * @example
  * const options: JobToolOptions<{ in_days: number }, { day: string }, unknown> = {
@@ -60,17 +61,17 @@ export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> 
 }
 
 /**
- * The options of {@link jobTool} for a tool that starts a job and answers at once.
+ * The options of {@link defineDurableTool} for a tool that starts a job and answers at once.
  *
  * @example
- * export const startReport = jobTool({
+ * export const startReport = defineDurableTool({
  *   job: report,
  *   name: "start_report",
  *   title: "Start a report",
  *   description: "Starts the report of a day.",
  *   input: z.object({ day: z.iso.date().describe("The day.") }),
  *   output: z.object({ job_name: z.string(), status: JobStatus }),
- *   answer: ({ job_name, status }) => ({ job_name, status }),
+ *   answer: ({ jobName, status }) => ({ job_name: jobName, status }),
  * } satisfies StartToolOptions<{ day: string }, { day: string }, unknown, object>);
  */
 export interface StartToolOptions<Input, Args, Result, Output extends object>
@@ -80,17 +81,88 @@ export interface StartToolOptions<Input, Args, Result, Output extends object>
 }
 
 /**
- * A tool that starts a job with a definition of its own. A client that understands tasks gets the job as a task at once. Any
- * other waits for the result, and after a while gets the job's name and how to collect the result. With `answer` every call
- * is answered at once with what that function returns.
+ * The options of {@link defineDurableTool}: those of all tools and those of its job.
  *
  * @example
- * export const dailyReport = jobTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
+ * const options: DurableToolOptions<{ url: string }, unknown> = {
+ *   name: "watch_site",
+ *   title: "Watch a site",
+ *   description: "Watches a web site for a week.",
+ *   input: z.object({ url: z.url().describe("The site's URL.") }),
+ *   id: ({ url }) => url,
+ *   deadline: 8 * DAY,
+ * };
+ * export const watchSite = defineDurableTool(options);
+ */
+export interface DurableToolOptions<Args, Result>
+  extends ToolOptions<Args>,
+    Pick<
+      JobOptions<Args, Result>,
+      | "id"
+      | "deadline"
+      | "expectedAt"
+      | "shared"
+      | "freshFor"
+      | "keepFor"
+      | "counts"
+      | "version"
+      | "runs"
+      | "group"
+      | "view"
+    > {
+  /** The function's result: advertised, and checked before it is stored. */
+  output?: Schema<Result>;
+  /** The prefix of its jobs' names. Default: the tool's name and `_`. */
+  prefix?: string;
+}
+
+/**
+ * A tool, and the definition of its job.
+ *
+ * @example
+ * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
+ */
+export type DurableTool<Args = unknown, Result = unknown> = Tool & { readonly job: Job<Args, Result> };
+
+/**
+ * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
+ * the work. With `job` the job is defined elsewhere (`defineJob`), and several tools may start it.
+ *
+ * A client that understands tasks gets the job as a task at once. Any other waits for the result, and after a while gets
+ * the job's name and how to collect the result. With `answer` every call is answered at once with what that function
+ * returns.
+ *
+ * @example
+ * export const waitForSite = defineDurableTool({
+ *   name: "wait_for_site",
+ *   title: "Wait for a web site",
+ *   description: "Waits until a web site answers, for up to a day.",
+ *   input: z.object({ url: z.url().describe("The site's URL.") }),
+ *   output: z.object({ url: z.string() }),
+ *   id: ({ url }) => url,
+ * });
+ *
+ * @example
+ * export const dailyReport = defineDurableTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
  *   input: z.object({ day: z.iso.date() }) });
  */
-export function jobTool<Input, Args, Result, Output extends object>(
+export function defineDurableTool<Args, Result>(options: DurableToolOptions<Args, Result>): DurableTool<Args, Result>;
+export function defineDurableTool<Input, Args, Result, Output extends object>(
   options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
-): Tool & { readonly job: Job<Args, Result> } {
+): DurableTool<Args, Result>;
+export function defineDurableTool<Input, Args, Result>(
+  options: DurableToolOptions<Args, Result> | JobToolOptions<Input, Args, Result>,
+): DurableTool<Args, Result> {
+  if ("job" in options) return jobTool(options);
+  const { name, input, output } = options;
+  const kind = name.replace(/[^A-Za-z0-9_]/g, "_");
+  const job = defineJob<Args, Result>({ ...options, kind, args: input, ...(output && { result: output }) });
+  return jobTool({ ...options, job });
+}
+
+function jobTool<Input, Args, Result, Output extends object>(
+  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
+): DurableTool<Args, Result> {
   const { job } = options;
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
   // The same arguments are the same job.
@@ -133,69 +205,10 @@ export function jobTool<Input, Args, Result, Output extends object>(
   };
 }
 
-/**
- * The options of {@link durableTool}: those of all tools and those of its job.
- *
- * @example
- * const options: DurableToolOptions<{ url: string }, unknown> = {
- *   name: "watch_site",
- *   title: "Watch a site",
- *   description: "Watches a web site for a week.",
- *   input: z.object({ url: z.url().describe("The site's URL.") }),
- *   id: ({ url }) => url,
- *   deadline: 8 * DAY,
- * };
- * export const watchSite = durableTool(options);
- */
-export interface DurableToolOptions<Args, Result>
-  extends ToolOptions<Args>,
-    Pick<
-      JobOptions<Args, Result>,
-      | "id"
-      | "deadline"
-      | "expectedAt"
-      | "shared"
-      | "freshFor"
-      | "keepFor"
-      | "counts"
-      | "version"
-      | "runs"
-      | "group"
-      | "view"
-    > {
-  /** The function's result: advertised, and checked before it is stored. */
-  output?: Schema<Result>;
-  /** The prefix of its jobs' names. Default: the tool's name and `_`. */
-  prefix?: string;
-}
-
-/**
- * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
- * the work.
- *
- * @example
- * export const waitForSite = durableTool({
- *   name: "wait_for_site",
- *   title: "Wait for a web site",
- *   description: "Waits until a web site answers, for up to a day.",
- *   input: z.object({ url: z.url().describe("The site's URL.") }),
- *   output: z.object({ url: z.string() }),
- *   id: ({ url }) => url,
- * });
- */
-export function durableTool<Args, Result>(
-  options: DurableToolOptions<Args, Result>,
-): Tool & { readonly job: Job<Args, Result> } {
-  const { name, input, output } = options;
-  const kind = name.replace(/[^A-Za-z0-9_]/g, "_");
-  const job = defineJob<Args, Result>({ ...options, kind, args: input, ...(output && { result: output }) });
-  return jobTool({ ...options, job });
-}
-
 export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, Result> {
   const { name, args, createdAt, state, value } = promise;
   return {
-    job_name: name,
+    jobName: name,
     status: statusOf(promise),
     args: args as Args,
     generation: splitGeneration(name).generation,

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { defineTool, refusal, ToolError } from "../../core/author/tool.ts";
+import { builtInTool, refusal, ToolError } from "../../core/author/tool.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jobName } from "../../core/tools/arguments.ts";
@@ -19,7 +19,7 @@ export const jsonText = z.preprocess(
   z.string(),
 );
 
-export const answerQuestion = defineTool({
+export const answerQuestion = builtInTool({
   name: NAME,
   title: "Answer a job's question",
   description: "Answer a job's question (waiting_for) whose answered_by is anyone; others only the user answers.",
@@ -81,7 +81,8 @@ export async function giveAnswer(
       `answer: ${content === undefined ? "it is no JSON" : checked.reason}. Accepted: JSON that fits ${schema}.`,
     );
   }
-  await store.feeds.answer(open.promiseId, checked.answer);
+  if (!(await store.feeds.answer(open.promiseId, checked.answer)))
+    throw refused(`question: ${JSON.stringify(key)} was answered by somebody else meanwhile.`);
 }
 
 /** Parsed JSON; undefined for other text. */

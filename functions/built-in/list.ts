@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { defineTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
+import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import {
   type Cursor,
@@ -32,7 +32,7 @@ const ListedJob = z.object({
 
 export function listJobs(jobs: readonly Job[]): Tool {
   const kinds = jobs.map(({ kind }) => kind);
-  return defineTool({
+  return builtInTool({
     name: "list_jobs",
     title: "List jobs",
     description: "List the jobs you started, in any session, newest first: for names that were forgotten.",

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
-import { defineTool, type ToolContext } from "../../core/author/tool.ts";
+import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
@@ -40,7 +40,7 @@ const selection = {
   offset: z.int().min(0).optional().describe("In a large result."),
 };
 
-export const probeStatus = defineTool({
+export const probeStatus = builtInTool({
   name: "probe_status",
   title: "Probe job status",
   description:
@@ -84,7 +84,7 @@ async function newerOf(
   return newer ? { newer: { job_name: newer.name, status: statusOf(newer) } } : {};
 }
 
-export const awaitResult = defineTool({
+export const awaitResult = builtInTool({
   name: "await_result",
   title: "Await job results",
   description:
@@ -225,7 +225,7 @@ function awaited(held: readonly Held[], running: readonly string[], taken: numbe
   };
 }
 
-export const cancelJob = defineTool({
+export const cancelJob = builtInTool({
   name: "cancel_job",
   title: "Cancel jobs",
   description: "Stop jobs for good. Finished ones stay; one that others started too goes on for them.",

@@ -1,6 +1,14 @@
 /** A month of daily weather at a place: `start_gathering` starts the job, `weather_data` also waits for it. */
 import * as z from "zod";
-import { type ChartView, defineJob, HOUR, JobStatus, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
+import {
+  type ChartView,
+  defineDurableTool,
+  defineJob,
+  HOUR,
+  JobStatus,
+  type ToolContext,
+  ToolError,
+} from "../../core/index.ts";
 import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from "./calendar.ts";
 
 /** The first year in the archive. */
@@ -114,7 +122,7 @@ const input = z.object({
 /** It reads an archive: hosts run several side by side, and ask nobody first. */
 export const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: true };
 
-export const startGathering = jobTool({
+export const startGathering = defineDurableTool({
   job: month,
   name: "start_gathering",
   title: "Start gathering weather",
@@ -129,10 +137,10 @@ export const startGathering = jobTool({
     status: JobStatus,
     note: z.string().optional(),
   }),
-  answer({ job_name, status, args, generation }) {
+  answer({ jobName, status, args, generation }) {
     const notes = [];
     if (generation > 1) {
-      const base = job_name.slice(0, job_name.lastIndexOf("~"));
+      const base = jobName.slice(0, jobName.lastIndexOf("~"));
       notes.push(`Attempt ${generation}: an earlier attempt under ${base} ended without a result.`);
     }
     if (args.requested_on) {
@@ -140,11 +148,11 @@ export const startGathering = jobTool({
         `The archive cannot have this month whole yet, so the result will be partial, as of ${args.requested_on}.`,
       );
     }
-    return { job_name, status, ...(notes.length > 0 && { note: notes.join(" ") }) };
+    return { job_name: jobName, status, ...(notes.length > 0 && { note: notes.join(" ") }) };
   },
 });
 
-export const weatherData = jobTool({
+export const weatherData = defineDurableTool({
   job: month,
   name: "weather_data",
   title: "Weather of a month",

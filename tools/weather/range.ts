@@ -1,6 +1,6 @@
 /** A span of months of daily weather at a place, composed of the jobs of its months. */
 import * as z from "zod";
-import { type Answer, DAY, defineJob, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
+import { type Answer, DAY, defineDurableTool, defineJob, type ToolContext, ToolError } from "../../core/index.ts";
 import { isWhole, monthAvailability, today } from "./calendar.ts";
 import {
   annotations,
@@ -102,7 +102,7 @@ const input = z.object({
   confirm: z.boolean().optional().describe(`true when the user agreed to so many; never set it unasked.`),
 });
 
-export const weatherRange = jobTool({
+export const weatherRange = defineDurableTool({
   job: range,
   name: "weather_range",
   title: "Weather of a span of months",
@@ -111,8 +111,8 @@ export const weatherRange = jobTool({
   consent: ["confirm"],
   annotations,
   args: rangeToGather,
-  async onStarted({ job_name, status, args }, { confirm }, context) {
-    if (confirm && status === "running" && !args.confirmed) await confirmRunning(job_name, context);
+  async onStarted({ jobName, status, args }, { confirm }, context) {
+    if (confirm && status === "running" && !args.confirmed) await confirmRunning(jobName, context);
   },
 });
 
@@ -166,7 +166,7 @@ const TIME_TO_ASK = 3_000;
 async function confirmRunning(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
   const yes: Answer = { action: "accept", content: { confirm: true } };
   for (const start = Date.now(); Date.now() - start < TIME_TO_ASK && !signal.aborted; ) {
-    if ((await jobs.answer(jobName, CONFIRM, yes)) !== "not_asked") return;
+    if ((await jobs.answer(jobName, CONFIRM, yes)) !== "notAsked") return;
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
   throw new ToolError(
