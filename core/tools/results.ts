@@ -4,6 +4,7 @@
  * its size, its fields, its first part, and where the rest is.
  */
 import type { Job } from "../definitions/job.ts";
+import { partsIn } from "../jobs/parts.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
 
 /** The most characters of an answer by default: hosts in wide use show a model no more. */
@@ -67,30 +68,6 @@ export const JOB_SCHEME = "job://";
 
 /** The URI of a job's result as a resource. */
 export const uriOf = (name: string): string => `${JOB_SCHEME}${encodeURIComponent(name)}`;
-
-/** The table of contents of a result that is kept in chunks, with a range of it; stored, its beginning. In characters. */
-export interface Parts {
-  /** Tells its chunks from those of other results of the job. */
-  id: string;
-  /** The objects in it, as far as they are told apart: in place of every other value its position and length, `begin+length`. */
-  shape: unknown;
-  /** The length of the whole. */
-  characters: number;
-  /** The lengths of its first fields. */
-  fields: Record<string, number>;
-  /** The range, and where it begins. */
-  text: string;
-  offset: number;
-}
-
-/** The key under which a result holds its {@link Parts}. */
-export const PARTS = "durable-mcp:parts";
-
-/** The table of contents of a result that is kept in chunks; undefined for any other result. */
-export const partsIn = (result: unknown): Parts | undefined => {
-  const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
-  return typeof parts?.text === "string" ? parts : undefined;
-};
 
 /** Reduces a job to what an answer of at most `limit` characters may hold. */
 export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }: Selection, limit: number): Held {

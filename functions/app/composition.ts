@@ -76,7 +76,12 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
-  const store = new RemoteStore(endpoint, jobs, { quota: config.MAX_JOBS, records }, client);
+  const store = new RemoteStore(
+    endpoint,
+    jobs,
+    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records },
+    client,
+  );
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;

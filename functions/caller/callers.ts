@@ -1,7 +1,7 @@
 /** The edge's side of the callers' objects. */
 
 import type { Caller } from "../../core/definitions/caller.ts";
-import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import type { Occurrence } from "./occurrence.ts";
 
@@ -41,7 +41,8 @@ export interface EventPage {
 
 /** What a caller's object answers: see {@link CallerRecord}. */
 export interface CallerMethods {
-  reserve(key: string, job: StartedJob, most: number): Promise<Answer<"reserved" | "known" | "full">>;
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
+  stored(): Promise<number>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
@@ -64,6 +65,7 @@ export function createRecords(objects: CallerNamespace, namespace: string): (key
     const object = () => objectOf(objects, namespace, key);
     return {
       reserve: (job, most) => ask(() => object().reserve(key, job, most)),
+      stored: () => reached(() => object().stored()),
       list: (query) => ask(() => object().list(key, query)),
       note: (jobs, onlyKnown = false) => reached(() => object().note(jobs, onlyKnown)),
     };

@@ -14,6 +14,7 @@ import { asMessage, asPlain, isInitialized, type Message, withName } from "./mes
 import { createMethods, demandOf } from "./methods.ts";
 import type { createSdk } from "./sdk.ts";
 import { type CallRules, ToolCalls } from "./tool-calls.ts";
+import { weightOfSize } from "./weight.ts";
 
 /** Answers an MCP request of an admitted caller. */
 export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
@@ -73,9 +74,9 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     const body = await readBody(request);
     if (body instanceof Response) return body;
     if (body instanceof Request) return (await bySdk())({ request: body, scope });
-    const { parsed } = body;
+    const { parsed, size } = body;
     if (Array.isArray(parsed)) {
-      return serveBatch(parsed, request.headers, scope, {
+      return serveBatch(parsed, size, request.headers, scope, {
         demandOf: (message) => demandOf(methods, message),
         answer: (member, message, memberScope) => {
           if (message) note(memberScope, message);
@@ -85,7 +86,8 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     }
     const message = asMessage(parsed);
     if (message) note(scope, message);
-    const refused = message && (await scope.admit(demandOf(methods, message)));
+    const demand = message ? demandOf(methods, message) : { weight: 1, access: [], streams: false };
+    const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, weightOfSize(size)) });
     return refused ?? answer(request, parsed, message, scope);
   };
 }

@@ -156,7 +156,7 @@ export const weatherData = defineDurableTool({
   job: month,
   name: "weather_data",
   title: "Weather of a month",
-  description: "As start_gathering, but wait a while for the data; a longer job answers with its job_name.",
+  description: "As start_gathering, but wait for the data; a longer job answers with its job_name.",
   input,
   annotations,
   args: monthToGather,
