@@ -107,6 +107,8 @@ export interface Fitted {
 
 /** Fits jobs into `limit` characters, of which `taken` are in use. */
 export function arrange(held: readonly Held[], limit: number, { taken = 0, copies = 2 as 1 | 2 } = {}): Fitted {
+  const whole = wholeOf(held, limit - AROUND - taken, copies);
+  if (whole) return { views: whole, leftOut: 0 };
   const names = held.filter(({ result }) => result).map(({ view }) => LINK + 2 * uriOf(view.job_name).length);
   const links = names.sort((a, b) => b - a).slice(0, MAX_LINKS);
   const room = limit - AROUND - taken - (copies === 2 ? links.reduce((sum, link) => sum + link, 0) : 0);
@@ -141,6 +143,20 @@ export function arrange(held: readonly Held[], limit: number, { taken = 0, copie
     view.summary = { ...summary, part, ...(end < held.result.characters && { next_offset: end }) };
   }
   return { views: kept.map(({ view }) => view), leftOut: held.length - kept.length };
+}
+
+/** All jobs with their whole results; undefined where they need more than `room` characters. */
+function wholeOf(held: readonly Held[], room: number, copies: 1 | 2): JobView[] | undefined {
+  const views: JobView[] = [];
+  let left = room;
+  for (const { view, result } of held) {
+    if (result && (result.value === undefined || result.characters * copies > left)) return undefined;
+    const whole = result ? { ...view, result: result.value } : view;
+    left -= costOf(whole, copies) + 1;
+    if (left < 0) return undefined;
+    views.push(whole);
+  }
+  return views;
 }
 
 interface Room {

@@ -14,6 +14,7 @@ import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import { type Config, readConfig } from "../app/config.ts";
+import { isBlocked } from "../auth/blocked.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { Pages } from "../pages/sessions.ts";
 import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
@@ -126,6 +127,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async stored(): Promise<number> {
     return this.#jobs.stored;
+  }
+
+  async isBlocked(caller: Caller): Promise<boolean> {
+    return isBlocked(caller, this.#config.BLOCKED_CALLERS);
   }
 
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>> {

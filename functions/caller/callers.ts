@@ -43,6 +43,8 @@ export interface EventPage {
 export interface CallerMethods {
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
   stored(): Promise<number>;
+  /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
+  isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
@@ -71,6 +73,12 @@ export function createRecords(objects: CallerNamespace, namespace: string): (key
     };
   };
 }
+
+/** Whether a caller has been blocked since its request was admitted; where that cannot be asked, it has not. */
+export const createBlocks =
+  (objects: CallerNamespace, namespace: string) =>
+  (caller: Caller): Promise<boolean> =>
+    reached(() => objectOf(objects, namespace, caller.key).isBlocked(caller)).catch(() => false);
 
 async function ask<T>(call: () => Promise<Answer<T>>): Promise<T> {
   const answer = await reached(call);

@@ -6,13 +6,14 @@ import type { EdgeLog } from "../http/log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { Cards } from "../resources/cards.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
+import type { JobLinks } from "../tasks/service.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { createMethods, demandOf } from "./methods.ts";
 import type { createSdk } from "./sdk.ts";
-import { type CallRules, type JobLinks, ToolCalls } from "./tool-calls.ts";
+import { type CallRules, ToolCalls } from "./tool-calls.ts";
 import { weightOfSize } from "./weight.ts";
 
 /** Answers an MCP request of an admitted caller. */
@@ -36,7 +37,7 @@ export interface McpOptions {
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
-  const tasks = handles && { handles, log, kept };
+  const tasks = handles && { handles, links, log, kept };
   const cards = files && new Cards(files, identity.info.name, tools);
   const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links, rules });
   const methods = createMethods(calls, { tasks, events, identity });
