@@ -29,12 +29,11 @@ export class CallerJobs implements Jobs {
 
   async answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "notAsked"> {
     const promise = await this.#store.get(jobName, this.#signal);
-    if (!promise) return "closed";
+    if (promise?.state !== "pending") return "closed";
     const { entry } = await this.#store.feeds.newest(promise.id, this.#signal);
-    if (!entry) return promise.state === "pending" ? "notAsked" : "closed";
+    if (!entry) return "notAsked";
     const open = Object.hasOwn(entry.questions, question) ? entry.questions[question] : undefined;
     if (!open) return "closed";
-    await this.#store.feeds.answer(open.promiseId, answer);
-    return "answered";
+    return (await this.#store.feeds.answer(open.promiseId, answer)) ? "answered" : "closed";
   }
 }

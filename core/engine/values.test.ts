@@ -20,6 +20,8 @@ test.each<[what: string, value: unknown, words: string]>([
   ["bytes", { image: new Uint8Array(3) }, "a Uint8Array at image: return it as base64 text"],
   ["an instance of a class", [[new Money()]], "a Money at [0][0]: return a plain object of what is needed"],
   ["a BigInt", { total: 1n }, "a BigInt at total: return String(value)"],
+  ["undefined in a list", { found: [1, undefined] }, "undefined in a list at found[1]: return null in its place"],
+  ["a hole in a list", new Array(1), "undefined in a list at [0]: return null in its place"],
   ["not a number", [1, Number.NaN], "NaN at [1]: JSON has no such number, return null or a string"],
   ["infinity", Number.POSITIVE_INFINITY, "Infinity: JSON has no such number, return null or a string"],
   ["a function", { page: () => 1 }, "a function at page: return what it computes"],

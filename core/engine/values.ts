@@ -45,6 +45,9 @@ interface Problem {
 
 const problem = (what: string, advice: string): Problem => ({ what, advice, path: "" });
 
+/** JSON would make null of it. As a property it is left out, and read as what it was. */
+const UNDEFINED = problem("undefined in a list", "return null in its place, or leave it out");
+
 /** `above` holds the objects around the value. */
 function problemIn(value: unknown, above: Set<object>): Problem | undefined {
   switch (typeof value) {
@@ -77,7 +80,8 @@ function problemIn(value: unknown, above: Set<object>): Problem | undefined {
   // By Object.keys an array's holes would be left out.
   const keys: Iterable<string | number> = isList ? value.keys() : Object.keys(value);
   for (const key of keys) {
-    const within = problemIn((value as Record<string | number, unknown>)[key], above);
+    const part = (value as Record<string | number, unknown>)[key];
+    const within = isList && part === undefined ? UNDEFINED : problemIn(part, above);
     if (within) return { ...within, path: (isList ? `[${key}]` : `.${key}`) + within.path };
   }
   above.delete(value);

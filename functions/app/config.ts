@@ -58,6 +58,8 @@ const Env = z.object({
   CALLER: z.custom<ObjectNamespace>((value) => typeof value === "object").optional(),
   /** The jobs of each length (up to an hour, a day, 30 days, a year) that a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),
+  /** How many bytes may be stored of a caller's jobs: arguments and results; 0 for any number. */
+  MAX_STORED_BYTES: z.coerce.number().int().min(0).exactOptional(),
   /**
    * How many seconds a call waits for its job, when its caller did not ask for progress, before the job's name is the answer.
    * Clients give up after 5 seconds or more, and none tells its limit.
@@ -84,8 +86,8 @@ const Env = z.object({
 type ObjectNamespace = Pick<ResonateNamespace, "idFromName"> & { get(id: object, options?: object): unknown };
 
 /** The defaults. Without authentication all callers are one, who must not be kept from working. */
-const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32 };
-const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000 };
+const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32, MAX_STORED_BYTES: 500_000_000 };
+const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000, MAX_STORED_BYTES: 0 };
 
 /** The bindings of Durable Objects, and their location. */
 type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ObjectNamespace; CALLER?: ObjectNamespace };

@@ -1,5 +1,11 @@
 import type { Caller } from "../../core/definitions/caller.ts";
-import { type ListQuery, type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
+import {
+  type ListQuery,
+  type Most,
+  type SeenJob,
+  type StartedJob,
+  startedJob,
+} from "../../core/jobs/caller/caller-record.ts";
 import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -8,6 +14,7 @@ import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import { type Config, readConfig } from "../app/config.ts";
+import { isBlocked } from "../auth/blocked.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { Pages } from "../pages/sessions.ts";
 import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
@@ -98,14 +105,15 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
-  reserve(key: string, job: StartedJob, most: number): Promise<Answer<"reserved" | "known" | "full">> {
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">> {
     return answered(async () => {
       await this.#begin(key);
-      if (most > 0) await this.#takeover.seal(job.period);
+      if (most.jobs > 0) await this.#takeover.seal(job.period);
       const answer = this.#reserve(job, most);
       if (answer === "reserved") this.#watch.onStart();
-      if (answer !== "full") return answer;
-      await this.#look(job.period);
+      if (answer === "full") await this.#look(job.period);
+      else if (answer === "stored") await this.#lookAt(this.#overdue(LOOKS));
+      else return answer;
       return this.#reserve(job, most);
     });
   }
@@ -115,6 +123,14 @@ export class CallerObject extends DurableObject implements CallerMethods {
       for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
     });
     for (const wake of this.#waiting) wake();
+  }
+
+  async stored(): Promise<number> {
+    return this.#jobs.stored;
+  }
+
+  async isBlocked(caller: Caller): Promise<boolean> {
+    return isBlocked(caller, this.#config.BLOCKED_CALLERS);
   }
 
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>> {
@@ -172,7 +188,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     if (key === undefined) return;
     const now = Date.now();
     await this.#catchUp();
-    const stale = this.#jobs.stale(now, now - this.#keep, LOOKS);
+    const stale = this.#overdue(LOOKS);
     await this.#lookAt(stale).catch(() => {}); // The next alarm looks again.
     this.#jobs.forgetPeriods(now);
     const isLong = this.#log.prune(now);
@@ -180,7 +196,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
     await this.#storage.setAlarm(Date.now() + (isBusy ? SOON : DAY));
   }
 
-  #reserve(job: StartedJob, most: number) {
+  /** Jobs that should have ended, and those whose retention is over. */
+  #overdue(limit: number): string[] {
+    const now = Date.now();
+    return this.#jobs.stale(now, now - this.#keep, limit);
+  }
+
+  #reserve(job: StartedJob, most: Most) {
     return this.#jobs.transaction(() => this.#jobs.reserve(job, most, Date.now()));
   }
 

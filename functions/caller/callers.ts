@@ -1,7 +1,7 @@
 /** The edge's side of the callers' objects. */
 
 import type { Caller } from "../../core/definitions/caller.ts";
-import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import type { Occurrence } from "./occurrence.ts";
 
@@ -41,7 +41,10 @@ export interface EventPage {
 
 /** What a caller's object answers: see {@link CallerRecord}. */
 export interface CallerMethods {
-  reserve(key: string, job: StartedJob, most: number): Promise<Answer<"reserved" | "known" | "full">>;
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
+  stored(): Promise<number>;
+  /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
+  isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
@@ -64,11 +67,18 @@ export function createRecords(objects: CallerNamespace, namespace: string): (key
     const object = () => objectOf(objects, namespace, key);
     return {
       reserve: (job, most) => ask(() => object().reserve(key, job, most)),
+      stored: () => reached(() => object().stored()),
       list: (query) => ask(() => object().list(key, query)),
       note: (jobs, onlyKnown = false) => reached(() => object().note(jobs, onlyKnown)),
     };
   };
 }
+
+/** Whether a caller has been blocked since its request was admitted; where that cannot be asked, it has not. */
+export const createBlocks =
+  (objects: CallerNamespace, namespace: string) =>
+  (caller: Caller): Promise<boolean> =>
+    reached(() => objectOf(objects, namespace, caller.key).isBlocked(caller)).catch(() => false);
 
 async function ask<T>(call: () => Promise<Answer<T>>): Promise<T> {
   const answer = await reached(call);

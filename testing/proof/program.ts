@@ -72,7 +72,9 @@ interface Flow {
 export function runTree({ root, shares }: ProgramTree, calls: ContextCalls, machine: Machine): Promise<unknown> {
   const flow = { seen: 1 };
   const branch = (from: Flow, i: number): Flow => (shares ? flow : { seen: mix(from.seen, i) });
-  return evaluate(root, calls, flow, { machine, branch }).then((value) => ({ value, seen: flow.seen }));
+  // A list of what gave nothing is refused as a result.
+  const result = (value: unknown) => ({ value: JSON.parse(JSON.stringify(value) ?? "null"), seen: flow.seen });
+  return evaluate(root, calls, flow, { machine, branch }).then(result);
 }
 
 interface How {
