@@ -45,6 +45,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
   const newest = async () => (await store.feeds.newest(namespace + job)).entry;
   return {
     gate,
+    job,
     id: namespace + job,
     async begin() {
       const now = Date.now();
