@@ -3,6 +3,7 @@ import type { ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/call
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
+import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
 /** What brings the tables from one version to the next: each once, and none is ever changed. */
 const MIGRATIONS = [
@@ -17,6 +18,7 @@ const MIGRATIONS = [
    CREATE TABLE sealed (period TEXT PRIMARY KEY, count INTEGER NOT NULL, at REAL NOT NULL) STRICT;`,
   EVENTS_TABLE,
   "CREATE INDEX events_job ON events (job, name)",
+  HOOK_TABLES,
 ];
 
 /**
