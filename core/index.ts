@@ -2,16 +2,16 @@
 
 export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";
 export {
+  type DurableTool,
   type DurableToolOptions,
-  durableTool,
+  defineDurableTool,
   type JobToolOptions,
-  jobTool,
   type StartToolOptions,
 } from "./author/job-tool.ts";
 export type { LocalService } from "./author/local-service.ts";
 export {
+  defineTool,
   type Jobs,
-  plainTool,
   type Started,
   type Tool,
   type ToolContext,
@@ -27,12 +27,12 @@ export {
   type Log,
   type Metrics,
   MINUTE,
+  NondeterminismError,
   NonRetryableError,
   ProtocolFailure,
   type Question,
   type Retry,
-  RetryLater,
-  RuleBroken,
+  RetryableError,
   SECOND,
   type Step,
   type StepOptions,
@@ -41,4 +41,3 @@ export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Sch
 export { jsonSchema } from "./definitions/json-schema.ts";
 export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";
 export { JobStatus } from "./jobs/status.ts";
-export { Turns } from "./store/pacing/fair-semaphore.ts";

@@ -149,5 +149,5 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
 ])("replayed finds %s", async (_what, code) => {
   const error = await replayed(code, {}).catch((thrown: Error) => thrown);
   const message = expect.stringContaining("run again from its records, the function returned something else");
-  expect(error).toMatchObject({ name: "RuleBroken", message });
+  expect(error).toMatchObject({ name: "NondeterminismError", message });
 });

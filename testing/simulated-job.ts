@@ -1,6 +1,6 @@
 /** A job in simulation that a test moves on execution by execution, with the code and the memory of its choice. */
 
-import { type Log, type Metrics, RuleBroken } from "../core/definitions/context.ts";
+import { type Log, type Metrics, NondeterminismError } from "../core/definitions/context.ts";
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import { type HeldTask, type Send, TaskLease, type Watch } from "../core/engine/lease.ts";
@@ -52,7 +52,7 @@ function checked(end: ExecutionEnd): ExecutionEnd {
     if (end.kind === "complete") storable(end.value, "the function");
     return end;
   } catch (error) {
-    if (error instanceof RuleBroken) return { kind: "failed", error };
+    if (error instanceof NondeterminismError) return { kind: "failed", error };
     throw error;
   }
 }

@@ -11,4 +11,4 @@ const folder = resolve(process.env.WRAP_FOLDER ?? "");
 const options = JSON.parse(readFileSync(resolve(folder, FILES.options), "utf8"));
 const snapshot = pathToFileURL(resolve(folder, FILES.snapshot));
 
-await runWorker({ tools: runWrapped(wrapServer(options), { snapshot }) });
+await runWorker({ functions: runWrapped(wrapServer(options), { snapshot }) });

@@ -14,10 +14,10 @@ import { MAX_RESULT_SIZE, MIN_ANSWER } from "../tools/results.ts";
  * A job as a tool sees it.
  *
  * @example
- * const words = ({ job_name, status }: Started) => `${job_name} is ${status}`;
+ * const words = ({ jobName, status }: Started) => `${jobName} is ${status}`;
  */
 export interface Started<Args = unknown, Result = unknown> {
-  job_name: string;
+  jobName: string;
   status: JobStatus;
   /** The arguments of its first start. */
   args: Args;
@@ -41,7 +41,7 @@ export interface Jobs {
   /** The newest generation of the job with these arguments; undefined where it was never started. */
   find<Args, Result>(job: Job<Args, Result>, args: Args): Promise<Started<Args, Result> | undefined>;
   /** Answers a job's question by the name that `ctx.ask` gave it; `closed`: it was answered, or the job has ended. */
-  answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "not_asked">;
+  answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "notAsked">;
 }
 
 /**
@@ -68,8 +68,8 @@ export interface ToolContext {
   inputResponses: Record<string, unknown>;
   /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
   idempotencyKey?: string;
-  /** Reports progress, where the caller asked for it; `progress` must grow from one report to the next. */
-  reportProgress?: (progress: number, total: number, message: string) => void;
+  /** Reports progress, where the caller asked for it. A report without news is sent slightly greater, as the protocol demands. */
+  reportProgress?: (progress: number, total: number | undefined, message: string) => void;
 }
 
 /**
@@ -105,7 +105,11 @@ export interface ToolOptions<Args> {
   description: string;
   /** An object. Each field's description says what is accepted: models read it in the list and in errors. */
   input: Schema<Args>;
-  /** Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. */
+  /**
+   * Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. A tool whose work is a job
+   * is idempotent by default. Say `readOnlyHint: true` of one that changes nothing in the world: hosts call it without a
+   * question, and several side by side.
+   */
   annotations?: ToolAnnotations;
   /** The arguments by which a model says that the user agreed to something. A deployment may remove them. */
   consent?: readonly string[];
@@ -173,22 +177,22 @@ export interface Tool {
  * A tool without a job of its own: it computes its answer, or looks at jobs.
  *
  * @example
- * export const now = plainTool({
+ * export const now = defineTool({
  *   name: "now", title: "The time", description: "Tells the time.", input: z.object({}),
  *   output: z.object({ time: z.string() }), run: async (_args, { now }) => ({ time: new Date(now).toISOString() }),
  * });
  */
-export function plainTool<Args, Output extends object>(
+export function defineTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     run(args: Args, context: ToolContext): Promise<Output>;
   },
 ): Tool {
-  return defineTool(tool);
+  return builtInTool(tool);
 }
 
-/** Makes a tool from a function that returns structured output. */
-export function defineTool<Args, Output extends object>(
+/** {@link defineTool} for the edge's own tools. */
+export function builtInTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     waits?: boolean;

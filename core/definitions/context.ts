@@ -91,8 +91,7 @@ export interface Step<Env = unknown> {
   /** When the job times out, in milliseconds since the epoch. */
   readonly deadline: number;
   /**
-   * The caller of the job: the same opaque text for all jobs of one caller; empty where callers are not told apart. For
-   * turns by caller before a scarce resource: see {@link Turns}.
+   * The caller of the job: the same opaque text for all jobs of one caller; empty where callers are not told apart.
    */
   readonly owner: string;
   readonly env: Env;
@@ -103,30 +102,30 @@ export interface Step<Env = unknown> {
 }
 
 /**
- * How a step that throws is retried: with pauses that double from `first` to `longest`, half of each random, until `for`
- * has passed since the first failure or `attempts` have failed. Times are in milliseconds. A pause of more than five
+ * How a step that throws is retried: with pauses that double from `initialInterval` to `maxInterval`, half of each random,
+ * until `maxDuration` has passed since the first failure or `maxAttempts` have failed. Times are in milliseconds. A pause of more than five
  * seconds holds no worker. Pauses and the count of attempts survive a crash.
  *
  * @example
- * const patient: Retry = { for: 6 * HOUR, first: 10 * SECOND, longest: 10 * MINUTE };
+ * const patient: Retry = { maxDuration: 6 * HOUR, initialInterval: 10 * SECOND, maxInterval: 10 * MINUTE };
  * await ctx.step("fetch", () => titleOf(url), { retry: patient });
  */
 export interface Retry {
   /** Default 10 minutes. */
-  for?: number;
+  maxDuration?: number;
   /** Default: any number. */
-  attempts?: number;
+  maxAttempts?: number;
   /** Default 1 second. */
-  first?: number;
+  initialInterval?: number;
   /** Default 1 minute. */
-  longest?: number;
+  maxInterval?: number;
 }
 
 /**
  * How a step is executed. Default: at least once, and retried for 10 minutes.
  *
  * @example
- * await ctx.step("fetch", () => titleOf(url), { timeout: MINUTE, retry: { attempts: 3 } });
+ * await ctx.step("fetch", () => titleOf(url), { timeout: MINUTE, retry: { maxAttempts: 3 } });
  */
 export interface StepOptions {
   /**
@@ -142,10 +141,10 @@ export interface StepOptions {
    */
   atMostOnce?: boolean;
   /**
-   * How many attempts of steps with a limit of this name run at once, on all workers of the deployment together. The
-   * others wait. An attempt's `timeout`, by default a minute, begins when its wait is over.
+   * How many attempts of steps with this name in `concurrency` run at once, on all workers of the deployment together.
+   * The others wait. An attempt's `timeout`, by default a minute, begins when its wait is over.
    */
-  limit?: { name: string; most: number };
+  concurrency?: { name: string; limit: number };
 }
 
 /**
@@ -308,23 +307,23 @@ export class NonRetryableError extends Error {
 }
 
 /**
- * A step throws it for a failure that is worth a retry after at least `after` milliseconds: a `Retry-After`.
+ * A step throws it for a failure that is worth a retry after at least `retryAfter` milliseconds, as in the header `Retry-After`.
  *
  * @example
  * await ctx.step("fetch", async () => {
  *   const response = await fetch(url);
- *   const wait = Number(response.headers.get("retry-after") ?? 30) * SECOND;
- *   if (response.status === 429) throw new RetryLater("asked to wait", wait);
+ *   const retryAfter = Number(response.headers.get("retry-after") ?? 30) * SECOND;
+ *   if (response.status === 429) throw new RetryableError("asked to wait", { retryAfter });
  *   return response.text();
  * });
  */
-export class RetryLater extends Error {
-  override name = "RetryLater";
-  readonly after: number;
+export class RetryableError extends Error {
+  override name = "RetryableError";
+  readonly retryAfter: number;
 
-  constructor(message: string, after: number, options?: ErrorOptions) {
+  constructor(message: string, options: ErrorOptions & { retryAfter: number }) {
     super(message, options);
-    this.after = after;
+    this.retryAfter = options.retryAfter;
   }
 }
 
@@ -367,8 +366,8 @@ export class ProtocolFailure extends Error {
  *
  * @example
  * // The step returns a value that JSON cannot hold: the job fails at its first run.
- * const broken = () => ctx.step("now", () => new Map()).catch((error) => error instanceof RuleBroken);
+ * const broken = () => ctx.step("now", () => new Map()).catch((error) => error instanceof NondeterminismError);
  */
-export class RuleBroken extends Error {
-  override name = "RuleBroken";
+export class NondeterminismError extends Error {
+  override name = "NondeterminismError";
 }

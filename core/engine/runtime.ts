@@ -43,7 +43,7 @@ export class LeaseLost extends Error {
 /** How many attempts may be under way at once in all of a deployment, and how long one may take in milliseconds. */
 export interface Limit {
   name: string;
-  most: number;
+  limit: number;
   time: number;
 }
 

@@ -42,8 +42,8 @@ export class Sealing {
   async seal<T>(data: T): Promise<T> {
     const { id, param, value, action } = data as Sealable;
     if (action?.data) return { ...data, action: { ...action, data: await this.seal(action.data) } };
-    if (param?.data) return { ...data, param: await this.#encrypt(id, param.data) };
-    return value?.data ? { ...data, value: await this.#encrypt(id, value.data) } : data;
+    if (param?.data) return { ...data, param: await this.#encrypt(id, param) };
+    return value?.data ? { ...data, value: await this.#encrypt(id, value) } : data;
   }
 
   /**
@@ -69,15 +69,15 @@ export class Sealing {
     return { ...record, ...(param && { param }), ...(value && { value }) };
   }
 
-  async #encrypt(id: string, text: string): Promise<Value> {
+  async #encrypt(id: string, { headers = {}, data = "" }: Value): Promise<Value> {
     const [first] = await this.#ready();
     const { name, key } = first as Key;
     const iv = crypto.getRandomValues(new Uint8Array(NONCE));
-    const sealed = await crypto.subtle.encrypt(algorithm(id, iv), key, base64ToBytes(text));
+    const sealed = await crypto.subtle.encrypt(algorithm(id, iv), key, base64ToBytes(data));
     const bytes = new Uint8Array(NONCE + sealed.byteLength);
     bytes.set(iv);
     bytes.set(new Uint8Array(sealed), NONCE);
-    return { headers: {}, data: `${MARK}${name}:${bytesToBase64(bytes)}` };
+    return { headers, data: `${MARK}${name}:${bytesToBase64(bytes)}` };
   }
 
   async #decrypt(id: string, value: Value | undefined): Promise<Value | undefined> {

@@ -127,6 +127,11 @@ export class EventLog {
     return this.#all("SELECT * FROM events WHERE position = ?", position)[0] as unknown as LoggedEvent | undefined;
   }
 
+  /** Whether a cursor is so far behind that it is worth noting a newer one. */
+  isFar(cursor: string): boolean {
+    return this.#head() - this.#find(cursor).after > BATCH;
+  }
+
   cursorAt(position: number): string {
     return `${this.#state().epoch}.${position}`;
   }

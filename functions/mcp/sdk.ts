@@ -19,6 +19,7 @@ import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/met
 import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
+import { growing } from "./progress.ts";
 import type { CallRequest, ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
@@ -107,11 +108,11 @@ function callOf(context: ServerContext): CallRequest {
   if (progressToken === undefined) return call;
   return {
     ...call,
-    reportProgress(progress, total, message) {
-      const params = { progressToken, progress, total, message };
+    reportProgress: growing((progress, total, message) => {
+      const params = { progressToken, progress, ...(total !== undefined && { total }), message };
       // Delivery fails only when the client has left.
       notify({ method: "notifications/progress", params }).catch(() => {});
-    },
+    }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import type { AnswerEntry, FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
@@ -61,6 +62,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
         },
         3 * DISPATCHED_AGAIN,
       ),
+    jobs: new CallerJobs(store, Date.now(), new AbortController().signal),
     answer: (promiseId: string, text: string) => store.feeds.answer(promiseId, said(text)),
     settled: () => resonate.settled(namespace + job, DISPATCHED_AGAIN),
     async entry(n: number): Promise<FeedEntry | undefined> {
@@ -155,6 +157,21 @@ describe.concurrent("an interview", () => {
     const entries = await expectJournal(the);
     expect(entries).toEqual([...new Set(entries)]); // none is written twice
     await expectRecords(the);
+  });
+
+  test("whose questions are answered by several at once: one of them counts, and the others are told", async () => {
+    await using the = await scene("several");
+    await the.begin();
+    await the.asks("first?", "second?");
+    const answer = (key: string, text: string) => the.jobs.answer(the.job, key, said(text));
+    expect(await answer("q2", "two")).toBe("answered");
+    expect([await answer("q2", "another"), await answer("q2", "two")]).toEqual(["closed", "closed"]);
+    const told = await Promise.all(["one", "one", "one"].map((text) => answer("q1", text)));
+    expect(told.toSorted()).toEqual(["answered", "closed", "closed"]);
+    await the.asks("third?");
+    expect(await answer("q3", "three")).toBe("answered");
+    expect((await the.settled()).value).toMatchObject({ data: [said("two"), said("one"), said("three")] });
+    expect(await answer("q3", "four")).toBe("closed");
   });
 
   test("whose worker is killed after each answer", async () => {

@@ -26,7 +26,7 @@ export const runs = runWrapped(server, { snapshot: new URL("./snapshot.ts", impo
 `,
   "worker.ts": `import { runWorker } from "${module("worker/index.ts")}";
 import { runs } from "./runs.ts";
-await runWorker({ tools: runs });
+await runWorker({ functions: runs });
 `,
   // It is bundled with this checkout's configuration, which binds these objects.
   "edge.ts": `import { createEdge } from "${module("functions/edge.ts")}";

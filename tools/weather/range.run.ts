@@ -40,11 +40,8 @@ async function gather(ctx: Context, one: Month) {
 async function confirms(ctx: Context, { from, to }: Range, total: number): Promise<boolean> {
   const answer = await ctx.ask(CONFIRM, {
     message: `Gathering ${from} to ${to} takes ${total} requests to the weather archive. Go on?`,
-    requestedSchema: {
-      type: "object",
-      properties: { confirm: { type: "boolean", title: "Go on", description: `Make the ${total} requests` } },
-      required: ["confirm"],
-    },
+    // To accept is to agree: a box to tick would be a second confirmation.
+    requestedSchema: { type: "object", properties: {} },
   });
-  return answer.action === "accept" && answer.content.confirm === true;
+  return answer.action === "accept" && answer.content.confirm !== false;
 }

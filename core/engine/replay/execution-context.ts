@@ -5,8 +5,8 @@ import {
   DAY,
   type Log,
   type Metrics,
+  NondeterminismError,
   type Question,
-  RuleBroken,
   SECOND,
   type Startable,
   type Step,
@@ -25,7 +25,7 @@ const MAX_NAME = 200;
 const MAX_AWAITED = 1_000;
 
 /** A start only asks the Resonate server, and is tried for as long as the job may run. */
-const START_OPTIONS: StepOptions = { retry: { for: 366 * DAY, longest: 5 * SECOND } };
+const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
 
 /** What may be taken out of a context and called by itself: `const { step } = ctx`. */
 const METHODS = ["step", "start", "sleep", "ask", "await", "until", "all", "race", "progress"] as const;
@@ -95,7 +95,9 @@ export class ExecutionContext implements Context {
   start<Args>(job: Startable<Args>, args: Args, { name }: { name?: string } = {}): Promise<string> {
     return this.#issue("start", name ?? `start ${job?.kind}`, (command) => {
       if (typeof job?.args?.parse !== "function") {
-        throw new RuleBroken("ctx.start takes a definition, as durableTool and defineJob make it, and its arguments");
+        throw new NondeterminismError(
+          "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
+        );
       }
       const fn = () => this.#parts.runtime.start(job, args);
       command.work = { do: "attempt", fn, options: START_OPTIONS };
@@ -106,7 +108,7 @@ export class ExecutionContext implements Context {
     return this.#issue("sleep", name, (command) => {
       const end = typeof until === "number" ? this.#parts.clock.now() + until : Number(until?.getTime?.());
       if (!Number.isFinite(end)) {
-        throw new RuleBroken(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
+        throw new NondeterminismError(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
       const due = Math.ceil(Math.max(end, 0));
       command.work = { do: "record", entry: { kind: "sleep", op: command.path }, when: { due } };
@@ -118,7 +120,7 @@ export class ExecutionContext implements Context {
       const { type, properties } = question?.requestedSchema ?? {};
       if (typeof question?.message !== "string" || type !== "object" || typeof properties !== "object") {
         const form = 'requestedSchema: { type: "object", properties: { … } }';
-        throw new RuleBroken(`ctx.ask("${name}") takes { message: "…", ${form} }`);
+        throw new NondeterminismError(`ctx.ask("${name}") takes { message: "…", ${form} }`);
       }
       command.question = question;
       command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
@@ -137,7 +139,9 @@ export class ExecutionContext implements Context {
     return this.#issue("until", name, (command) => {
       mustBeCalled(command, check);
       if (!(options.every >= 1)) {
-        throw new RuleBroken(`ctx.until("${name}"): every is ${options.every}; it takes milliseconds, 1 or more`);
+        throw new NondeterminismError(
+          `ctx.until("${name}"): every is ${options.every}; it takes milliseconds, 1 or more`,
+        );
       }
       command.work = { ...options, do: "look", check };
     });
@@ -151,13 +155,18 @@ export class ExecutionContext implements Context {
     const { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY } = options;
     return this.#issue("all", name, (command) => {
       if (!Array.isArray(items) || typeof fn !== "function") {
-        throw new RuleBroken("ctx.all takes a list and what is done for each: ctx.all(items, async (ctx, item) => …)");
+        throw new NondeterminismError(
+          "ctx.all takes a list and what is done for each: ctx.all(items, async (ctx, item) => …)",
+        );
       }
-      if (!(concurrency >= 1)) throw new RuleBroken(`ctx.all: concurrency is ${concurrency}; it takes 1 or more`);
+      if (!(concurrency >= 1))
+        throw new NondeterminismError(`ctx.all: concurrency is ${concurrency}; it takes 1 or more`);
       const keys = items.map((item, i) => String(key(item, i)));
       if (new Set(keys).size < keys.length) {
         const one = keys.find((each, i) => keys.indexOf(each) !== i);
-        throw new RuleBroken(`ctx.all: two items have the key "${one}". Give each its own: { key: (item) => … }`);
+        throw new NondeterminismError(
+          `ctx.all: two items have the key "${one}". Give each its own: { key: (item) => … }`,
+        );
       }
       const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
       const results: T[] = new Array(items.length);
@@ -187,11 +196,13 @@ export class ExecutionContext implements Context {
   ): Promise<{ [K in keyof B]: { winner: K; value: Awaited<ReturnType<B[K]>> } }[keyof B]> {
     return this.#issue("race", name, (command) => {
       if (!Object.values(branches ?? {}).every((branch) => typeof branch === "function")) {
-        throw new RuleBroken("ctx.race takes a function for each branch: ctx.race({ a: (ctx) => …, b: (ctx) => … })");
+        throw new NondeterminismError(
+          "ctx.race takes a function for each branch: ctx.race({ a: (ctx) => …, b: (ctx) => … })",
+        );
       }
       const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
       const contexts = new Map(Object.keys(branches).map((key) => [key, group.#child(key)]));
-      if (contexts.size === 0) throw new RuleBroken("ctx.race: it has no branches");
+      if (contexts.size === 0) throw new NondeterminismError("ctx.race: it has no branches");
       const ended = (key: string, value: unknown, failed: boolean) => {
         if (command.winner || command.isOver) return;
         this.#ended(`ctx.race: the branch "${key}"`);
@@ -262,7 +273,7 @@ export class ExecutionContext implements Context {
         prepare(command);
       } catch (error) {
         if (command) commands.close(command);
-        reject(error instanceof RuleBroken ? run.breaks(error.message) : error);
+        reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
       }
     });
     // An outcome that nobody awaits must not end the process, which runs other jobs as well.
@@ -274,13 +285,15 @@ export class ExecutionContext implements Context {
   #refuse(kind: CommandKind, name: string): void {
     const most = kind === "await" ? MAX_AWAITED : MAX_NAME;
     if (typeof name !== "string" || name === "" || name.length > most) {
-      throw new RuleBroken(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
+      throw new NondeterminismError(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
     }
     if (this.#parts.run.isOpen) return;
     const running = [...this.#parts.commands.open].filter(({ isRunning }) => isRunning);
     const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
     const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";
-    throw new RuleBroken(`ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed`);
+    throw new NondeterminismError(
+      `ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed`,
+    );
   }
 }
 
@@ -288,10 +301,10 @@ export class ExecutionContext implements Context {
 function mustBeCalled({ kind, name }: Command, fn: unknown): void {
   if (typeof fn === "function") return;
   const got = fn instanceof Promise ? "a promise" : `${typeof fn}`;
-  throw new RuleBroken(`ctx.${kind}("${name}") takes a function that does it, and got ${got}: write () => …`);
+  throw new NondeterminismError(`ctx.${kind}("${name}") takes a function that does it, and got ${got}: write () => …`);
 }
 
 function plainKey(item: unknown): string {
   if (typeof item === "string" || typeof item === "number") return String(item);
-  throw new RuleBroken("ctx.all: items that are no strings or numbers need a key: { key: (item) => … }");
+  throw new NondeterminismError("ctx.all: items that are no strings or numbers need a key: { key: (item) => … }");
 }

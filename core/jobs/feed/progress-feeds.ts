@@ -29,6 +29,9 @@ const SHORT_WHILE = 60_000;
 /** For how long a read entry counts as recent, in milliseconds. */
 const RECENT = 1_000;
 
+/** The header of a question's value that tells answers apart: two people may give the same one. */
+const ANSWERED_BY = "durable-mcp-answered-by";
+
 /** How many feeds are remembered. */
 const MOST_FEEDS = 5_000;
 
@@ -121,9 +124,13 @@ export class ProgressFeeds {
     return this.#listen(questionId, channel, signal);
   }
 
-  /** Answers a question; of several answers the first one counts. */
-  async answer(questionId: string, answer: AnswerEntry): Promise<void> {
-    await this.#resolve(questionId, answer);
+  /** Answers a question. Returns whether this answer counts: of several the first one does, and none after the job's end. */
+  async answer(questionId: string, answer: AnswerEntry): Promise<boolean> {
+    const by = crypto.randomUUID();
+    const value = { ...encodeValue(answer), headers: { [ANSWERED_BY]: by } };
+    const data = { id: questionId, state: "resolved" as const, value };
+    const record = await this.#client.call({ kind: "promise.settle", data });
+    return record?.value.headers?.[ANSWERED_BY] === by;
   }
 
   /** The `n`th entry; undefined while it is not written. */

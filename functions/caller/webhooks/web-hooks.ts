@@ -79,6 +79,8 @@ export class WebHooks {
   readonly #sealing: Sealing;
   #running: Promise<void> | undefined;
   #wake: (() => void) | undefined;
+  /** Up to where the log holds nothing more for a subscription. */
+  readonly #scanned = new Map<string, string>();
   #minute = { at: 0, deliveries: 0, verifications: 0 };
 
   constructor(world: HookWorld) {
@@ -151,6 +153,7 @@ export class WebHooks {
     this.#expire(Date.now());
     if (!this.#table.get(id)) return { refused: "NotFound", data: { kind: "subscription" } };
     this.#table.remove(id);
+    this.#scanned.delete(id);
     return {};
   }
 
@@ -199,13 +202,21 @@ export class WebHooks {
   #fill({ id, name, narrowing, position, caller, ended }: Subscription, now: number): void {
     if (ended !== null) return;
     const reason = this.#world.endOf(JSON.parse(caller));
-    if (reason !== undefined) return this.#end(id, reason, now);
+    if (reason !== undefined) {
+      this.#end(id, reason, now);
+      return;
+    }
     const room = MOST.waiting - this.#table.outstanding(id);
     if (room <= 0) return;
     const { jobNames, kinds } = JSON.parse(narrowing) as Pick<HookRequest, "jobNames" | "kinds">;
     const jobs = jobNames && this.#world.idsOf(jobNames);
-    const page = this.#world.log.read({ name, jobs, kinds, cursor: position, limit: room }, now);
-    if (page.cursor === position) return;
+    const page = this.#world.log.read(
+      { name, jobs, kinds, cursor: this.#scanned.get(id) ?? position, limit: room },
+      now,
+    );
+    const isQuiet = page.events.length === 0 && !page.truncated;
+    this.#scanned.set(id, page.cursor);
+    if (isQuiet && !this.#world.log.isFar(position)) return;
     this.#world.storage.transactionSync(() => {
       if (page.truncated) this.#tellGap(id, now);
       for (const event of page.events) {
@@ -275,7 +286,9 @@ export class WebHooks {
     const { log } = this.#world;
     const first = this.#table.firstOpen(id, position);
     if (position >= 0) return log.cursorAt(first === undefined || first > position ? position : first - 1);
-    return first === undefined ? (this.#table.get(id)?.position ?? log.cursorAt(0)) : log.cursorAt(first - 1);
+    return first === undefined
+      ? (this.#scanned.get(id) ?? this.#table.get(id)?.position ?? log.cursorAt(0))
+      : log.cursorAt(first - 1);
   }
 
   #tellGap(subscription: string, now: number): void {

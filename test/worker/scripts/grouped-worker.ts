@@ -12,7 +12,7 @@ const heavy = defineJob({ kind: "heavy", args, id, group: process.env.HEAVY_GROU
 const root = defineJob({ kind: "root", args, id });
 
 await runWorker({
-  tools: [
+  functions: [
     implement(leaf, async () => [here()]),
     implement(heavy, async (ctx, args) => [here(), await ctx.await(await ctx.start(leaf, args))].flat()),
     implement(root, async (ctx, args) => [here(), await ctx.await(await ctx.start(heavy, args))].flat()),
