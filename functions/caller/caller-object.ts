@@ -231,8 +231,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Why the caller is to be told nothing more; undefined where it is. */
   #endOf({ id, label }: Caller): string | undefined {
-    const { auth, BLOCKED_CALLERS: blocked = [] } = this.#config;
-    if (blocked.includes(label) || blocked.includes(id)) return "the caller is blocked";
+    const { auth, BLOCKED_CALLERS } = this.#config;
+    if (isBlocked({ id, label }, BLOCKED_CALLERS)) return "the caller is blocked";
     const isGone = auth.AUTH_MODE === "bearer" && !auth.BEARER_TOKENS.some(({ name }) => name === label);
     return isGone || auth.AUTH_MODE === "none" ? "the caller has no token any more" : undefined;
   }
