@@ -10,6 +10,7 @@ import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
+import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import { type CallerNamespace, createBlocks, createEvents, createRecords, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
@@ -82,6 +83,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   if (allowsLoopback) log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
+  const migration = migrating(config.ENCRYPTION_KEYS);
+  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const store = new RemoteStore(
     endpoint,
     jobs,

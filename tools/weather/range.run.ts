@@ -1,5 +1,5 @@
 import { type Context, implement, JobFailed, NonRetryableError } from "../../core/index.ts";
-import { type DailyWeather, type Month, month } from "./month.ts";
+import { type Month, month } from "./month.ts";
 import { CONFIRM, CONFIRM_ABOVE, monthsOf, type Range, range } from "./range.ts";
 
 /** Gathers each month of a range with that month's job, so that months which are already gathered cost nothing. */
@@ -27,10 +27,10 @@ export const gatherRange = implement(range, async (ctx, asked) => {
 });
 
 async function gather(ctx: Context, one: Month) {
-  const job_name = await ctx.start(month, one);
-  const which = { year: one.year, month: one.month, job_name };
+  const gathering = await ctx.start(month, one);
+  const which = { year: one.year, month: one.month, job_name: gathering.name };
   try {
-    return { ...which, weather: await ctx.await<DailyWeather>(job_name) };
+    return { ...which, weather: await gathering.result() };
   } catch (error) {
     if (!(error instanceof JobFailed)) throw error;
     return { ...which, error: error.message };
