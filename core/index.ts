@@ -2,16 +2,16 @@
 
 export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";
 export {
+  type DurableTool,
   type DurableToolOptions,
-  durableTool,
+  defineDurableTool,
   type JobToolOptions,
-  jobTool,
   type StartToolOptions,
 } from "./author/job-tool.ts";
 export type { LocalService } from "./author/local-service.ts";
 export {
+  defineTool,
   type Jobs,
-  plainTool,
   type Started,
   type Tool,
   type ToolContext,
@@ -19,7 +19,9 @@ export {
   type ToolOptions,
 } from "./author/tool.ts";
 export {
+  type AllOptions,
   type Answer,
+  type ChildJob,
   type Context,
   DAY,
   HOUR,
@@ -27,18 +29,19 @@ export {
   type Log,
   type Metrics,
   MINUTE,
+  NondeterminismError,
   NonRetryableError,
   ProtocolFailure,
   type Question,
   type Retry,
-  RetryLater,
-  RuleBroken,
+  RetryableError,
   SECOND,
   type Step,
   type StepOptions,
+  TimeoutError,
+  type Winner,
 } from "./definitions/context.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";
 export { jsonSchema } from "./definitions/json-schema.ts";
 export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";
 export { JobStatus } from "./jobs/status.ts";
-export { Turns } from "./store/pacing/fair-semaphore.ts";

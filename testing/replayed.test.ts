@@ -21,7 +21,7 @@ test("a function is killed at every point, over years of sleep, and ends the sam
         await side.sleep("a minute", MINUTE);
         return side.step("paint", () => key.toUpperCase());
       });
-      const found = await ctx.await(await ctx.start(other, {}));
+      const found = await (await ctx.start(other, {})).result();
       return { page, answer, sides, found };
     },
     { city: "Kiel" },
@@ -149,5 +149,5 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
 ])("replayed finds %s", async (_what, code) => {
   const error = await replayed(code, {}).catch((thrown: Error) => thrown);
   const message = expect.stringContaining("run again from its records, the function returned something else");
-  expect(error).toMatchObject({ name: "RuleBroken", message });
+  expect(error).toMatchObject({ name: "NondeterminismError", message });
 });

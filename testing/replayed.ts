@@ -59,7 +59,7 @@ const A_JOB = 10_000;
  * any replay, once undisturbed, and then killed before and after each request to the server (each record, each suspension,
  * each wake-up) and continued by a worker that remembers the job and by one that does not.
  *
- * Returns the result that all runs have in common. Throws the error that all runs have in common; a `RuleBroken` where the
+ * Returns the result that all runs have in common. Throws the error that all runs have in common; a `NondeterminismError` where the
  * function breaks a rule; and an {@link EndsDiffer} that says at which point it was killed where runs end differently.
  * Steps run for real, and many times: give them stand-ins. A step with `atMostOnce` fails where a death left its outcome
  * unknown; runs in which the same steps fail so have to end the same.
@@ -75,7 +75,7 @@ export async function replayed<Args, Result>(
   const run = (plan: Plan) => trial(() => code as Runnable, args, worldOf(options), plan);
   // The outcome that an author has in mind who thinks of it as code that runs once.
   const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
-  if (awake.error?.name === "RuleBroken") throw thrown(awake, options);
+  if (awake.error?.name === "NondeterminismError") throw thrown(awake, options);
   const first = await run({ deaths: [], isWarm: true });
   if (endOf(awake) !== endOf(first)) throw new EndsDiffer(explain(awake, first, { deaths: [], isWarm: false }));
   const plans = plansFor(first.requests, options.runs ?? 1_000);

@@ -1,6 +1,6 @@
 /** A job in simulation that a test moves on execution by execution, with the code and the memory of its choice. */
 
-import { type Log, type Metrics, RuleBroken } from "../core/definitions/context.ts";
+import { type Log, type Metrics, NondeterminismError } from "../core/definitions/context.ts";
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import { type HeldTask, type Send, TaskLease, type Watch } from "../core/engine/lease.ts";
@@ -22,7 +22,7 @@ interface Host {
   journal: Journal;
   send: Send;
   watch: Watch;
-  runtime: Pick<Runtime, "signal" | "start" | "promiseOf"> & Partial<Runtime>;
+  runtime: Pick<Runtime, "signal" | "start" | "cancel" | "promiseOf"> & Partial<Runtime>;
   /** In place of a suspension. */
   suspend?: (ids: readonly string[]) => Promise<boolean>;
 }
@@ -52,7 +52,7 @@ function checked(end: ExecutionEnd): ExecutionEnd {
     if (end.kind === "complete") storable(end.value, "the function");
     return end;
   } catch (error) {
-    if (error instanceof RuleBroken) return { kind: "failed", error };
+    if (error instanceof NondeterminismError) return { kind: "failed", error };
     throw error;
   }
 }
@@ -130,6 +130,7 @@ export class SimulatedJob {
       signal: this.stop.signal,
       clock: this.clock,
       start: (job: { kind: string }) => this.other(job.kind),
+      cancel: async (name: string) => void this.sim.settle(name, "rejected_canceled"),
       promiseOf: (name: string) => (name === "" ? undefined : name),
       ...this.#runtime,
     };

@@ -2,4 +2,4 @@
 import { runs } from "../tools/runs.ts";
 import { runWorker } from "./process/run-worker.ts";
 
-await runWorker({ tools: runs });
+await runWorker({ functions: runs });

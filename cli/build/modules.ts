@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
-import { extname, join } from "node:path";
+import { dirname, extname, join } from "node:path";
 import { isCheckout, thisPackage } from "../package.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
@@ -68,36 +68,52 @@ export async function buildModules(root: string): Promise<string[]> {
 }
 
 /** A hash of the files, of the lock file and of this builder. */
-const sumOf = (root: string, sources: readonly string[]) =>
+export const sumOf = (root: string, sources: readonly string[]) =>
   hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
 
 async function build(root: string, { folder, entries }: Modules): Promise<string[]> {
-  const esbuild = await loadEsbuild(root);
   const sources = new Set<string>();
   for (const [name, contents] of Object.entries(entries)) {
-    const { outputFiles, metafile } = await esbuild.build({
-      absWorkingDir: root,
-      stdin: { contents, resolveDir: root, sourcefile: name },
-      bundle: true,
-      write: false,
-      minify: true,
-      metafile: true,
-      format: "esm",
-      target: "es2024",
-      conditions: ["workerd", "worker", "browser"],
-      alias: { "@modelcontextprotocol/server/_shims": SHIMS },
-      // Node modules that workerd lacks fail when they are loaded, so that the rest of the module works.
-      external: ["cloudflare:*", "node:*", ...builtinModules],
-      legalComments: "none",
-      logLevel: "silent",
-    });
-    await put(join(root, folder), name, outputFiles[0]?.text ?? "");
-    // Not the entry, which is no file, and not the placeholders of Node modules.
-    const isSource = (path: string) => path !== name && !/node_modules\/|^\(disabled\)/.test(path);
-    const inputs = Object.keys(metafile.inputs).filter(isSource);
-    for (const path of inputs) sources.add(join(root, path));
+    const { text, inputs } = await bundleModule(root, name, contents);
+    await put(join(root, folder), name, text);
+    for (const input of inputs) sources.add(input);
   }
   return [...sources].sort();
+}
+
+/**
+ * Bundles the code `contents`, which imports from `root`, for a Worker. Returns the text and its sources, absolute.
+ *
+ * @throws {Error} with esbuild's message, if it does not compile
+ */
+export async function bundleModule(
+  root: string,
+  name: string,
+  contents: string,
+  define: Record<string, string> = {},
+): Promise<{ text: string; inputs: string[] }> {
+  const esbuild = await loadEsbuild(root);
+  const { outputFiles, metafile } = await esbuild.build({
+    absWorkingDir: root,
+    stdin: { contents, resolveDir: root, sourcefile: name },
+    bundle: true,
+    write: false,
+    minify: true,
+    metafile: true,
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    alias: { "@modelcontextprotocol/server/_shims": SHIMS },
+    define,
+    // Node modules that workerd lacks fail when they are loaded, so that the rest of the module works.
+    external: ["cloudflare:*", "node:*", ...builtinModules],
+    legalComments: "none",
+    logLevel: "silent",
+  });
+  // Not the entry, which is no file, and not the placeholders of Node modules.
+  const isSource = (path: string) => path !== name && !/node_modules\/|^\(disabled\)/.test(path);
+  const inputs = Object.keys(metafile.inputs).filter(isSource);
+  return { text: outputFiles[0]?.text ?? "", inputs: inputs.map((path) => join(root, path)) };
 }
 
 /** Copies the modules into the bundle folder `dir`. Returns their paths from there. */
@@ -112,7 +128,7 @@ export async function copyModules(root: string, dir: string): Promise<string[]> 
 export async function put(dir: string, name: string, text: string): Promise<void> {
   const file = join(dir, name);
   if ((await readFile(file, "utf8").catch(() => "")) === text) return;
-  await mkdir(dir, { recursive: true });
+  await mkdir(dirname(file), { recursive: true });
   await writeFile(`${file}.${process.pid}`, text);
   await rename(`${file}.${process.pid}`, file);
 }

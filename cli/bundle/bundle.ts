@@ -27,6 +27,8 @@ export interface Bundle {
   readonly main: string;
   /** The modules that it loads on demand, as paths from the folder; it imports them by these paths. */
   readonly modules: readonly string[];
+  /** JSON files by the name of the binding whose value they are, absolute. */
+  readonly data?: Readonly<Record<string, string>>;
   readonly compatibilityDate: string;
   readonly compatibilityFlags: readonly string[];
   /** The text variables of the wrangler configuration. */
@@ -38,7 +40,7 @@ export interface Bundle {
 }
 
 /** The part of a bundle that comes from the wrangler configuration. */
-export type Settings = Omit<Bundle, "dir" | "main" | "modules">;
+export type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data">;
 
 /**
  * Bundles the edge as `wrangler deploy` uploads it, without network, or returns the cached bundle of the same sources.

@@ -27,7 +27,7 @@ export async function run(args: string[]): Promise<void> {
   const given = readArguments(() => wrapArguments(args, process.env), usage());
   if (!given) return;
   const { options, rest, secrets } = given;
-  Object.assign(process.env, secrets, { WRAP_FOLLOW: "1" });
+  Object.assign(process.env, secrets);
   const server = new WrappedServer(options, process.env);
   console.log(`Asking ${options.name} for its tools ...`);
   const snapshot = await server.look(silentLog);
@@ -41,7 +41,8 @@ export async function run(args: string[]): Promise<void> {
   const root = resolve(".build", `wrap-${options.name}`);
   mkdirSync(root, { recursive: true });
   await writeProject(root, options, snapshot);
-  await start("dev", withDataIn(resolve("."), rest), projectAt(root));
+  Object.assign(process.env, { WRAP_FOLLOW: "1", WRAP_FOLDER: root });
+  await start("wrap", withDataIn(resolve("."), rest), projectAt(root));
 }
 
 /** Makes the data directory relative to the folder in which the command was typed. */

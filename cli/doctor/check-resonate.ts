@@ -2,14 +2,16 @@
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
 import { ResonateClient } from "../../core/store/client.ts";
-import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { ResonateUnavailable, SearchRefused } from "../../core/store/failures.ts";
 import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
 import { checkSupport, SUPPORTED_RELEASES } from "../../core/store/support.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
-import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
+import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, skipped, warning } from "./finding.ts";
 
 /** Warn of a token that expires within this time, in milliseconds. */
 const SOON = 14 * 24 * 60 * 60 * 1_000;
+/** How late a timer may fire, in milliseconds: a server may have very many to fire at once. */
+const LATE = 60_000;
 
 const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key infra/keys/private.pem --out DIR.";
 
@@ -19,9 +21,12 @@ export interface ResonateOptions {
   /** Whether the token is the secret of an embedded server, not a JSON Web Token. */
   isSecret?: boolean;
   namespace: string;
+  /** How late a timer may fire, in milliseconds. Default: a minute. */
+  late?: number;
 }
 
-export async function checkResonate({ url, token, isSecret = false, namespace }: ResonateOptions): Promise<Finding[]> {
+export async function checkResonate(options: ResonateOptions): Promise<Finding[]> {
+  const { url, token, isSecret = false, namespace, late = LATE } = options;
   const id = `${namespace}doctor`;
   const open = await get(new ResonateClient({ url: url.href }), id);
   const version = checkVersion(url, open);
@@ -29,15 +34,18 @@ export async function checkResonate({ url, token, isSecret = false, namespace }:
   if (version.status === "failed") return findings;
   findings.push(checkClock("Resonate's clock", open));
   findings.push(checkProtection(url, open, token));
+  const due = Date.now() + ((open.status !== undefined && open.skew) || 0) - late;
   if (token === undefined) {
-    if (open.status !== 401) findings.push(...(await checkRelease(new ResonateClient({ url: url.href }), namespace)));
-    return findings;
+    if (open.status === 401) return findings;
+    const client = new ResonateClient({ url: url.href });
+    return [...findings, ...(await checkRelease(client, namespace)), await checkTimers(client, namespace, due)];
   }
   const client = new ResonateClient({ url: url.href, token });
   const access = checkToken(await get(client, id));
   findings.push(...(isSecret ? [] : [checkClaims(token, namespace)]), access);
-  if (access.status === "ok") findings.push(...(await checkRelease(client, namespace)), await checkPush(client));
-  return findings;
+  if (access.status !== "ok") return findings;
+  const release = await checkRelease(client, namespace);
+  return [...findings, ...release, await checkTimers(client, namespace, due), await checkPush(client)];
 }
 
 /** Asks for a promise that need not exist. The server checks the version first, then the token, then the promise. */
@@ -133,6 +141,35 @@ async function checkRelease(client: ResonateClient, namespace: string): Promise<
   if (unsupported?.reason !== "release") return [];
   const fix = `Run release ${SUPPORTED_RELEASES}; infra/compose.yaml names one.`;
   return [failed("Resonate's release", unsupported.words, fix)];
+}
+
+/**
+ * Looks for timers that were due before `due` and have not fired. A server fires what it has not armed when it is asked for
+ * it: so each is asked for.
+ */
+async function checkTimers(client: ResonateClient, namespace: string, due: number): Promise<Finding> {
+  const check = "Resonate's timers";
+  let [late, cursor]: [number, string | undefined] = [0, undefined];
+  try {
+    do {
+      const search = { state: "pending", tags: { "resonate:timer": "true" }, limit: 500 } as const;
+      const page = await client.search({ ...search, ...(cursor !== undefined && { cursor }) });
+      const overdue = page.promises.filter(({ id, timeoutAt }) => id.startsWith(namespace) && timeoutAt < due);
+      for (const { id } of overdue) await get(client, id);
+      late += overdue.length;
+      cursor = page.cursor ?? undefined;
+    } while (cursor !== undefined);
+  } catch (error) {
+    if (error instanceof SearchRefused) return skipped(check, "the token may not search");
+    return failed(check, `they cannot be searched: ${(error as Error).message}`, "Look at the server's log.");
+  }
+  if (late === 0) return ok(check, "none is overdue");
+  const were = late === 1 ? "1 was overdue, and fired" : `${late} were overdue, and fired`;
+  return warning(
+    check,
+    `${were} only when this check asked for ${late === 1 ? "it" : "them"}`,
+    "Update all workers: those of earlier versions make timers that release 0.10 does not fire. Or the server is overloaded.",
+  );
 }
 
 /** Whether a connection for pushed messages opens: its headers must arrive at once, through every proxy. */

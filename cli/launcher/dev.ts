@@ -37,9 +37,10 @@ export interface DevOptions {
 /** A change to such a file always causes a build; a change to any other file only if a program includes it. */
 const CODE = /^\.([cm]?[jt]sx?|json)$/;
 /** How long a replaced edge may finish its requests, in milliseconds: the longest `await_result`, and a margin. */
-const LAST_ANSWERS = 330_000;
+export const LAST_ANSWERS = 330_000;
 /** How long each may take to end with the launcher, in milliseconds. */
-const PATIENCE = { edge: 1_000, worker: 6_000 };
+export const EDGE_PATIENCE = 1_000;
+const WORKER_PATIENCE = 6_000;
 
 /** Starts the worker and the edge and replaces them at each edit; resolves when both are up for the first time. */
 export async function develop(options: DevOptions): Promise<void> {
@@ -54,7 +55,7 @@ export async function develop(options: DevOptions): Promise<void> {
     ReplaceableService,
     ReplaceableService,
   ];
-  running.unshift({ stop: () => edge.stop(PATIENCE.edge) }, { stop: () => worker.stop(PATIENCE.worker) });
+  running.unshift({ stop: () => edge.stop(EDGE_PATIENCE) }, { stop: () => worker.stop(WORKER_PATIENCE) });
   process.on("exit", () => rmSync(join(project.root, ".build", bundles), { recursive: true, force: true }));
 
   const programs = [

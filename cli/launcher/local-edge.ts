@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { type Bundle, bundleEdge, EDGE_MODULE } from "../bundle/bundle.ts";
 import { resolveModule } from "../package.ts";
@@ -73,7 +73,8 @@ export async function spawnEdge(
   // With a server elsewhere the account's own is not there.
   const isOff = (name: string) =>
     bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
-  const config = join(bundle.dir, `${randomUUID()}.capnp`);
+  // Not beside the bundle, whose folder may be read-only.
+  const config = join(tmpdir(), `durable-mcp-edge-${randomUUID()}.capnp`);
   const objects = data === undefined ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-objects-")) : resolve(data);
   await mkdir(objects, { recursive: true });
   await writeFile(
@@ -101,11 +102,8 @@ export async function spawnEdge(
   return { process, listening, ports };
 }
 
-/** The workerd executable that wrangler depends on. */
-function workerd(): string {
-  const wrangler = createRequire(resolveModule("wrangler/package.json", process.cwd()));
-  return wrangler("workerd").default;
-}
+/** The path of the workerd executable: an optional dependency of this package. */
+const workerd = (): string => createRequire(import.meta.url)(resolveModule("workerd", process.cwd())).default;
 
 async function listeningPorts(process: Child, wanted: number, count: number): Promise<number[]> {
   let printed = "";
@@ -128,8 +126,10 @@ async function listeningPorts(process: Child, wanted: number, count: number): Pr
 }
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
-function workerdConfig(bundle: Bundle, isolates: string[][], data: string): string {
-  const { main, modules, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
+function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string): string {
+  const { main, modules, data = {}, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
+  // workerd reads an embedded file only by a path relative to its configuration.
+  const embed = (path: string) => `embed ${quote(relative(tmpdir(), resolve(bundle.dir, path)))}`;
   const flags = compatibilityFlags.map(quote).join(", ");
   const classes = [...new Set(Object.values(objects))].map(quote);
   const namespaces = classes.map((name) => `(className = ${name}, uniqueKey = ${name}, enableSql = true)`);
@@ -139,11 +139,13 @@ function workerdConfig(bundle: Bundle, isolates: string[][], data: string): stri
       const at = i === 0 ? quote(className) : `(className = ${quote(className)}, serviceName = "edge0")`;
       return `(name = ${quote(name)}, durableObjectNamespace = ${at})`;
     }),
+    ...Object.entries(data).map(([name, path]) => `(name = ${quote(name)}, json = ${embed(path)})`),
     ...(assets ? [`(name = ${quote(assets.binding)}, service = "assets")`] : []),
+    `(name = "CALLBACKS", service = "public")`,
   ];
   const files = assets ? `(name = "assets", disk = ${quote(assets.directory)}),` : "";
   const scripts = [[EDGE_MODULE, main] as const, ...modules.map((path) => [path, path] as const)].map(
-    ([name, path]) => `(name = ${quote(name)}, esModule = embed ${quote(path)})`,
+    ([name, path]) => `(name = ${quote(name)}, esModule = ${embed(path)})`,
   );
   const workers = isolates.map(
     (names, i) => `const edge${i} :Workerd.Worker = (
@@ -156,14 +158,16 @@ function workerdConfig(bundle: Bundle, isolates: string[][], data: string): stri
 );`,
   );
   const each = (text: (i: number) => string) => isolates.map((_, i) => text(i)).join("\n    ");
+  // Web hooks go to public addresses alone, whatever their names lead to.
   // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
     ${each((i) => `(name = "edge${i}", worker = .edge${i}),`)}
     ${files}
-    (name = "data", disk = (path = ${quote(data)}, writable = true)),
+    (name = "data", disk = (path = ${quote(objectsFolder)}, writable = true)),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    (name = "public", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
   ],
   sockets = [
     ${each((i) => `(name = "http${i}", http = (), service = "edge${i}"),`)}

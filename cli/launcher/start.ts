@@ -4,6 +4,7 @@ import getPort from "get-port";
 import { ResonateClient } from "../../core/store/client.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
+import { programPath } from "../package.ts";
 import { choosePorts } from "../process/ports.ts";
 import { answerAll, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
 import { type Project, readProject, typed, workerOf } from "../project.ts";
@@ -13,6 +14,7 @@ import type { Detail } from "../terminal/report.ts";
 import { DATA, stackRecordIn, takeDirectory, writeRecord } from "./data-directory.ts";
 import { develop, type Stoppable } from "./dev.ts";
 import { type LocalService, localServices } from "./local-services.ts";
+import { serveWrapped } from "./serve-wrapped.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
 import { OPTION_OF, type Options, parseOptions, swallowedByNpm, usage } from "./start-options.ts";
 import { taskKey } from "./task-key.ts";
@@ -22,12 +24,13 @@ const OTHERS_TIMEOUT = 5_000;
 /** Signals within this time, in milliseconds, are one Ctrl-C, which arrives from the terminal and again from npm. */
 const SAME_SIGNAL = 1_000;
 
-export type Command = "start" | "dev";
+export type Command = "start" | "dev" | "wrap";
 
 const WHAT: Record<Command, string> = {
   start: "Runs Resonate, the worker and the edge on this machine until Ctrl-C.",
   dev: `Runs Resonate, the worker and the edge on this machine until Ctrl-C, and watches: an edit to a definition or to a
 durable function is served within two seconds. State is kept, and jobs whose code did not change go on.`,
+  wrap: "Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of an existing server.",
 };
 
 /** Ended in this order: first the processes that create work, last the server that keeps it. */
@@ -58,7 +61,7 @@ export async function start(command: Command, args: string[], project = readProj
 async function run(project: Project, command: Command, options: Options, services: readonly LocalService[]) {
   const { data } = options;
   const { env } = process;
-  const worker = workerOf(project);
+  const worker = command === "wrap" ? programPath("cli/wrap/wrapped-worker") : workerOf(project);
   if (data !== undefined) takeDirectory(data);
   const { ports, said } = await choosePorts({
     asked: options.ports,
@@ -87,11 +90,12 @@ async function run(project: Project, command: Command, options: Options, service
     ...stack.services.map((service) => keep(service, "service")),
     stack.resonate ? keep(stack.resonate, "resonate") : checkOther(resonateUrl, "RESONATE_URL"),
   ]);
-  if (bundle) {
-    const edge = stack.edge(bundle, ports.edge, bindings);
-    await Promise.all([keep(stack.worker(healthHost(env), ports.worker), "worker"), keep(edge, "edge")]);
+  const parts = { project, stack, ports, bindings, say, listening, running };
+  if (command === "dev") {
+    await develop({ ...parts, data });
   } else {
-    await develop({ project, stack, ports, bindings, data, say, listening, running });
+    const edge = bundle ? keep(stack.edge(bundle, ports.edge, bindings), "edge") : serveWrapped(parts);
+    await Promise.all([keep(stack.worker(healthHost(env), ports.worker), "worker"), edge]);
   }
   await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;
@@ -110,6 +114,8 @@ function describe(project: Project, command: Command, { data, services }: Option
   const place = data === DATA ? [] : elsewhere;
   const state = data === undefined ? "in memory" : `state in ${data}`;
   const resonate = stack.resonate ? `embedded, ${state}` : "from RESONATE_URL";
+  // `wrap` takes a server to wrap, and no question about one that it has.
+  const known = command === "wrap" ? "start" : command;
   return banner({
     name: project.name,
     url,
@@ -117,7 +123,7 @@ function describe(project: Project, command: Command, { data, services }: Option
       ["Resonate", `${stack.resonateUrl} (${resonate})`],
       ...services.flatMap(({ banner, option }) => (banner ? [[`--${option.name}`, banner] as const] : [])),
     ],
-    configCommand: (client) => typed(project, command, [`--config ${client}`, ...place].join(" ")),
+    configCommand: (client) => typed(project, known, [`--config ${client}`, ...place].join(" ")),
     ready: command === "dev" ? "Ready. Edits are served as they are saved." : "Ready.",
   });
 }

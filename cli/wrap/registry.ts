@@ -1,15 +1,21 @@
 /** Finds the servers that a project wraps: its list of durable functions registers them. */
 import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type RegisteredServer, registeredServers } from "../../wrap/worker/registered-servers.ts";
 import type { Project } from "../project.ts";
+import { FILES } from "./wrap-project.ts";
 
 /** The default paths of the list. */
 const RUNS = ["tools/runs.ts", "tools/runs.js"];
 
 /** Loads the list without running a worker. */
 export async function wrappedBy({ root, settings }: Project): Promise<readonly RegisteredServer[]> {
+  if (settings.wrapped === FILES.options) {
+    const options = JSON.parse(await readFile(join(root, FILES.options), "utf8"));
+    return [{ options, snapshot: pathToFileURL(join(root, FILES.snapshot)) }];
+  }
   const path = [...(settings.wrapped === undefined ? [] : [settings.wrapped]), ...RUNS]
     .map((path) => join(root, path))
     .find((path) => existsSync(path));

@@ -27,14 +27,13 @@ export class CallerJobs implements Jobs {
     return first && startedOf((await newestGeneration(this.#store, base, first)).promise);
   }
 
-  async answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "not_asked"> {
+  async answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "notAsked"> {
     const promise = await this.#store.get(jobName, this.#signal);
-    if (!promise) return "closed";
+    if (promise?.state !== "pending") return "closed";
     const { entry } = await this.#store.feeds.newest(promise.id, this.#signal);
-    if (!entry) return promise.state === "pending" ? "not_asked" : "closed";
+    if (!entry) return "notAsked";
     const open = Object.hasOwn(entry.questions, question) ? entry.questions[question] : undefined;
     if (!open) return "closed";
-    await this.#store.feeds.answer(open.promiseId, answer);
-    return "answered";
+    return (await this.#store.feeds.answer(open.promiseId, answer)) ? "answered" : "closed";
   }
 }

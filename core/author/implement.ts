@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { $ZodAsyncError } from "zod/v4/core"; // By its name alone: `z.core` is all of zod, with its languages.
 import type { Context } from "../definitions/context.ts";
-import { RuleBroken } from "../definitions/context.ts";
+import { NondeterminismError } from "../definitions/context.ts";
 import type { Job } from "../definitions/job.ts";
 import { changed, returned, storable } from "../engine/values.ts";
 
@@ -65,7 +65,7 @@ export function implement<Args, Result, Env = unknown>(
 ): Implementation {
   const job = "job" in definition ? definition.job : definition;
   if (typeof job?.kind !== "string" || typeof run !== "function") {
-    throw new Error("implement takes a definition, as durableTool and defineJob make it, and then its function.");
+    throw new Error("implement takes a definition, as defineDurableTool and defineJob make it, and then its function.");
   }
   const versions = new Map<number, DurableFunction<Args, unknown, Env>>(
     Object.entries(options.earlier ?? {}).map(([version, earlier]) => [Number(version), earlier]),
@@ -86,10 +86,12 @@ function parsed<Args>(job: Job<Args>, args: unknown): Args {
   const { success, data, error } = parsedAtOnce(job, args);
   const once = "What is stored has gone through the schema once already: what a schema transforms it has to";
   if (!success)
-    throw new RuleBroken(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept as well`);
+    throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept as well`);
   const place = changed(args, data);
   if (place === undefined) return data;
-  throw new RuleBroken(`the arguments of ${job.kind} change again${place && ` at ${place}`}. ${once} leave as it is`);
+  throw new NondeterminismError(
+    `the arguments of ${job.kind} change again${place && ` at ${place}`}. ${once} leave as it is`,
+  );
 }
 
 /** Asynchronous schemas are refused: a replay would ask again, and could get another answer. */
@@ -98,7 +100,7 @@ function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
     return job.args.safeParse(args);
   } catch (error) {
     if (!(error instanceof $ZodAsyncError)) throw error;
-    throw new RuleBroken(
+    throw new NondeterminismError(
       `the arguments of ${job.kind} are checked by something asynchronous, and are checked again when the job runs. Do that in a step`,
     );
   }
@@ -109,7 +111,9 @@ function checked(job: Job, result: unknown): unknown {
   if (typeof result === "object" && result !== null) returned.set(value as object, result);
   const outcome = job.result?.safeParse(value);
   if (!outcome || outcome.success) return value;
-  throw new RuleBroken(`the function returned what does not fit the output of ${job.kind}: ${problems(outcome.error)}`);
+  throw new NondeterminismError(
+    `the function returned what does not fit the output of ${job.kind}: ${problems(outcome.error)}`,
+  );
 }
 
 const problems = (error: z.ZodError): string =>

@@ -3,13 +3,13 @@ import * as z from "zod";
 import { defineJob, type Job } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { presentJob } from "../tools/present.ts";
-import { durableTool, jobTool } from "./job-tool.ts";
+import { defineDurableTool } from "./job-tool.ts";
 
 const input = z.object({ day: z.string() });
 
 const reportOf = (kind: string, maxAnswer?: number) => {
   const job = defineJob({ kind, args: input, id: ({ day }) => day });
-  const tool = jobTool({
+  const tool = defineDurableTool({
     job,
     name: kind,
     title: "Report",
@@ -69,5 +69,5 @@ test.each<[what: string, input: unknown, words: string]>([
   ["a date", z.object({ at: z.date() }), "its input cannot be said in JSON Schema: Date cannot be represented"],
 ])("an input that is %s is refused in words", (_what, input, words) => {
   const tool = { name: "note", title: "Note", description: "Notes.", input: input as never, id: () => "x" };
-  expect(() => durableTool(tool)).toThrow(`note: ${words}`);
+  expect(() => defineDurableTool(tool)).toThrow(`note: ${words}`);
 });

@@ -2,7 +2,15 @@
 
 import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
-import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutFeed } from "../jobs/snapshot.ts";
+import {
+  countOf,
+  howToAnswer,
+  type JobSnapshot,
+  jobSnapshotOf,
+  lineOf,
+  tellingOf,
+  withoutFeed,
+} from "../jobs/snapshot.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting.ts";
@@ -29,7 +37,8 @@ export const PROGRESS_INTERVAL = 2_500;
 type MaybePromise<T> = T | Promise<T>;
 
 /**
- * The options of {@link jobTool}: those of all tools, the job, and the job's arguments.
+ * The options of {@link defineDurableTool} for a job with a definition of its own: those of all tools, the job, and its
+ * arguments.
  *
  * @example
  * const options: JobToolOptions<{ in_days: number }, { day: string }, unknown> = {
@@ -52,17 +61,17 @@ export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> 
 }
 
 /**
- * The options of {@link jobTool} for a tool that starts a job and answers at once.
+ * The options of {@link defineDurableTool} for a tool that starts a job and answers at once.
  *
  * @example
- * export const startReport = jobTool({
+ * export const startReport = defineDurableTool({
  *   job: report,
  *   name: "start_report",
  *   title: "Start a report",
  *   description: "Starts the report of a day.",
  *   input: z.object({ day: z.iso.date().describe("The day.") }),
  *   output: z.object({ job_name: z.string(), status: JobStatus }),
- *   answer: ({ job_name, status }) => ({ job_name, status }),
+ *   answer: ({ jobName, status }) => ({ job_name: jobName, status }),
  * } satisfies StartToolOptions<{ day: string }, { day: string }, unknown, object>);
  */
 export interface StartToolOptions<Input, Args, Result, Output extends object>
@@ -72,56 +81,7 @@ export interface StartToolOptions<Input, Args, Result, Output extends object>
 }
 
 /**
- * A tool that starts a job with a definition of its own. A client that understands tasks gets the job as a task at once. Any
- * other waits for the result, and after a while gets the job's name and how to collect the result. With `answer` every call
- * is answered at once with what that function returns.
- *
- * @example
- * export const dailyReport = jobTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
- *   input: z.object({ day: z.iso.date() }) });
- */
-export function jobTool<Input, Args, Result, Output extends object>(
-  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
-): Tool & { readonly job: Job<Args, Result> } {
-  const { job } = options;
-  if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
-  const argsOf = async (input: Input, context: ToolContext) =>
-    (options.args ? await refusing(options.name, () => options.args?.(input, context)) : input) as Args;
-  const launch = async (input: Input, context: CallContext): Promise<DurablePromise> => {
-    const promise = await startJob(context.store, job, await argsOf(input, context), context.now);
-    await options.onStarted?.(startedOf(promise), input, context);
-    return promise;
-  };
-  const find = async (args: unknown, context: ToolContext) =>
-    context.jobs.find(job, await argsOf(args as Input, context));
-  if ("answer" in options) {
-    return {
-      ...describeTool(options, options.output),
-      job,
-      find,
-      waits: false,
-      returnsAtOnce: true,
-      async call(args, context) {
-        const input = args as Input;
-        return structured(await options.answer(startedOf(await launch(input, context)), input, context));
-      },
-    };
-  }
-  const result = job.result ?? Json;
-  const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
-  return {
-    ...describeTool(options, output),
-    job,
-    waits: !options.tasksOnly,
-    ...(options.tasksOnly && { tasksOnly: true }),
-    find,
-    start: (args, context) => launch(args as Input, context),
-    call: (args, context) => waitFor(launch(args as Input, context), context, options),
-  };
-}
-
-/**
- * The options of {@link durableTool}: those of all tools and those of its job.
+ * The options of {@link defineDurableTool}: those of all tools and those of its job.
  *
  * @example
  * const options: DurableToolOptions<{ url: string }, unknown> = {
@@ -132,7 +92,7 @@ export function jobTool<Input, Args, Result, Output extends object>(
  *   id: ({ url }) => url,
  *   deadline: 8 * DAY,
  * };
- * export const watchSite = durableTool(options);
+ * export const watchSite = defineDurableTool(options);
  */
 export interface DurableToolOptions<Args, Result>
   extends ToolOptions<Args>,
@@ -157,11 +117,23 @@ export interface DurableToolOptions<Args, Result>
 }
 
 /**
- * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
- * the work.
+ * A tool, and the definition of its job.
  *
  * @example
- * export const waitForSite = durableTool({
+ * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
+ */
+export type DurableTool<Args = unknown, Result = unknown> = Tool & { readonly job: Job<Args, Result> };
+
+/**
+ * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
+ * the work. With `job` the job is defined elsewhere (`defineJob`), and several tools may start it.
+ *
+ * A client that understands tasks gets the job as a task at once. Any other waits for the result, and after a while gets
+ * the job's name and how to collect the result. With `answer` every call is answered at once with what that function
+ * returns.
+ *
+ * @example
+ * export const waitForSite = defineDurableTool({
  *   name: "wait_for_site",
  *   title: "Wait for a web site",
  *   description: "Waits until a web site answers, for up to a day.",
@@ -169,20 +141,74 @@ export interface DurableToolOptions<Args, Result>
  *   output: z.object({ url: z.string() }),
  *   id: ({ url }) => url,
  * });
+ *
+ * @example
+ * export const dailyReport = defineDurableTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
+ *   input: z.object({ day: z.iso.date() }) });
  */
-export function durableTool<Args, Result>(
-  options: DurableToolOptions<Args, Result>,
-): Tool & { readonly job: Job<Args, Result> } {
+export function defineDurableTool<Args, Result>(options: DurableToolOptions<Args, Result>): DurableTool<Args, Result>;
+export function defineDurableTool<Input, Args, Result, Output extends object>(
+  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
+): DurableTool<Args, Result>;
+export function defineDurableTool<Input, Args, Result>(
+  options: DurableToolOptions<Args, Result> | JobToolOptions<Input, Args, Result>,
+): DurableTool<Args, Result> {
+  if ("job" in options) return jobTool(options);
   const { name, input, output } = options;
   const kind = name.replace(/[^A-Za-z0-9_]/g, "_");
   const job = defineJob<Args, Result>({ ...options, kind, args: input, ...(output && { result: output }) });
   return jobTool({ ...options, job });
 }
 
+function jobTool<Input, Args, Result, Output extends object>(
+  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
+): DurableTool<Args, Result> {
+  const { job } = options;
+  if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
+  // The same arguments are the same job.
+  const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
+  const argsOf = async (input: Input, context: ToolContext) =>
+    (options.args ? await refusing(options.name, () => options.args?.(input, context)) : input) as Args;
+  const launch = async (input: Input, context: CallContext): Promise<DurablePromise> => {
+    const promise = await startJob(context.store, job, await argsOf(input, context), context.now);
+    await options.onStarted?.(startedOf(promise), input, context);
+    return promise;
+  };
+  const find = async (args: unknown, context: ToolContext) =>
+    context.jobs.find(job, await argsOf(args as Input, context));
+  if ("answer" in options) {
+    return {
+      ...describeTool(described, options.output),
+      job,
+      find,
+      waits: false,
+      returnsAtOnce: true,
+      async call(args, context) {
+        const input = args as Input;
+        const promise = await launch(input, context);
+        const output = await options.answer(startedOf(promise), input, context);
+        const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
+        return structured(output, { job: promise.name, isView: promise_id === promise.name });
+      },
+    };
+  }
+  const result = job.result ?? Json;
+  const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
+  return {
+    ...describeTool(described, output),
+    job,
+    waits: !options.tasksOnly,
+    ...(options.tasksOnly && { tasksOnly: true }),
+    find,
+    start: (args, context) => launch(args as Input, context),
+    call: (args, context) => waitFor(launch(args as Input, context), context, options),
+  };
+}
+
 export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, Result> {
   const { name, args, createdAt, state, value } = promise;
   return {
-    job_name: name,
+    jobName: name,
     status: statusOf(promise),
     args: args as Args,
     generation: splitGeneration(name).generation,
@@ -223,8 +249,8 @@ export async function waitFor(
   };
   const report = () => {
     const at = Date.now();
-    const doing = snapshot && `${snapshot.promise.name}: ${doingOf(snapshot, at) ?? "running"}`;
-    reportProgress?.(Math.min((at - now) / timeout, 0.99), 1, doing ?? "starting");
+    const { done, total } = snapshot ? countOf(snapshot, at) : { done: 0 };
+    reportProgress?.(done, total, snapshot ? lineOf(snapshot, at) : "starting");
     if (snapshot) void look(snapshot);
   };
   const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
@@ -250,5 +276,8 @@ export async function waitFor(
   const agree =
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
   const note = `${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
-  return structured({ job_name: name, status: "running", ...tellingOf(last, Date.now()), note });
+  return structured(
+    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
+    { job: name, isView: true },
+  );
 }

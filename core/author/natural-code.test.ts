@@ -17,7 +17,7 @@ async function end(code: DurableFunction<never, unknown>, stored: unknown = { te
 
 const refused = (words: string) => ({
   kind: "failed",
-  error: expect.objectContaining({ name: "RuleBroken", message: expect.stringContaining(words) }),
+  error: expect.objectContaining({ name: "NondeterminismError", message: expect.stringContaining(words) }),
 });
 
 test("what forEach adds to a result after it was returned is not lost in silence", async () => {

@@ -6,18 +6,18 @@ import type { DurablePromise, RemoteStore } from "../jobs/remote-store.ts";
 import type { JobStatus } from "../jobs/status.ts";
 import { lenientForms, plain } from "../tools/advertised.ts";
 import type { Input } from "../tools/arguments.ts";
-import type { CallToolResult, InputRequiredResult, ToolAnnotations } from "../tools/mcp.ts";
-import { structured } from "../tools/present.ts";
+import type { InputRequiredResult, ToolAnnotations } from "../tools/mcp.ts";
+import { type About, structured, type ToolAnswer } from "../tools/present.ts";
 import { MAX_RESULT_SIZE, MIN_ANSWER } from "../tools/results.ts";
 
 /**
  * A job as a tool sees it.
  *
  * @example
- * const words = ({ job_name, status }: Started) => `${job_name} is ${status}`;
+ * const words = ({ jobName, status }: Started) => `${jobName} is ${status}`;
  */
 export interface Started<Args = unknown, Result = unknown> {
-  job_name: string;
+  jobName: string;
   status: JobStatus;
   /** The arguments of its first start. */
   args: Args;
@@ -41,7 +41,7 @@ export interface Jobs {
   /** The newest generation of the job with these arguments; undefined where it was never started. */
   find<Args, Result>(job: Job<Args, Result>, args: Args): Promise<Started<Args, Result> | undefined>;
   /** Answers a job's question by the name that `ctx.ask` gave it; `closed`: it was answered, or the job has ended. */
-  answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "not_asked">;
+  answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "notAsked">;
 }
 
 /**
@@ -68,8 +68,8 @@ export interface ToolContext {
   inputResponses: Record<string, unknown>;
   /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
   idempotencyKey?: string;
-  /** Reports progress, where the caller asked for it; `progress` must grow from one report to the next. */
-  reportProgress?: (progress: number, total: number, message: string) => void;
+  /** Reports progress, where the caller asked for it. A report without news is sent slightly greater, as the protocol demands. */
+  reportProgress?: (progress: number, total: number | undefined, message: string) => void;
 }
 
 /**
@@ -105,7 +105,11 @@ export interface ToolOptions<Args> {
   description: string;
   /** An object. Each field's description says what is accepted: models read it in the list and in errors. */
   input: Schema<Args>;
-  /** Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. */
+  /**
+   * Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. A tool whose work is a job
+   * is idempotent by default. Say `readOnlyHint: true` of one that changes nothing in the world: hosts call it without a
+   * question, and several side by side.
+   */
   annotations?: ToolAnnotations;
   /** The arguments by which a model says that the user agreed to something. A deployment may remove them. */
   consent?: readonly string[];
@@ -149,7 +153,7 @@ export interface Tool {
   /** Whether a call returns the job's name at once. */
   readonly returnsAtOnce?: boolean;
   /** @throws {ToolError} */
-  call(args: unknown, context: CallContext): Promise<CallToolResult | InputRequiredResult>;
+  call(args: unknown, context: CallContext): Promise<ToolAnswer | InputRequiredResult>;
   /**
    * Present where the tool's work is one job, which clients that understand tasks follow as a task.
    *
@@ -173,32 +177,37 @@ export interface Tool {
  * A tool without a job of its own: it computes its answer, or looks at jobs.
  *
  * @example
- * export const now = plainTool({
+ * export const now = defineTool({
  *   name: "now", title: "The time", description: "Tells the time.", input: z.object({}),
  *   output: z.object({ time: z.string() }), run: async (_args, { now }) => ({ time: new Date(now).toISOString() }),
  * });
  */
-export function plainTool<Args, Output extends object>(
+export function defineTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     run(args: Args, context: ToolContext): Promise<Output>;
   },
 ): Tool {
-  return defineTool(tool);
+  return builtInTool(tool);
 }
 
-/** Makes a tool from a function that returns structured output. */
-export function defineTool<Args, Output extends object>(
+/** {@link defineTool} for the edge's own tools. */
+export function builtInTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     waits?: boolean;
+    /** The jobs that the output is about; unlike the output it never comes from elsewhere. */
+    about?(output: Output): About;
     run(args: Args, context: CallContext): Promise<Output>;
   },
 ): Tool {
   return {
     ...describeTool(tool, tool.output),
     waits: tool.waits === true,
-    call: async (args, context) => structured(await tool.run(args as Args, context)),
+    async call(args, context) {
+      const output = await tool.run(args as Args, context);
+      return structured(output, tool.about?.(output));
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../testing/simulated-job.ts";
 import { type Death, trial } from "../../testing/trial.ts";
-import { type Context, DAY, HOUR, type Log, MINUTE, RuleBroken, SECOND } from "../definitions/context.ts";
+import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../definitions/context.ts";
 import { journalEntryId } from "../store/ids.ts";
 import { LeaseLost, type Runnable } from "./execution.ts";
 
@@ -242,5 +242,5 @@ test("a rule that is broken is not caught", async () => {
       return "caught";
     }
   });
-  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: expect.any(RuleBroken) });
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: expect.any(NondeterminismError) });
 });

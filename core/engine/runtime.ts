@@ -43,7 +43,7 @@ export class LeaseLost extends Error {
 /** How many attempts may be under way at once in all of a deployment, and how long one may take in milliseconds. */
 export interface Limit {
   name: string;
-  most: number;
+  limit: number;
   time: number;
 }
 
@@ -61,6 +61,8 @@ export interface Runtime {
   signal: AbortSignal;
   /** Starts another job for the caller of this one, or finds it; resolves with its name. */
   start(job: { kind: string }, args: unknown): Promise<string>;
+  /** Cancels another job that this one started, unless others want it too. */
+  cancel(jobName: string): Promise<void>;
   /** The id of the promise of another job of the same caller; undefined when it cannot be one. */
   promiseOf(jobName: string): string | undefined;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */

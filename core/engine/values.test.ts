@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NonRetryableError, ProtocolFailure, RuleBroken } from "../definitions/context.ts";
+import { NondeterminismError, NonRetryableError, ProtocolFailure } from "../definitions/context.ts";
 import { difference, fromStored, isFinal, MAX_RESULT, storable, toStored } from "./values.ts";
 
 const cycle: { self?: unknown } = {};
@@ -20,6 +20,8 @@ test.each<[what: string, value: unknown, words: string]>([
   ["bytes", { image: new Uint8Array(3) }, "a Uint8Array at image: return it as base64 text"],
   ["an instance of a class", [[new Money()]], "a Money at [0][0]: return a plain object of what is needed"],
   ["a BigInt", { total: 1n }, "a BigInt at total: return String(value)"],
+  ["undefined in a list", { found: [1, undefined] }, "undefined in a list at found[1]: return null in its place"],
+  ["a hole in a list", new Array(1), "undefined in a list at [0]: return null in its place"],
   ["not a number", [1, Number.NaN], "NaN at [1]: JSON has no such number, return null or a string"],
   ["infinity", Number.POSITIVE_INFINITY, "Infinity: JSON has no such number, return null or a string"],
   ["a function", { page: () => 1 }, "a function at page: return what it computes"],
@@ -27,7 +29,7 @@ test.each<[what: string, value: unknown, words: string]>([
   ["a cycle", { cycle }, "an object that holds itself at cycle.self: return the parts that are needed"],
   ["toJSON", { money: { toJSON: () => 1 } }, "an object with toJSON at money: return its plain form"],
 ])("%s is refused, with what to return instead", (_what, value, words) => {
-  expect(() => storable(value, 'step "a"')).toThrow(RuleBroken);
+  expect(() => storable(value, 'step "a"')).toThrow(NondeterminismError);
   expect(() => storable(value, 'step "a"')).toThrow(`step "a" returned ${words}`);
 });
 
@@ -68,7 +70,7 @@ test("an error comes back with its name, message and code, whatever was thrown",
 
 test("what cannot get better is told from what can", () => {
   const never = [new NonRetryableError("no"), new ProtocolFailure("no"), new TypeError("x is not a function")];
-  const more = [new ReferenceError("x"), new RangeError("x"), new SyntaxError("x"), new RuleBroken("x")];
+  const more = [new ReferenceError("x"), new RangeError("x"), new SyntaxError("x"), new NondeterminismError("x")];
   for (const error of [...never, ...more]) expect(isFinal(error), error.name).toBe(true);
   const network = new TypeError("fetch failed", { cause: new Error("ECONNRESET") });
   for (const error of [network, new Error("503"), "words", undefined]) expect(isFinal(error)).toBe(false);

@@ -1,5 +1,5 @@
 /** Which values and errors of durable functions are stored, so that the function sees live what a replay will show it. */
-import { RuleBroken } from "../definitions/context.ts";
+import { NondeterminismError } from "../definitions/context.ts";
 
 /** The largest result of a step or a job, in bytes of JSON. With the request around it, it stays below servers' limits. */
 export const MAX_RESULT = 1_000_000;
@@ -14,18 +14,18 @@ const MAX_NAME = 100;
 /**
  * `value` as a replay will show it: what JSON makes of it.
  *
- * @throws {RuleBroken} saying where it holds something that would come back as something else, or that it is too large
+ * @throws {NondeterminismError} saying where it holds something that would come back as something else, or that it is too large
  */
 export function storable(value: unknown, what: string): unknown {
   const found = problemIn(value, new Set());
   if (found) {
     const at = found.path && ` at ${found.path.replace(/^\./, "")}`;
-    throw new RuleBroken(`${what} returned ${found.what}${at}: ${found.advice}`);
+    throw new NondeterminismError(`${what} returned ${found.what}${at}: ${found.advice}`);
   }
   const json = JSON.stringify(value);
   const bytes = json === undefined ? 0 : bytesOf(json);
   if (bytes > MAX_RESULT) {
-    throw new RuleBroken(
+    throw new NondeterminismError(
       `${what} returned ${bytes} bytes of JSON; up to ${MAX_RESULT} are stored. Put the data where it belongs (a bucket, a database) and return its address, or return less`,
     );
   }
@@ -44,6 +44,9 @@ interface Problem {
 }
 
 const problem = (what: string, advice: string): Problem => ({ what, advice, path: "" });
+
+/** JSON would make null of it. As a property it is left out, and read as what it was. */
+const UNDEFINED = problem("undefined in a list", "return null in its place, or leave it out");
 
 /** `above` holds the objects around the value. */
 function problemIn(value: unknown, above: Set<object>): Problem | undefined {
@@ -77,7 +80,8 @@ function problemIn(value: unknown, above: Set<object>): Problem | undefined {
   // By Object.keys an array's holes would be left out.
   const keys: Iterable<string | number> = isList ? value.keys() : Object.keys(value);
   for (const key of keys) {
-    const within = problemIn((value as Record<string | number, unknown>)[key], above);
+    const part = (value as Record<string | number, unknown>)[key];
+    const within = isList && part === undefined ? UNDEFINED : problemIn(part, above);
     if (within) return { ...within, path: (isList ? `[${key}]` : `.${key}`) + within.path };
   }
   above.delete(value);
@@ -201,7 +205,7 @@ function said(thrown: unknown): string {
 /** Whether a retry cannot help: the error says so, or the code is wrong. Node's network failures are a `TypeError` with a cause. */
 export function isFinal(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
-  if (["NonRetryableError", "RuleBroken", "ProtocolFailure"].includes(thrown.name)) return true;
+  if (["NonRetryableError", "NondeterminismError", "ProtocolFailure"].includes(thrown.name)) return true;
   if (["ReferenceError", "RangeError", "SyntaxError"].includes(thrown.name)) return true;
   return thrown.name === "TypeError" && thrown.cause === undefined;
 }

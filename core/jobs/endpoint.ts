@@ -12,6 +12,11 @@ export interface Settlement {
   promise: DurablePromise | undefined;
 }
 
+export interface SettlementChannel extends Channel {
+  /** Begins to tell of these promises as well. */
+  add(ids: readonly string[]): Promise<void>;
+}
+
 /** Pushes the promises of jobs and their children as they settle. */
 export interface SettlementSource {
   /**
@@ -24,7 +29,7 @@ export interface SettlementSource {
     caller: string;
     onNews(news: { id: string; promise?: PromiseRecord }): void;
     signal: AbortSignal;
-  }): Promise<Channel>;
+  }): Promise<SettlementChannel>;
 }
 
 /** Where a deployment's jobs are, and what helps to look after them. */

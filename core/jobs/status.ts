@@ -78,7 +78,7 @@ export function mayTell({ state, job, args }: DurablePromise, now: number): bool
   return state === "pending" && !((job.expectedAt?.(args) ?? 0) > now);
 }
 
-export function statusOf(promise: DurablePromise): JobStatus {
+export function statusOf(promise: Pick<DurablePromise, "state">): JobStatus {
   return STATUS[promise.state];
 }
 
@@ -87,7 +87,10 @@ export function stateOf(status: JobStatus): DurablePromise["state"] | undefined 
   return (Object.keys(STATUS) as DurablePromise["state"][]).find((state) => STATUS[state] === status);
 }
 
-export function viewOf(name: string, promise: DurablePromise | undefined): JobView {
+export function viewOf(
+  name: string,
+  promise: Pick<DurablePromise, "state" | "value" | "createdAt" | "settledAt"> | undefined,
+): JobView {
   if (!promise) return notFound(name);
   const view: JobView = {
     job_name: name,

@@ -12,13 +12,15 @@ const MOST_LOOKED_AT = 10_000;
 /** The most characters of all names together: an answer, which has a bound, repeats them twice. */
 const MAX_ALL_NAMES = 16_000;
 
+/** The longest text that is read as a list of names: with every character escaped, and names repeated. */
+const MAX_ENCODED = 10 * MAX_ALL_NAMES;
+
 /** Job names: a list, a JSON-encoded list, one bare name, or `{job_name}` objects. Repeated names are one. */
 export const jobNames = z
   .preprocess(
     namesOf,
     z
       .array(z.string().refine((name) => name !== "", "a name is empty"))
-      .overwrite((names) => [...new Set(names)])
       // In words alone, which every client can read.
       .refine(({ length }) => length > 0 && length <= MAX_NAMES, "too few, or too many")
       .refine(
@@ -26,7 +28,7 @@ export const jobNames = z
         `they come to more than ${MAX_ALL_NAMES} characters; pass fewer at a time`,
       ),
   )
-  .describe(`1 to ${MAX_NAMES} job names, as tools returned them.`);
+  .describe(`1 to ${MAX_NAMES} job names, as returned.`);
 
 /** Text that may be a job's name: a name with its generation is not twice as long. Answers repeat it. */
 export const nameText = z.string().refine(({ length }) => length <= 2 * MAX_JOB_NAME, "no name is so long");
@@ -34,14 +36,22 @@ export const nameText = z.string().refine(({ length }) => length <= 2 * MAX_JOB_
 /** One job name: bare, JSON-encoded, or in an object. */
 export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], nameText);
 
+/**
+ * The names that were meant, each once. What is too much, or no name, ends the reading: the schema refuses the few entries
+ * that are returned, so that a refusal costs no more than its first wrong entry.
+ */
 function namesOf(value: unknown): unknown {
   const plain = unwrap(parseJson(value), ["job_names"]);
   const list = Array.isArray(plain) ? plain : [plain];
   if (list.length > MOST_LOOKED_AT) return [];
-  return list.map((item) => {
+  const names = new Set<string>();
+  for (const item of list) {
     const name = unwrap(item, ["job_name", "promise_id"]);
-    return typeof name === "string" ? name.trim() : name;
-  });
+    if (typeof name !== "string") return [name];
+    names.add(name.trim());
+    if (names.size > MAX_NAMES) break;
+  }
+  return [...names];
 }
 
 function unwrap(value: unknown, keys: string[]): unknown {
@@ -52,7 +62,7 @@ function unwrap(value: unknown, keys: string[]): unknown {
 
 /** Decodes a string that is plainly JSON (a list, an object, a quoted string); any other is a bare name. */
 function parseJson(value: unknown): unknown {
-  if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
+  if (typeof value !== "string" || value.length > MAX_ENCODED || !/^\s*[[{"]/.test(value)) return value;
   try {
     return JSON.parse(value);
   } catch {
@@ -83,6 +93,9 @@ export async function check({ schema, json, isOpen }: Input, args: Record<string
 /** How many unknown arguments are named, and how many characters of each. */
 const MAX_UNKNOWN = 10;
 const MAX_NAME = 60;
+
+/** How many characters of a schema's own words are passed on, which may repeat what was sent. */
+const MAX_MESSAGE = 500;
 
 /** A line for each argument that the schema does not have: its name, and the one that was probably meant. */
 function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown>): string[] {
@@ -123,17 +136,24 @@ function shortens(short: string, name: string): boolean {
   return found === short.length && found > 1 && (name[0] === short[0] || name.includes(short));
 }
 
+/** How many wrong arguments are named. */
+const MAX_PROBLEMS = 20;
+
+/** A line for each wrong argument, with the last that was found of it: each value is printed once. */
 function explain(json: JsonSchema, error: z.ZodError, args: Record<string, unknown>): string[] {
   const properties = (json.properties ?? {}) as Record<string, JsonSchema>;
-  const lines = new Map<string, string>();
+  const wrong = new Map<string, z.core.$ZodIssue>();
   for (const issue of error.issues) {
     const field = String(issue.path[0] ?? "");
-    const accepted = Object.hasOwn(properties, field) ? acceptedBy(properties[field] as JsonSchema) : undefined;
-    const reason = issue.code === "custom" ? ` (${issue.message})` : "";
-    const got = Object.hasOwn(args, field) && args[field] !== undefined ? `got ${preview(args[field])}` : "is missing";
-    lines.set(field, `${field}: ${got}${reason}. Accepted: ${accepted ?? issue.message}`);
+    if (wrong.has(field) || wrong.size < MAX_PROBLEMS) wrong.set(field, issue);
   }
-  return [...lines.values()];
+  return [...wrong].map(([field, issue]) => {
+    const accepted = Object.hasOwn(properties, field) ? acceptedBy(properties[field] as JsonSchema) : undefined;
+    const message = issue.message.slice(0, MAX_MESSAGE);
+    const reason = issue.code === "custom" ? ` (${message})` : "";
+    const got = Object.hasOwn(args, field) && args[field] !== undefined ? `got ${preview(args[field])}` : "is missing";
+    return `${field.slice(0, MAX_NAME)}: ${got}${reason}. Accepted: ${accepted ?? message}`;
+  });
 }
 
 /** What a schema accepts, in words: the range of a number, the choices, and its description. */

@@ -23,6 +23,8 @@ export const CLIENT_INFO: typeof sdk.CLIENT_INFO_META_KEY = "io.modelcontextprot
 export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
   "io.modelcontextprotocol/clientCapabilities";
 export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo";
+/** The key of an answer's `_meta` that names the job which the answer describes: cards follow that job. */
+export const JOB_META = "durable-mcp/job";
 /** The extension MCP Apps, by which hosts show pages of servers. */
 export const UI = "io.modelcontextprotocol/ui";
 

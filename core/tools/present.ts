@@ -1,23 +1,50 @@
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import { viewOf } from "../jobs/status.ts";
-import type { CallToolResult } from "./mcp.ts";
-import { arrange, hold, limitOf, noteOn } from "./results.ts";
+import { asContent } from "./content.ts";
+import { type CallToolResult, JOB_META } from "./mcp.ts";
+import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
+
+/**
+ * The key under which an answer says what it is about. Content is never asked for that: what a wrapped server or an upstream
+ * says may look like a job's name or a link. No JSON holds a symbol.
+ */
+export const ABOUT = Symbol("about");
+
+export interface About {
+  /** The job, by its promise's name. */
+  job?: string;
+  /** Whether the structured content describes the job, so that its page's address belongs there. */
+  isView?: boolean;
+  /** Links to results that the answer summarizes. */
+  links?: readonly ResourceLink[];
+}
+
+export type ToolAnswer = CallToolResult & { [ABOUT]?: About };
 
 /** Structured output, repeated as JSON text for clients that read only text. */
-export function structured(content: object): CallToolResult {
-  return { structuredContent: { ...content }, content: [{ type: "text", text: JSON.stringify(content) }] };
+export function structured(content: object, about?: About): ToolAnswer {
+  return {
+    structuredContent: { ...content },
+    content: [{ type: "text", text: JSON.stringify(content) }],
+    ...(about?.isView && { _meta: { [JOB_META]: about.job } }),
+    ...(about && { [ABOUT]: about }),
+  };
 }
 
 /** The answer of a tool whose work is one job, once its promise has settled. */
-export function presentJob(promise: DurablePromise): CallToolResult {
+export function presentJob(promise: DurablePromise): ToolAnswer {
   const limit = limitOf(promise.job);
-  const held = hold(viewOf(promise.name, promise), {}, limit);
+  const job = promise.name;
+  const held = hold(viewOf(job, promise), {}, limit);
   // An answer that is too large is summarized as every large result is.
-  if (promise.job.answers && held.result?.value) return held.result.value as CallToolResult;
+  if (promise.job.answers && held.result?.value) return { ...asContent(held.result.value), [ABOUT]: { job } };
   const fitted = arrange([held], limit);
   const note = noteOn(fitted);
   const [view] = fitted.views;
-  const answer = structured({ ...view, ...(note !== undefined && { note }) });
+  const answer = structured(
+    { ...view, ...(note !== undefined && { note }) },
+    { job, isView: true, links: linksTo([view?.summary]) },
+  );
   const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
   return isError ? { ...answer, isError: true } : answer;
 }

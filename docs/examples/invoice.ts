@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { DAY, durableTool } from "../../core/index.ts";
+import { DAY, defineDurableTool } from "../../core/index.ts";
 
-export const invoice = durableTool({
+export const invoice = defineDurableTool({
   name: "send_invoice",
   title: "Send an invoice",
   description: "Sends an invoice, and a reminder when it is not paid in time.",

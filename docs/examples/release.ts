@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { DAY, durableTool } from "../../core/index.ts";
+import { DAY, defineDurableTool } from "../../core/index.ts";
 
-export const release = durableTool({
+export const release = defineDurableTool({
   name: "release",
   title: "Release a version",
   description: "Releases a version, once the user has approved it.",

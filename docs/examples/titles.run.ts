@@ -1,4 +1,4 @@
-import { implement, MINUTE, NonRetryableError, RetryLater } from "../../core/index.ts";
+import { implement, MINUTE, NonRetryableError, RetryableError } from "../../core/index.ts";
 import { titles } from "./titles.ts";
 
 export const titlesRun = implement(titles, async (ctx, { urls }) => {
@@ -8,7 +8,7 @@ export const titlesRun = implement(titles, async (ctx, { urls }) => {
     async (ctx, url) => {
       const html = await ctx.step("fetch", ({ signal }) => get(url, signal), {
         timeout: MINUTE,
-        retry: { for: 10 * MINUTE },
+        retry: { maxDuration: 10 * MINUTE },
       });
       ctx.progress(++done, urls.length, `${done} of ${urls.length} pages`);
       return /<title>([^<]*)/i.exec(html)?.[1]?.trim() ?? url;
@@ -21,7 +21,8 @@ export const titlesRun = implement(titles, async (ctx, { urls }) => {
 async function get(url: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, { signal });
   if (response.status === 429) {
-    throw new RetryLater("asked to wait", 1_000 * Number(response.headers.get("retry-after") ?? 30));
+    const retryAfter = 1_000 * Number(response.headers.get("retry-after") ?? 30);
+    throw new RetryableError("asked to wait", { retryAfter });
   }
   if (response.status >= 500) throw new Error(`it answered ${response.status}`); // tried again
   if (!response.ok) throw new NonRetryableError(`it answered ${response.status}`); // is not

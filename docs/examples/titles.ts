@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { durableTool, HOUR, hashed } from "../../core/index.ts";
+import { defineDurableTool, HOUR, hashed } from "../../core/index.ts";
 
-export const titles = durableTool({
+export const titles = defineDurableTool({
   name: "page_titles",
   title: "Titles of web pages",
   description: "Fetches web pages and tells their titles.",

@@ -3,4 +3,4 @@ import { invoiceRun } from "./invoice.run.ts";
 import { releaseRun } from "./release.run.ts";
 import { titlesRun } from "./titles.run.ts";
 
-await runWorker({ tools: [releaseRun, titlesRun, invoiceRun] });
+await runWorker({ functions: [releaseRun, titlesRun, invoiceRun] });

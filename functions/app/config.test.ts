@@ -13,9 +13,11 @@ describe("bindings", () => {
       WAIT_SECONDS: 4,
       CONFIRM_ARGUMENTS: "on",
       VIEW_LINKS: "on",
+      EVENT_ERRORS: "sep",
       LOG_LEVEL: "info",
       RATE_LIMIT: 6_000,
       MAX_JOBS: 0,
+      MAX_STORED_BYTES: 0,
       MAX_STREAMS: 2_000,
       auth: { AUTH_MODE: "none" },
     });

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { defineTool, refusal, ToolError } from "../../core/author/tool.ts";
+import { builtInTool, refusal, ToolError } from "../../core/author/tool.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jobName } from "../../core/tools/arguments.ts";
@@ -19,19 +19,18 @@ export const jsonText = z.preprocess(
   z.string(),
 );
 
-export const answerQuestion = defineTool({
+export const answerQuestion = builtInTool({
   name: NAME,
   title: "Answer a job's question",
-  description:
-    "Answer what a running job asks (waiting_for), where answered_by is anyone. What is asked of the user only the " +
-    "user answers.",
+  description: "Answer a job's question (waiting_for) whose answered_by is anyone; others only the user answers.",
   input: z.object({
     job_name: jobName,
     question: z.string().describe("Its key."),
-    answer: jsonText.describe('JSON that fits answer_schema, such as {"approved": true}; null declines.'),
+    answer: jsonText.describe('JSON for answer_schema, such as {"approved": true}; null declines.'),
   }),
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  about: ({ job_name }) => ({ job: job_name }),
   async run({ job_name, question, answer }, { store, signal }) {
     await giveAnswer(NAME, { job_name, question, content: jsonOf(answer), isUser: false }, store, signal);
     return { job_name, question, answered: true as const };
@@ -82,7 +81,8 @@ export async function giveAnswer(
       `answer: ${content === undefined ? "it is no JSON" : checked.reason}. Accepted: JSON that fits ${schema}.`,
     );
   }
-  await store.feeds.answer(open.promiseId, checked.answer);
+  if (!(await store.feeds.answer(open.promiseId, checked.answer)))
+    throw refused(`question: ${JSON.stringify(key)} was answered by somebody else meanwhile.`);
 }
 
 /** Parsed JSON; undefined for other text. */

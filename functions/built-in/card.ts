@@ -1,6 +1,6 @@
 /** The tools that cards of jobs call, in which the user acts. Hosts that show cards hide these tools from models. */
 import * as z from "zod";
-import { type CallContext, defineTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
+import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
@@ -19,7 +19,7 @@ const MAX_ARGUMENTS = 4_000;
 
 /** Describes a job to its card, which knows the job's name or the call that started the job. */
 export const jobCard = (tools: readonly Tool[]): Tool =>
-  defineTool({
+  builtInTool({
     name: JOB_CARD,
     title: "Show a job in a card",
     description,
@@ -46,7 +46,7 @@ async function nameOf({ input, find }: Tool, args: unknown, context: CallContext
   const checked = await check(input, args as Record<string, unknown>);
   if ("problems" in checked) return undefined;
   try {
-    return (await find(checked.args, context))?.job_name;
+    return (await find(checked.args, context))?.jobName;
   } catch (error) {
     // A call that would be refused has started nothing.
     if (error instanceof ToolError) return undefined;
@@ -68,7 +68,7 @@ async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
 }
 
 /** The user's own answer, given in a card. */
-export const answerForUser = defineTool({
+export const answerForUser = builtInTool({
   name: ANSWER_FOR_USER,
   title: "Give the user's answer",
   description,

@@ -8,7 +8,7 @@ import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
 import { Simulation } from "../../testing/simulation.ts";
 import { CallerObject } from "./caller-object.ts";
-import type { CallerStorage } from "./job-table.ts";
+import type { CallerStorage } from "./storage.ts";
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 60);
 const KEY = "c0123456789abcdef.";
@@ -101,8 +101,9 @@ function deploy(most: number) {
         ...times,
         ...reservation,
         isEarlier: false,
+        bytes: 0,
       };
-      const answer = await object.reserve(KEY, job, most);
+      const answer = await object.reserve(KEY, job, { jobs: most, bytes: 0 });
       if (!("done" in answer)) throw new Error(answer.failed.message);
       if (answer.done !== "full" && !dies) await create(name, tagOf(reservation));
       return answer.done;

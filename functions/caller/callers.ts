@@ -1,6 +1,10 @@
 /** The edge's side of the callers' objects. */
-import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+
+import type { Caller } from "../../core/definitions/caller.ts";
+import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
+import type { Occurrence } from "./occurrence.ts";
+import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
 export type Answer<T> = { done: T } | { failed: { message: string; status: number | undefined; isRefused: boolean } };
@@ -11,24 +15,81 @@ export interface CallerNamespace {
   get(id: object): CallerMethods;
 }
 
+/** Which events a caller wants. */
+export interface EventQuery {
+  name: string;
+  /** Of these jobs alone; any when left out. */
+  jobNames?: readonly string[] | undefined;
+  kinds?: readonly string[] | undefined;
+  /** Where the caller has read up to; null: from now on. */
+  cursor: string | null;
+  maxAgeMs?: number | undefined;
+  limit: number;
+  /** How long to wait for the first of them, in milliseconds. */
+  wait?: number | undefined;
+}
+
+export interface EventPage {
+  events: Occurrence[];
+  /** The position from which the log was read, and the one up to which. */
+  from: string;
+  cursor: string;
+  truncated: boolean;
+  hasMore: boolean;
+  /** Whether jobs are under way. */
+  isBusy: boolean;
+}
+
 /** What a caller's object answers: see {@link CallerRecord}. */
 export interface CallerMethods {
-  reserve(key: string, job: StartedJob, most: number): Promise<Answer<"reserved" | "known" | "full">>;
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
+  stored(): Promise<number>;
+  /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
+  isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
+  events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
+  subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
+  unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
 }
+
+/** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
+export interface CallerEvents {
+  read(caller: Caller, query: EventQuery): Promise<EventPage>;
+  subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused>;
+  unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused>;
+}
+
+export function createEvents(objects: CallerNamespace, namespace: string): CallerEvents {
+  const object = ({ key }: Caller) => objectOf(objects, namespace, key);
+  return {
+    read: (caller, query) => ask(() => object(caller).events(caller, query)),
+    subscribe: (caller, request) => ask(() => object(caller).subscribe(caller, request)),
+    unsubscribe: (caller, key) => ask(() => object(caller).unsubscribe(caller, key)),
+  };
+}
+
+const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
+  objects.get(objects.idFromName(`caller ${namespace}${key}`));
 
 /** The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server. */
 export function createRecords(objects: CallerNamespace, namespace: string): (key: string) => CallerRecord {
   return (key) => {
-    const object = () => objects.get(objects.idFromName(`caller ${namespace}${key}`));
+    const object = () => objectOf(objects, namespace, key);
     return {
       reserve: (job, most) => ask(() => object().reserve(key, job, most)),
+      stored: () => reached(() => object().stored()),
       list: (query) => ask(() => object().list(key, query)),
       note: (jobs, onlyKnown = false) => reached(() => object().note(jobs, onlyKnown)),
     };
   };
 }
+
+/** Whether a caller has been blocked since its request was admitted; where that cannot be asked, it has not. */
+export const createBlocks =
+  (objects: CallerNamespace, namespace: string) =>
+  (caller: Caller): Promise<boolean> =>
+    reached(() => objectOf(objects, namespace, caller.key).isBlocked(caller)).catch(() => false);
 
 async function ask<T>(call: () => Promise<Answer<T>>): Promise<T> {
   const answer = await reached(call);

@@ -1,17 +1,9 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
-import type { ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
-
-type SqlValue = string | number | null;
-type Row = Record<string, SqlValue>;
-
-/** The part of a Durable Object's storage that is used. */
-export interface CallerStorage {
-  readonly sql: { exec(statement: string, ...values: SqlValue[]): { toArray(): Row[] } };
-  transactionSync<T>(work: () => T): T;
-  getAlarm(): Promise<number | null>;
-  setAlarm(time: number): Promise<void>;
-}
+import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import type { CallerStorage, Row, SqlValue } from "./storage.ts";
+import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
 /** What brings the tables from one version to the next: each once, and none is ever changed. */
 const MIGRATIONS = [
@@ -24,6 +16,22 @@ const MIGRATIONS = [
    CREATE INDEX jobs_state ON jobs (state, started_at, id);
    CREATE INDEX jobs_reserved ON jobs (period) WHERE state = 'pending' AND count > 0;
    CREATE TABLE sealed (period TEXT PRIMARY KEY, count INTEGER NOT NULL, at REAL NOT NULL) STRICT;`,
+  EVENTS_TABLE,
+  "CREATE INDEX events_job ON events (job, name)",
+  `ALTER TABLE jobs ADD COLUMN bytes REAL NOT NULL DEFAULT 0;
+   CREATE TABLE stored (bytes REAL NOT NULL) STRICT;
+   INSERT INTO stored VALUES (0);
+   CREATE TRIGGER jobs_added AFTER INSERT ON jobs WHEN new.bytes > 0 BEGIN
+     UPDATE stored SET bytes = bytes + new.bytes;
+   END;
+   CREATE TRIGGER jobs_changed AFTER UPDATE OF bytes ON jobs WHEN new.bytes <> old.bytes BEGIN
+     UPDATE stored SET bytes = bytes + new.bytes - old.bytes;
+   END;
+   CREATE TRIGGER jobs_removed AFTER DELETE ON jobs WHEN old.bytes > 0 BEGIN
+     UPDATE stored SET bytes = bytes - old.bytes;
+   END;
+   CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);`,
+  HOOK_TABLES,
 ];
 
 /**
@@ -32,13 +40,19 @@ const MIGRATIONS = [
  */
 const STARTING = 30_000;
 
+/** How far apart the clocks of an edge and of the Resonate server may be, in milliseconds. */
+const CLOCKS = 60_000;
+
 export class JobTable {
   readonly #storage: CallerStorage;
+  readonly #onEnd: (job: StartedJob) => void;
   /** What is reserved in a period, as far as that was added up. */
   readonly #used = new Map<string, number>();
 
-  constructor(storage: CallerStorage) {
+  /** `onEnd` is called with each job that is found to have ended since its caller started it. */
+  constructor(storage: CallerStorage, onEnd: (job: StartedJob) => void = () => {}) {
     this.#storage = storage;
+    this.#onEnd = onEnd;
     storage.transactionSync(() => {
       this.#all("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT");
       const version = Number(this.get("schema") ?? 0);
@@ -56,16 +70,22 @@ export class JobTable {
     this.#all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
   }
 
-  reserve(job: StartedJob, most: number, now: number): "reserved" | "known" | "full" {
+  /** The bytes that are stored of all jobs. */
+  get stored(): number {
+    return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
+  }
+
+  reserve(job: StartedJob, most: Most, now: number): "reserved" | "known" | "full" | "stored" {
     const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
       this.#all("UPDATE jobs SET looked_at = ? WHERE id = ?", now, job.id);
       return "known";
     }
-    const used = most === 0 ? 0 : this.used(job.period);
-    if (most > 0 && used + job.count > most) return "full";
+    const used = most.jobs === 0 ? 0 : this.used(job.period);
+    if (most.jobs > 0 && used + job.count > most.jobs) return "full";
+    if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";
     this.#write(job, now);
-    if (most > 0) this.#used.set(job.period, used + job.count);
+    if (most.jobs > 0) this.#used.set(job.period, used + job.count);
     return "reserved";
   }
 
@@ -87,8 +107,13 @@ export class JobTable {
       this.#all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
       return;
     }
-    const [row] = this.#all("SELECT earlier FROM jobs WHERE id = ?", job.id);
+    const [row] = this.#all("SELECT earlier, state, started_at FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
+    const startedAt = Number(row?.started_at);
+    // A result that was there when the caller asked for it was its answer, and is no news.
+    const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
+    if (row?.state === "pending" && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
+      this.#onEnd({ ...job, startedAt });
     // The job was among those that edges of 1c007cb had counted when the period was sealed.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
@@ -123,6 +148,30 @@ export class JobTable {
     ].slice(0, limit);
   }
 
+  kindOf(id: string): string | undefined {
+    return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
+  }
+
+  isPending(id: string): boolean {
+    return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
+  }
+
+  /** When the next job should end, in milliseconds since the epoch. */
+  nextDue(now: number): number | undefined {
+    const [row] = this.#all("SELECT min(due) AS due FROM jobs WHERE state = 'pending' AND due > ?", now);
+    return row?.due == null ? undefined : Number(row.due);
+  }
+
+  /** Jobs that have not ended as far as is known, the soonest to end first. */
+  pending(limit: number): string[] {
+    return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);
+  }
+
+  /** Those of them that were looked at longest ago. */
+  leastSeen(limit: number): string[] {
+    return this.#ids("state = 'pending' ORDER BY looked_at LIMIT ?", limit);
+  }
+
   forgetPeriods(now: number): void {
     for (const { period } of this.#all("SELECT period FROM sealed"))
       if (endOfPeriod(String(period)) < now) this.#all("DELETE FROM sealed WHERE period = ?", period as string);
@@ -153,13 +202,16 @@ export class JobTable {
     return this.#storage.transactionSync(work);
   }
 
-  #write({ id, kind, state, startedAt, settledAt, due, period, count, isEarlier }: StartedJob, now: number): void {
+  #write(
+    { id, kind, state, startedAt, settledAt, due, period, count, isEarlier, bytes }: StartedJob,
+    now: number,
+  ): void {
     this.#all(
-      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at`,
-      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
+         looked_at = excluded.looked_at, bytes = excluded.bytes`,
+      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now, bytes],
     );
   }
 

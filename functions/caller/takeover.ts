@@ -75,8 +75,9 @@ export class Takeover {
     const by = crypto.randomUUID();
     const id = this.#names(key).listId("begin");
     // Without a list an edge of 1c007cb, after a rollback, searches: that is what `true` says.
-    const marker = await this.#client.call(childOf(id, Date.now() - 1, { param: true, tags: { [OBJECT]: by } }));
-    const isNew = marker?.tags[OBJECT] === by;
+    const begin = childOf(id, Date.now() - 1, { param: true, tags: { [OBJECT]: by } });
+    // Callers that are not told apart have no list and no quota: a search finds their jobs.
+    const isNew = key === "" || (await this.#client.call(begin))?.tags[OBJECT] === by;
     const whole = { next: 0, low: 0, end: 0 };
     const chains = Array.from({ length: CHAINS }, () => (isNew ? whole : null));
     this.#jobs.transaction(() => {

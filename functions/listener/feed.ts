@@ -1,6 +1,5 @@
 /** Subscribes to settlements at the deployment's listeners: see `listener.ts`. */
-import type { SettlementSource } from "../../core/jobs/endpoint.ts";
-import type { Channel } from "../../core/store/connections.ts";
+import type { SettlementChannel, SettlementSource } from "../../core/jobs/endpoint.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 
@@ -27,7 +26,12 @@ export interface Tell extends Partial<Disposable> {
 }
 
 /** The address at which the promises are listened to, with the object that ends the wait when it is disposed of; or a refusal. */
-export type Joined = { address: string; held: object } | { status: number };
+export type Joined = { address: string; held: Hold } | { status: number };
+
+/** A wait, to which promises can be added. */
+export interface Hold {
+  add(ids: readonly string[]): unknown;
+}
 
 /** The part of a Durable Object namespace's interface that is used here. */
 export interface ListenerNamespace {
@@ -42,7 +46,7 @@ type Answer = Joined & Disposable;
 
 export function createFeed(namespace: ListenerNamespace): SettlementSource {
   return {
-    async open({ ids, caller, onNews, signal }): Promise<Channel> {
+    async open({ ids, caller, onNews, signal }): Promise<SettlementChannel> {
       const listener = listenerOf(namespace, caller);
       const closed = Promise.withResolvers<undefined>();
       const end = () => closed.resolve(undefined);
@@ -66,7 +70,8 @@ export function createFeed(namespace: ListenerNamespace): SettlementSource {
         leave();
         throw new ResonateUnavailable("its listener has no connection", answer);
       }
-      return { address: answer.address, closed: closed.promise };
+      const add = async (more: readonly string[]) => void (await answer.held.add(more));
+      return { address: answer.address, closed: closed.promise, add };
     },
   };
 }

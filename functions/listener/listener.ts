@@ -7,7 +7,7 @@ import { isRoot, rootOf } from "../../core/store/ids.ts";
 import type { Message, PromiseRecord } from "../../core/store/protocol.ts";
 import { readConfig } from "../app/config.ts";
 import { type CallerNamespace, createRecords } from "../caller/callers.ts";
-import type { Joined, Wait } from "./feed.ts";
+import type { Hold, Joined, Wait } from "./feed.ts";
 
 /** How many waits are served at once, of one caller and of all; further ones poll. */
 const MAX_OF_ONE = 500;
@@ -32,7 +32,10 @@ interface Told extends Disposable {
   dup(): Told;
 }
 
-interface Waiter extends Wait {
+interface Waiter {
+  caller: string;
+  /** The promises that have not settled. */
+  ids: Set<string>;
   tell: Told;
   /** How many characters of its messages it has not read yet. */
   behind: number;
@@ -55,12 +58,18 @@ const { DurableObject, RpcTarget }: Runtime = await import("cloudflare:workers" 
 }));
 
 /** Ends a wait when its owner disposes of it or is gone. */
-class Held extends RpcTarget implements Disposable {
+class Held extends RpcTarget implements Disposable, Hold {
   readonly #leave: () => void;
+  readonly #add: (ids: readonly string[]) => void;
 
-  constructor(leave: () => void) {
+  constructor(leave: () => void, add: (ids: readonly string[]) => void) {
     super();
     this.#leave = leave;
+    this.#add = add;
+  }
+
+  add(ids: readonly string[]): void {
+    this.#add(ids);
   }
 
   [Symbol.dispose](): void {
@@ -111,7 +120,10 @@ export class Listener extends DurableObject {
     clearTimeout(this.#leaving);
     try {
       const { address } = await this.#connect();
-      return { address, held: this.#join({ ...wait, tell: tell.dup(), behind: 0 }) };
+      return {
+        address,
+        held: this.#join({ caller: wait.caller, ids: new Set(wait.ids), tell: tell.dup(), behind: 0 }),
+      };
     } catch (error) {
       if (!(error instanceof ResonateUnavailable)) throw error;
       return { status: 503 };
@@ -122,9 +134,22 @@ export class Listener extends DurableObject {
 
   #join(waiter: Waiter): Held {
     this.#waiters.add(waiter);
-    for (const id of waiter.ids) this.#byId.set(id, (this.#byId.get(id) ?? new Set()).add(waiter));
+    this.#add(waiter, waiter.ids);
     this.#calling ??= setInterval(() => this.#tell(this.#waiters, ""), CALL);
-    return new Held(() => this.#leave(waiter));
+    return new Held(
+      () => this.#leave(waiter),
+      (ids) => {
+        if (!this.#waiters.has(waiter)) return;
+        this.#add(waiter, ids);
+      },
+    );
+  }
+
+  #add(waiter: Waiter, ids: Iterable<string>): void {
+    for (const id of ids) {
+      waiter.ids.add(id);
+      this.#byId.set(id, (this.#byId.get(id) ?? new Set()).add(waiter));
+    }
   }
 
   /** The open connection, or a new one. All waiters share it, which the requests of one object may. */
@@ -170,6 +195,9 @@ export class Listener extends DurableObject {
     if (isRoot(promise.id)) this.#note(promise, waiters);
     const whole = JSON.stringify(promise);
     this.#tell(waiters, whole.length <= MAX_MESSAGE ? whole : JSON.stringify({ id: promise.id }));
+    if (!isRoot(promise.id)) return;
+    this.#byId.delete(promise.id);
+    for (const waiter of waiters) waiter.ids.delete(promise.id);
   }
 
   /** Reports the end of a job to the objects of the callers who wait; an object that misses it looks later. */

@@ -3,6 +3,7 @@ import { isStream } from "../http/event-stream.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
 import { invalidRequest } from "./body.ts";
 import { asMessage, type Message } from "./message.ts";
+import { weightOfSize } from "./weight.ts";
 
 const REVISION = "2025-03-26";
 
@@ -15,11 +16,18 @@ interface BatchServer {
 }
 
 /** Answers the messages of a batch one after another, with a list of their responses. */
-export async function serveBatch(batch: unknown[], headers: Headers, scope: RequestScope, server: BatchServer) {
+export async function serveBatch(
+  batch: unknown[],
+  size: number,
+  headers: Headers,
+  scope: RequestScope,
+  server: BatchServer,
+) {
   scope.line.batch = batch.length;
   if ((headers.get("mcp-protocol-version") ?? REVISION) !== REVISION) {
     return invalidRequest("this revision of the protocol has no batches. Send one message a request");
   }
+  if (batch.length === 0 || batch.length > MOST) return tooMuch(`has ${batch.length} messages`);
   const messages = batch.map(asMessage);
   if (messages.some((message) => message?.method === "initialize")) {
     return invalidRequest("`initialize` may not be part of a batch");
@@ -27,11 +35,12 @@ export async function serveBatch(batch: unknown[], headers: Headers, scope: Requ
   const demands = messages.flatMap((message) => (message ? [server.demandOf(message)] : []));
   const waiting = demands.filter(({ streams }) => streams).length;
   const weight = demands.reduce((sum, demand) => sum + demand.weight, batch.length - demands.length);
-  if (weight === 0 || weight > MOST || waiting > 1) {
-    const limits = `a batch may touch 1 to ${MOST} jobs, and one of its calls may wait`;
-    return invalidRequest(`${limits}; this one touches ${weight}, and ${waiting} of its calls would wait`);
-  }
-  const refused = await scope.admit({ weight, access: demands.flatMap(({ access }) => access), streams: waiting > 0 });
+  if (weight > MOST || waiting > 1) return tooMuch(`touches ${weight}, and ${waiting} of its calls would wait`);
+  const refused = await scope.admit({
+    weight: Math.max(weight, weightOfSize(size)),
+    access: demands.flatMap(({ access }) => access),
+    streams: waiting > 0,
+  });
   if (refused) return refused;
   const responses: unknown[] = [];
   for (const [i, member] of batch.entries()) {
@@ -42,6 +51,9 @@ export async function serveBatch(batch: unknown[], headers: Headers, scope: Requ
   }
   return responses.length === 0 ? new Response(null, { status: 202 }) : Response.json(responses);
 }
+
+const tooMuch = (what: string) =>
+  invalidRequest(`a batch may touch 1 to ${MOST} jobs, and one of its calls may wait; this one ${what}`);
 
 /** The JSON-RPC responses in an HTTP response, which is JSON, a stream or empty; a stream's progress is left out. */
 async function responsesIn(response: Response): Promise<{ id?: unknown }[]> {

@@ -1,17 +1,20 @@
 import type { Tool } from "../../core/author/tool.ts";
+import type { Events } from "../events/methods.ts";
 import type { Assets } from "../http/assets.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { Cards } from "../resources/cards.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
+import type { JobLinks } from "../tasks/service.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { createMethods, demandOf } from "./methods.ts";
 import type { createSdk } from "./sdk.ts";
-import { type CallRules, type JobLinks, ToolCalls } from "./tool-calls.ts";
+import { type CallRules, ToolCalls } from "./tool-calls.ts";
+import { weightOfSize } from "./weight.ts";
 
 /** Answers an MCP request of an admitted caller. */
 export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
@@ -21,6 +24,8 @@ export interface McpOptions {
   identity: Identity;
   /** Absent where no key seals task ids: then no tasks are offered. */
   handles: TaskHandles | undefined;
+  /** Absent where no object keeps what has happened. */
+  events: Events | undefined;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
   log: EdgeLog;
@@ -31,17 +36,17 @@ export interface McpOptions {
 }
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
-export function createMcp({ tools, identity, handles, kept, log, links, files, rules }: McpOptions): Mcp {
-  const tasks = handles && { handles, log, kept };
+export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
+  const tasks = handles && { handles, links, log, kept };
   const cards = files && new Cards(files, identity.info.name, tools);
   const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links, rules });
-  const methods = createMethods(calls, tasks, identity);
+  const methods = createMethods(calls, { tasks, events, identity });
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const bySdk = async () => {
     if (!loaded) {
       const [own, sdk] = await Promise.all([import("./sdk.ts"), loadSdk()]);
-      loaded = own.createSdk(sdk, { calls, tasks, identity, cards, maxBody: MAX_BODY });
+      loaded = own.createSdk(sdk, { calls, tasks, events, identity, cards, maxBody: MAX_BODY });
     }
     return loaded;
   };
@@ -69,9 +74,9 @@ export function createMcp({ tools, identity, handles, kept, log, links, files, r
     const body = await readBody(request);
     if (body instanceof Response) return body;
     if (body instanceof Request) return (await bySdk())({ request: body, scope });
-    const { parsed } = body;
+    const { parsed, size } = body;
     if (Array.isArray(parsed)) {
-      return serveBatch(parsed, request.headers, scope, {
+      return serveBatch(parsed, size, request.headers, scope, {
         demandOf: (message) => demandOf(methods, message),
         answer: (member, message, memberScope) => {
           if (message) note(memberScope, message);
@@ -81,7 +86,8 @@ export function createMcp({ tools, identity, handles, kept, log, links, files, r
     }
     const message = asMessage(parsed);
     if (message) note(scope, message);
-    const refused = message && (await scope.admit(demandOf(methods, message)));
+    const demand = message ? demandOf(methods, message) : { weight: 1, access: [], streams: false };
+    const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, weightOfSize(size)) });
     return refused ?? answer(request, parsed, message, scope);
   };
 }

@@ -1,4 +1,5 @@
 import type { Tool } from "../../core/author/tool.ts";
+import { EVENTS } from "../events/methods.ts";
 import { TASKS } from "../tasks/task.ts";
 
 /** What a server says of itself. */
@@ -48,9 +49,13 @@ function namesOf(tools: readonly Tool[]): string {
 /** How long a client may cache what only a new deployment changes; `ttlMs` in milliseconds. */
 export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
 
-/** The capabilities of the server, for an era that has tasks or not. */
-export const capabilities = (tasks: boolean) => ({
+/**
+ * The capabilities of the server, for an era that has tasks or not. Clients of the sketch that preceded the Events extension
+ * look for `events` at the top.
+ */
+export const capabilities = (tasks: boolean, events: boolean) => ({
   tools: {},
   resources: {},
-  ...(tasks && { extensions: { [TASKS]: {} } }),
+  ...(events && { events: {} }),
+  ...((tasks || events) && { extensions: { ...(tasks && { [TASKS]: {} }), ...(events && { [EVENTS]: {} }) } }),
 });

@@ -3,6 +3,7 @@
  * without the SDK, whose server and transport cost several times what the call itself does.
  */
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
+import type { Events } from "../events/methods.ts";
 import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
 import type { Access, Demand, RequestScope } from "../http/scope.ts";
 import { TEMPLATES } from "../resources/templates.ts";
@@ -10,6 +11,7 @@ import { getTask, type TaskService } from "../tasks/service.ts";
 import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
+import { growing } from "./progress.ts";
 import type { CallRequest, ToolCalls } from "./tool-calls.ts";
 import { weightOfCall, weightOfSubscription } from "./weight.ts";
 
@@ -50,7 +52,14 @@ export function demandOf(methods: Methods, { method: name, params }: Message): D
   };
 }
 
-export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, identity: Identity): Methods {
+/** What the server offers besides its tools. */
+interface Offered {
+  tasks: TaskService | undefined;
+  events: Events | undefined;
+  identity: Identity;
+}
+
+export function createMethods(calls: ToolCalls, { tasks, events, identity }: Offered): Methods {
   const { info, instructions } = identity;
 
   /** A method whose result is always the same: by era, serialized once. */
@@ -79,7 +88,7 @@ export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, 
           if (plain?.revision === undefined) return undefined;
           const result = {
             protocolVersion: plain.revision,
-            capabilities: capabilities(false),
+            capabilities: capabilities(false, events !== undefined),
             serverInfo: info,
             instructions,
           };
@@ -89,7 +98,7 @@ export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, 
       ping: constant({}, undefined),
       "server/discover": constant(undefined, {
         supportedVersions: [REVISION],
-        capabilities: capabilities(tasks !== undefined),
+        capabilities: capabilities(tasks !== undefined, events !== undefined),
         instructions,
       }),
       "tools/list": listed({ tools: calls.listing }),
@@ -117,8 +126,51 @@ export function createMethods(calls: ToolCalls, tasks: TaskService | undefined, 
         answer: ({ message, request, scope, sdk }) =>
           tasks && subscribeToTasks(tasks, info, scope, { request, message }, sdk),
       },
+      ...(events && eventMethods(events, calls, info)),
     }),
   );
+}
+
+/** The methods of the Events extension. */
+function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
+  const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
+  return {
+    "events/list": {
+      form: { params: ["cursor"] },
+      access: () => "read",
+      answer: ({ message: { id }, plain }) => plain && respond(id, plain, info, async () => events.list()),
+    },
+    "events/poll": {
+      form: { params },
+      access: () => "read",
+      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
+        plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope.caller), signal)),
+    },
+    "events/subscribe": {
+      form: { params: [...params, "delivery", "ttlMs"] },
+      access: () => "read",
+      weight: () => 4,
+      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
+        plain && respond(id, plain, info, () => calls.explained(events.subscribe(params, scope.caller), signal)),
+    },
+    "events/unsubscribe": {
+      form: { params: ["name", "arguments", "delivery"] },
+      access: () => "read",
+      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
+        plain && respond(id, plain, info, () => calls.explained(events.unsubscribe(params, scope.caller), signal)),
+    },
+    "events/stream": {
+      form: { params },
+      access: () => "read",
+      streams: () => true,
+      async answer({ message: { id, params }, plain, request, scope, sdk }) {
+        const judged = plain ? await respond(id, plain, info, async () => events.check(params)) : await sdk();
+        // An error is all the answer; else it is the stream.
+        if (!judged || !/"result":/.test(await judged.clone().text())) return judged;
+        return events.stream(id, params, scope, request.signal);
+      },
+    },
+  };
 }
 
 /** `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
@@ -167,10 +219,10 @@ function callOf(
 /** How a call reports its progress, where its caller asked for it. */
 function progress({ progressToken }: Plain, send: (message: object) => void) {
   if (progressToken === undefined) return {};
-  const reportProgress = (progress: number, total: number, message: string) => {
+  const reportProgress = growing((progress, total, message) => {
     const params = { progressToken, progress, total, message };
     send({ jsonrpc: "2.0", method: "notifications/progress", params });
-  };
+  });
   return { reportProgress };
 }
 

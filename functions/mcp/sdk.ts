@@ -6,7 +6,9 @@ import type {
   Result,
   ServerContext,
 } from "@modelcontextprotocol/server";
+import * as z from "zod";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import type { Events } from "../events/methods.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
@@ -17,11 +19,13 @@ import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/met
 import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
+import { growing } from "./progress.ts";
 import type { CallRequest, ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
   calls: ToolCalls;
   tasks: TaskService | undefined;
+  events: Events | undefined;
   identity: Identity;
   cards: Cards | undefined;
   /** In bytes. */
@@ -43,13 +47,13 @@ export interface SdkRequest {
  */
 export function createSdk(
   { createMcpHandler, Server }: Sdk,
-  { calls, tasks, identity, cards, maxBody }: SdkOptions,
+  { calls, tasks, events, identity, cards, maxBody }: SdkOptions,
 ): (request: SdkRequest) => Promise<Response> {
   const TasksServer = tasksServer(Server);
   const createServer: McpServerFactory = ({ era }) => {
     const offersTasks = tasks !== undefined && era === "modern";
     const server = new TasksServer(identity.info, {
-      capabilities: capabilities(offersTasks),
+      capabilities: capabilities(offersTasks, events !== undefined),
       instructions: identity.instructions,
       cacheHints: {
         "tools/list": CACHE,
@@ -75,6 +79,7 @@ export function createSdk(
       return calls.explained(read(), signal);
     });
     if (offersTasks) registerTaskMethods(server, tasks);
+    if (events) registerEventMethods(server, events, calls);
     return server;
   };
   const options = { maxRequestBodySize: maxBody, keepAliveMs: KEEP_ALIVE };
@@ -103,12 +108,28 @@ function callOf(context: ServerContext): CallRequest {
   if (progressToken === undefined) return call;
   return {
     ...call,
-    reportProgress(progress, total, message) {
-      const params = { progressToken, progress, total, message };
+    reportProgress: growing((progress, total, message) => {
+      const params = { progressToken, progress, ...(total !== undefined && { total }), message };
       // Delivery fails only when the client has left.
       notify({ method: "notifications/progress", params }).catch(() => {});
-    },
+    }),
   };
+}
+
+/** What a stream sends is no affair of the SDK's, which judges the request. */
+function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Events, calls: ToolCalls): void {
+  const params = z.looseObject({});
+  server.setRequestHandler("events/list", { params }, () => events.list());
+  server.setRequestHandler("events/poll", { params }, (given, context) =>
+    calls.explained(events.poll(given, scopeOf(context).caller), context.mcpReq.signal),
+  );
+  server.setRequestHandler("events/subscribe", { params }, (given, context) =>
+    calls.explained(events.subscribe(given, scopeOf(context).caller), context.mcpReq.signal),
+  );
+  server.setRequestHandler("events/unsubscribe", { params }, (given, context) =>
+    calls.explained(events.unsubscribe(given, scopeOf(context).caller), context.mcpReq.signal),
+  );
+  server.setRequestHandler("events/stream", { params }, (given) => events.check(given));
 }
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;

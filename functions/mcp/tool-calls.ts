@@ -12,12 +12,12 @@ import {
   isInputRequired,
   ProtocolError,
 } from "../../core/tools/mcp.ts";
-import { structured } from "../../core/tools/present.ts";
-import { linksIn, MAX_ANSWER } from "../../core/tools/results.ts";
+import { ABOUT, structured, type ToolAnswer } from "../../core/tools/present.ts";
+import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
-import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
+import { createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
@@ -35,12 +35,6 @@ export interface CallRules {
   patience: number;
   /** Whether an argument may state that the user agreed. */
   mayConfirm: boolean;
-}
-
-/** Knows the addresses of jobs' pages. */
-export interface JobLinks {
-  /** The address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
-  urlOf(job: string, caller: Caller): Promise<string | undefined>;
 }
 
 export interface ToolCallsOptions {
@@ -91,7 +85,7 @@ export class ToolCalls {
     const tool = this.#tools.get(name);
     if (!tool) return undefined;
     const { readOnlyHint } = (tool.listing.annotations ?? {}) as { readOnlyHint?: boolean };
-    return readOnlyHint === true && !tool.start ? "read" : "write";
+    return readOnlyHint === true && !tool.job ? "read" : "write";
   }
 
   /** Whether a call may be answered with a question. */
@@ -124,20 +118,20 @@ export class ToolCalls {
     try {
       if (!tasks || !tool.start) {
         const result = await tool.call(checked.args, context);
-        const job = jobIn(result);
-        if (job !== undefined) line.job = store.logName(job);
         if (isInputRequired(result)) return result;
+        const about = result[ABOUT];
+        if (about?.job !== undefined) line.job = store.logName(about.job);
         const more = [
-          ...(links ? linksIn(result.structuredContent) : []),
+          ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
-        const shown = job !== undefined && tool.job ? await this.#withPage(result, job, caller) : result;
+        const shown = tool.job ? await this.#withPage(result, caller) : result;
         return bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
       }
       const started = await tool.start(checked.args, context);
       if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
-      return await createTask(tasks, caller, started, await this.#links.urlOf(started.name, caller), note);
+      return await createTask(tasks, caller, started, note);
     } catch (error) {
       const why = this.#explain(error, request.signal);
       return errorResult(note === undefined ? why : `${why}\n${note}`);
@@ -170,9 +164,11 @@ export class ToolCalls {
   }
 
   /** The result about a job, with the address of its page. */
-  async #withPage(result: CallToolResult, job: string, caller: Caller): Promise<CallToolResult> {
-    const view_url = result.isError ? undefined : await this.#links.urlOf(job, caller);
-    return view_url === undefined ? result : structured({ ...(result.structuredContent as object), view_url });
+  async #withPage(result: ToolAnswer, caller: Caller): Promise<ToolAnswer> {
+    const { job, isView } = result[ABOUT] ?? {};
+    const view_url = job && isView && !result.isError ? await this.#links.urlOf(job, caller) : undefined;
+    if (view_url === undefined) return result;
+    return structured({ ...(result.structuredContent as object), view_url }, result[ABOUT]);
   }
 
   /** Resolves as `answer` does. @throws {ProtocolError} with the words of a tool's error */
@@ -199,21 +195,14 @@ export class ToolCalls {
   }
 }
 
-/** The name of the job that a result is about, if any. */
-function jobIn(result: CallToolResult | InputRequiredResult): string | undefined {
-  if (isInputRequired(result)) return undefined;
-  const { job_name, promise_id } = (result.structuredContent ?? {}) as { job_name?: string; promise_id?: string };
-  return job_name ?? promise_id;
-}
-
 /** The result; an error in place of one that is larger than the tool allows. */
-function bounded(result: CallToolResult, { maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
+function bounded(result: ToolAnswer, { maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
   // Most results are clearly short enough: measuring one means serializing it.
   const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
   if (isShort && result.content.length < 10) return result;
   const { length } = JSON.stringify(result);
   if (length <= maxAnswer) return result;
-  const job = jobIn(result);
+  const job = result[ABOUT]?.job;
   const about = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;
   return errorResult(
     `The answer would have ${length} characters; up to ${maxAnswer} are sent.${about} Ask for less at a time.`,

@@ -67,7 +67,7 @@ const gather = (code: Code): Code => {
 };
 
 await runWorker({
-  tools: runs.map((sound) => {
+  functions: runs.map((sound) => {
     if (sound.job.kind === "timer") return broken(sound, () => async () => "complete");
     return sound.job.kind === month.kind ? broken(sound, gather) : sound;
   }),

@@ -1,7 +1,7 @@
 /**
- * `npm run servers [-- PROGRAM…]`: the end-to-end, task, worker, key and contract tests, whole, on every kind of Resonate server:
- * the embedded one as a Durable Object, and each PROGRAM (default: `resonate` and `resonate-next`, those that the PATH has).
- * Some minutes each. Ends with 1 when a test fails.
+ * `npm run servers [-- PROGRAM…]`: the end-to-end, task, worker, key, contract and differential tests, whole, on every kind of
+ * Resonate server: the embedded one as a Durable Object, and each PROGRAM (default: `resonate` and `resonate-next`, those that
+ * the PATH has). Some minutes each. Ends with 1 when a test fails.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,12 +10,19 @@ import { parseArgs } from "node:util";
 import { execa } from "execa";
 import { startRealServer } from "../upgrade/generation.ts";
 
-const SUITES = ["test/e2e", "test/tasks", "test/worker", "test/contract", "--exclude", "test/tasks/launcher.test.ts"];
+const SUITES = ["e2e", "tasks", "worker", "contract", "server/differential", "server/real-differential", "cli/keys"];
+const ARGS = [
+  "--project",
+  "system",
+  ...SUITES.map((name) => `test/${name}`),
+  "--exclude",
+  "test/tasks/launcher.test.ts",
+];
 
 /** Runs the suites with these variables; whether all passed. */
 async function passes(name: string, env: Record<string, string>): Promise<boolean> {
   console.log(`\n${name}:`);
-  const args = ["vitest", "run", "--project", "system", ...SUITES, "--reporter=dot"];
+  const args = ["vitest", "run", ...ARGS, "--reporter=dot"];
   return !(await execa("npx", args, { env, stdio: "inherit", reject: false })).failed;
 }
 

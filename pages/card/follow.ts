@@ -1,5 +1,6 @@
 /** Follows one job until its end: finds it, polls it and reports what it sees. */
 import type { App } from "@modelcontextprotocol/ext-apps";
+import { JOB_META } from "../../core/tools/mcp.ts";
 import { type About, type CallAnswer, call, type Job, resultOf, wordsOf } from "./job.ts";
 
 export interface Seen {
@@ -43,14 +44,13 @@ export class Follower {
 
   /** The result of the card's call. */
   answered(answer: CallAnswer): void {
-    const content = answer.structuredContent as Record<string, unknown> | undefined;
-    const name = content?.job_name ?? content?.promise_id;
+    const name = answer._meta?.[JOB_META];
     if (typeof name === "string") {
       this.#name = name;
       this.soon();
     } else if (answer.isError) this.#show({ notice: wordsOf(answer) });
     // A result that names no job is shown itself.
-    else this.#show({ result: { value: content ?? wordsOf(answer) } });
+    else this.#show({ result: { value: answer.structuredContent ?? wordsOf(answer) } });
   }
 
   /** Calls a tool, then looks at once. A refusal becomes the notice. */

@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkResonate } from "../../cli/doctor/check-resonate.ts";
+import { until } from "../../testing/program.ts";
+import { connectTo, releaseOf } from "../contract/server.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { nowhere, of, serve, serveNewer } from "./doctor.ts";
+import { nowhere, of, serve, serveLate, serveNewer } from "./doctor.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
 
 let guarded: ProtectedResonate;
@@ -50,6 +52,27 @@ describe.concurrent("the Resonate server", () => {
       fix: expect.stringContaining("0.9.8"),
     });
     expect((await check(open.url)).filter(({ check }) => check === "Resonate's release")).toEqual([]);
+  });
+
+  test("that does not fire a timer by itself", async () => {
+    await using server = await startResonate();
+    const release = await releaseOf(connectTo(server.url, async () => {}));
+    using before = await serveLate(server.url);
+    const url = release === "0.10" ? new URL(server.url) : before.url;
+    const namespace = `late${randomBytes(8).toString("hex")}/`;
+    const timers = async () =>
+      of(await checkResonate({ url, token: undefined, namespace, late: 0 }), "Resonate's timers");
+    const [id, timeoutAt] = [`${namespace}timer`, Date.now() + 1_000];
+    await server.call("promise.create", { id, timeoutAt, param: {}, tags: { "resonate:timer": "true" } });
+    expect(await timers()).toMatchObject({ status: "ok", detail: "none is overdue" });
+    // The server's clock is known to the second.
+    await until("the deadline", () => Date.now() > timeoutAt + 1_000);
+    expect(await timers()).toMatchObject({
+      status: "warning",
+      detail: "1 was overdue, and fired only when this check asked for it",
+      fix: expect.stringContaining("0.10"),
+    });
+    expect(await timers()).toMatchObject({ status: "ok", detail: "none is overdue" });
   });
 
   test("that is something else, or too old to know the protocol", async () => {

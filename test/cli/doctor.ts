@@ -24,6 +24,22 @@ export function of(findings: Finding | Finding[], check: string): Finding {
   return found;
 }
 
+/** A server before `target` that fires a timer only when it is asked for it, as 0.10 does with those that have no target. */
+export function serveLate(target: string) {
+  const pending = new Map<string, object>();
+  return serve(async (req, res) => {
+    const body = await text(req);
+    const { kind, data } = JSON.parse(body || "{}");
+    const answer = await fetch(target + req.url, { method: req.method ?? "GET", ...(body && { body }) });
+    if (kind === "promise.get") pending.delete(data.id);
+    if (kind !== "promise.search") return void res.writeHead(answer.status).end(await answer.text());
+    const found = (await answer.json()) as { data: { promises: { id: string }[] } };
+    for (const promise of found.data.promises) pending.set(promise.id, promise);
+    const all = { ...found, data: { ...found.data, promises: [...pending.values()] } };
+    return void res.writeHead(answer.status).end(JSON.stringify(all));
+  });
+}
+
 /** A server before `target` that refuses records of jobs as releases after 0.9.8 do. */
 export function serveNewer(target: string) {
   return serve(async (req, res) => {

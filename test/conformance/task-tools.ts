@@ -1,12 +1,12 @@
 /** The tools of the conformance suite whose work is a job. */
 import { acceptedContent, inputRequired } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { type Job, jobTool, type Tool } from "../../core/index.ts";
+import { defineDurableTool, type Job, type Tool } from "../../core/index.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import { confirmDelete, failingJob, hello, multiInput, openQuestion, protocolErrorJob, slowCompute } from "./jobs.ts";
 
 function taskTool<Args>(name: string, job: Job<Args>, input: z.ZodType<Args>, tasksOnly = false): Tool {
-  return jobTool({
+  return defineDurableTool({
     job,
     name,
     title: name,

@@ -3,4 +3,4 @@ import { runs } from "../../tools/runs.ts";
 import { runWorker } from "../../worker/process/run-worker.ts";
 import { fixtureFunctions } from "./functions.ts";
 
-await runWorker({ tools: [...runs, ...fixtureFunctions] });
+await runWorker({ functions: [...runs, ...fixtureFunctions] });

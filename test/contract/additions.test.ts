@@ -3,14 +3,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LINES, MOST_LINES } from "../../core/store/batch-lines.ts";
 import { journalEntryId } from "../../core/store/ids.ts";
+import { timerTags } from "../../core/store/server-rules.ts";
 import { until } from "../../testing/program.ts";
-import { action, head, promise, type Server, startServer, unique } from "./server.ts";
-
-const isEmbedded = !process.env.RESONATE_URL;
+import { action, head, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;
+let release: Release;
+let isEmbedded: boolean;
 beforeAll(async () => {
   server = await startServer();
+  release = await releaseOf(server);
+  isEmbedded = release === "embedded";
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -21,11 +24,10 @@ describe("task.acquire with records", () => {
     server.call("task.fence", {
       id,
       version,
-      action: action(
-        "promise.create",
-        promise(journalEntryId(id, n), { timeoutAt, tags: { "resonate:timer": "true" } }),
-      ),
+      action: action("promise.create", promise(journalEntryId(id, n), { timeoutAt, tags: timer(timeoutAt) })),
     });
+
+  const timer = (due: number) => ({ "resonate:timer": "true", ...(release === "0.10" && timerTags(due)) });
 
   /** A job with so many records, of which the last is a sleep that is over: its task is offered again. */
   async function woken(records: number): Promise<string> {

@@ -164,6 +164,7 @@ describe("a task", () => {
     expect(Date.now()).toBeGreaterThanOrEqual(timeoutAt);
   });
 
+  // On 0.10 no deadline of a promise without a target falls due by itself: see releases.test.ts.
   test("is resumed by the deadline of an unanswered question", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
@@ -171,7 +172,7 @@ describe("a task", () => {
     await poll.next();
     await acquire(id);
     const question = `${id}:0`;
-    await server.call("promise.create", promise(question, { timeoutAt: Date.now() + SOON }));
+    await server.call("promise.create", promise(question, { timeoutAt: Date.now() + SOON, group: unique("g") }));
     const register = action("promise.register_callback", { awaited: question, awaiter: id });
     await server.call("task.suspend", { id, version: 1, actions: [register] });
     expect(await poll.next()).toMatchObject(execute(id, 1));

@@ -52,7 +52,7 @@ test("finds promises by state", async () => {
 test("finds a promise past its deadline as timed out", async () => {
   const lot = unique("lot");
   const id = unique("search");
-  await server.call("promise.create", promise(id, { timeoutAt: Date.now() + 100, tags: { lot } }));
+  await server.call("promise.create", promise(id, { timeoutAt: Date.now() + 100, group: unique("g"), tags: { lot } }));
   await until("it to be found as timed out", async () => {
     return ids(await search({ tags: { lot }, state: "rejected_timedout" })).includes(id);
   });

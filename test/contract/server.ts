@@ -6,6 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
+import { LINES } from "../../core/store/batch-lines.ts";
 import { run, until } from "../../testing/program.ts";
 
 export interface Answer {
@@ -28,6 +29,9 @@ export interface Poll extends Disposable {
   readonly inbox: Message[];
   readonly contentType: string | null;
 }
+
+/** The embedded server, or the release of the real one whose rules the server has. */
+export type Release = "embedded" | "0.9.8" | "0.10";
 
 export interface Server extends AsyncDisposable {
   readonly url: string;
@@ -52,12 +56,31 @@ export async function startServer({ own = false } = {}): Promise<Server> {
   return connectTo(String(ready.url), async () => program[Symbol.asyncDispose]());
 }
 
+/** Asks the server which one it is: by what the embedded one takes beyond the protocol, and by a tag that 0.9.8 ignores. */
+export async function releaseOf({ url, call }: Server): Promise<Release> {
+  const lines = JSON.stringify({ kind: "promise.get", head: head(), data: { id: unique("none") } });
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: { ...authorization, "content-type": LINES },
+    body: lines,
+  });
+  await answer.body?.cancel();
+  if (answer.status === 200) return "embedded";
+  const tags = { "resonate:delay": "?" };
+  const { status } = await call(
+    "promise.create",
+    promise(unique("release"), { timeoutAt: 1, group: unique("g"), tags }),
+  );
+  return status === 400 ? "0.10" : "0.9.8";
+}
+
 /** A name that no other run uses. */
 export function unique(name: string): string {
   return `${name}-${randomUUID()}`;
 }
 
 const token = process.env.RESONATE_TOKEN;
+const authorization: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
 
 /** The head of a request. */
 export function head() {
@@ -65,8 +88,6 @@ export function head() {
 }
 
 export function connectTo(url: string, stop: () => Promise<void>): Server {
-  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
-
   const post = async (body: string | Uint8Array<ArrayBuffer>) => {
     const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
     return { status: response.status, text: await response.text() };
@@ -76,7 +97,7 @@ export function connectTo(url: string, stop: () => Promise<void>): Server {
     const abort = new AbortController();
     const path = `${url}/poll/${encodeURIComponent(group)}/${encodeURIComponent(id)}`;
     // Resolves with the headers, which must not wait for the first message.
-    const response = await fetch(path, { headers, signal: abort.signal });
+    const response = await fetch(path, { headers: authorization, signal: abort.signal });
     return { abort, response };
   };
 

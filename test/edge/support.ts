@@ -20,15 +20,17 @@ export interface Scene extends AsyncDisposable {
 
 /** Tells of settlements over a connection for each who waits. */
 export const directly = (client: ResonateClient): SettlementSource => ({
-  open: ({ onNews, signal }) =>
-    client.open({
+  async open({ onNews, signal }) {
+    const channel = await client.open({
       group: "edge",
       id: randomUUID(),
       signal,
       onMessage: (message) => {
         if (message.kind === "unblock") onNews({ id: message.promise.id, promise: message.promise });
       },
-    }),
+    });
+    return { ...channel, add: async () => {} };
+  },
 });
 
 export async function startScene(): Promise<Scene> {

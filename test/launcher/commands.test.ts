@@ -13,6 +13,8 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const MAIN = resolve("cli/main.ts");
 const COMMANDS = ["start", "dev", "worker", "resonate", "proxy", "doctor", "keys", "token", "deploy"].concat([
+  "wait",
+  "events",
   "jobs",
   "retry",
   "pause",

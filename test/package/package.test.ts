@@ -1,16 +1,18 @@
 /** What the package gives to somebody who has only that: a project, made and installed outside of this checkout. */
-import { readdir, readFile, readlink, realpath, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { validate } from "dockerfile-utils";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startChild } from "../../cli/process/child.ts";
 import { freePort } from "../../testing/port.ts";
-import { until, watch } from "../../testing/program.ts";
+import { run, until, watch } from "../../testing/program.ts";
 import { startUpstream } from "../../testing/upstream.ts";
 import { startPlatform } from "../cli/platform.ts";
 import { descendants, gone } from "../launcher/launcher.ts";
 import { currentClient } from "../support/clients.ts";
+import { EVERYTHING } from "../wrap/servers.ts";
 import { type Scaffold, scaffold } from "./scaffold.ts";
 
 let project: Scaffold;
@@ -48,7 +50,8 @@ describe("the package", () => {
     expect(pages).toEqual(
       expect.arrayContaining(["index.html", "job.js", "style.css"].map((file) => `package/dist/pages/${file}`)),
     );
-    for (const name of names.filter((name) => name.endsWith(".js") && !pages.includes(name))) {
+    const isBundled = (name: string) => /^package\/dist\/(pages|edge)\//.test(name);
+    for (const name of names.filter((name) => name.endsWith(".js") && !isBundled(name))) {
       expect(names).toContain(name.replace(/\.js$/, ".d.ts"));
       expect(names).toContain(`${name}.map`);
     }
@@ -117,9 +120,13 @@ describe("the project", () => {
 
   test("installs in production what runs there, and nothing of what bundles, compiles or tests", async () => {
     const { packages } = JSON.parse(await text("package-lock.json")) as {
-      packages: Record<string, { dev?: boolean; optional?: boolean }>;
+      packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean }>;
     };
-    const isInstalled = (name: string) => name !== "" && !packages[name]?.dev && !packages[name]?.optional;
+    // The Dockerfile leaves out both, and with them what is needed by both alone.
+    const isInstalled = (name: string) => {
+      const { dev, optional, devOptional } = packages[name] ?? {};
+      return name !== "" && !dev && !optional && !devOptional;
+    };
     const names = Object.keys(packages).filter(isInstalled);
     expect(names).toContain("node_modules/durable-mcp-edge");
     const needless = /wrangler|workerd|esbuild|typescript|vite|miniflare|node_modules\/node$/;
@@ -316,6 +323,56 @@ describe("in one account", () => {
     const { content } = await client.callTool("await_result", { job_names: [job_name], timeout_seconds: 60 });
     expect(content).toEqual({ results: { [job_name]: { url: site.url, status: 204 } }, errors: {}, running: [] });
   }, 180_000);
+});
+
+describe("the package alone, in a folder with nothing else", () => {
+  let folder: string;
+  const command = () => join(folder, "node_modules/durable-mcp-edge/dist/cli/main.js");
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "alone-"));
+    const [tarball = ""] = await readdir(join(project.root, "vendor"));
+    const options = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"];
+    const args = ["install", ...options, join(project.root, "vendor", tarball)];
+    await execa("npm", args, { cwd: folder, env: project.env, extendEnv: false });
+  }, 120_000);
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  test("brings nothing that bundles, compiles or deploys", async () => {
+    const installed = await readdir(join(folder, "node_modules"));
+    expect(installed).toContain("workerd");
+    expect(installed.filter((name) => /^(wrangler|miniflare|esbuild|typescript)$/.test(name))).toEqual([]);
+  });
+
+  test.each([
+    ["Node", [process.execPath, EVERYTHING, "stdio"], "get-sum", { a: 2, b: 3 }, "The sum of 2 and 3 is 5."],
+    ["Python", ["python3", resolve("test/package/greeter.py")], "greet", { name: "Ada" }, "Hello, Ada."],
+  ])("wraps a server written for %s", async (_language, server, tool, args, answer) => {
+    const names = ["--port", "--worker-port", "--resonate-port"];
+    const ports = await Promise.all(names.map(async (name) => [name, `${await freePort()}`]));
+    await using program = run(command(), { cwd: folder, args: ["wrap", ...ports.flat(), "--", ...server] });
+    const address = () => /MCP endpoint +(\S+)/.exec(program.output())?.[1];
+    const url = await until("the address", address).catch((error) => {
+      throw new Error(`${error.message}:\n${program.output()}`);
+    });
+    await using client = await currentClient.connect(url);
+    const { text } = await client.callTool(tool, args);
+    expect(text).toContain(answer);
+    program.signal("SIGINT");
+    expect(await program.exited).toMatchObject({ exitCode: 0 });
+  });
+
+  test("says which folder a command belongs in that needs a project", async () => {
+    const program = run(command(), { cwd: folder, args: ["start"] });
+    expect(await program.exited).toMatchObject({ exitCode: 1 });
+    expect(program.output()).toMatch(/has no .*Run this in the folder of your server\.|which runs the worker/);
+  });
+
+  test("names the Node that it needs, on an older one, in a sentence", async () => {
+    const older = "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})";
+    const args = ["--import", older, command(), "wrap", "--", "true"];
+    const { exitCode, stderr } = await execa(process.execPath, args, { reject: false });
+    expect([exitCode, stderr]).toEqual([1, "durable-mcp-edge needs Node 22.18 or newer. This is Node 20.20.2."]);
+  });
 });
 
 test("the tutorial tells its reader to type nothing that was not typed here", async () => {

@@ -8,8 +8,8 @@ import { MemoryState } from "../../server/engine/memory-state.ts";
 import type { Operation } from "../../server/engine/records.ts";
 import { carryOut } from "../../server/engine/state-machine.ts";
 import { run, until } from "../../testing/program.ts";
-import { connectTo, type Server, unique } from "../contract/server.ts";
-import { type Asking, asking } from "./histories.ts";
+import { connectTo, releaseOf, type Server, unique } from "../contract/server.ts";
+import { type Asking, asking, asTakenBy010 } from "./histories.ts";
 
 /** A schedule's next run depends on the time. */
 const LEFT_OUT = /^schedule\./;
@@ -20,6 +20,7 @@ const RUNS = Number(process.env.DIFFERENTIAL_RUNS ?? 15);
 const STEPS = 60;
 
 const hosts = new Map<string, Server>();
+let isFor010 = false;
 beforeAll(async () => {
   for (const [name, program] of [
     ["process", "server/node/process.ts"],
@@ -33,11 +34,10 @@ beforeAll(async () => {
     );
   }
   const real = process.env.RESONATE_URL;
-  if (real)
-    hosts.set(
-      "real",
-      connectTo(real, async () => {}),
-    );
+  if (!real) return;
+  const server = connectTo(real, async () => {});
+  hosts.set("real", server);
+  isFor010 = (await releaseOf(server)) === "0.10";
 });
 afterAll(() => Promise.all([...hosts.values()].map((host) => host[Symbol.asyncDispose]())));
 
@@ -59,8 +59,9 @@ async function sideBySide(history: readonly Asking[], seen: Set<string>): Promis
   const now = Date.now();
   const memory = new MemoryState();
   for (const ask of history) {
-    const request = timeless(ask(now, memory), now);
-    if (LEFT_OUT.test(request.kind)) continue;
+    const asked = timeless(ask(now, memory), now);
+    const request = isFor010 ? asTakenBy010(asked, now) : asked;
+    if (!request || LEFT_OUT.test(request.kind)) continue;
     carryOut(memory, now, structuredClone(request));
     const { kind, data } = renamed(request, prefix);
     const answers = new Map<string, unknown>();

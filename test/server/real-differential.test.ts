@@ -15,7 +15,8 @@ import { NodeSql } from "../../server/node/node-sql.ts";
 import { InvalidRequest, parseRequest } from "../../server/wire/requests.ts";
 import { freePort } from "../../testing/port.ts";
 import { answers, watch } from "../../testing/program.ts";
-import { type TimedStep, timedHistory } from "./histories.ts";
+import { connectTo, releaseOf } from "../contract/server.ts";
+import { asTakenBy010, type TimedStep, timedHistory } from "./histories.ts";
 
 const binary = process.env.RESONATE_BIN;
 const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
@@ -23,6 +24,7 @@ const RUNS = Number(process.env.DIFFERENTIAL_RUNS ?? 8);
 const START = 1_800_000_000_000;
 
 let url: string;
+let isFor010: boolean;
 let stop: () => Promise<void> = async () => {};
 beforeAll(async () => {
   if (!binary) return;
@@ -32,6 +34,7 @@ beforeAll(async () => {
   stop = async () => server[Symbol.asyncDispose]();
   url = `http://127.0.0.1:${port}`;
   await answers(`${url}/ready`, server);
+  isFor010 = (await releaseOf(connectTo(url, stop))) === "0.10";
 });
 afterAll(() => stop());
 
@@ -72,16 +75,18 @@ async function sideBySide(steps: readonly TimedStep[], seen: Set<string>): Promi
       // One tick fires a schedule once, of however many runs it has missed.
       for (let found = true; found; ) {
         log.push(`${now} tick`);
-        await askReal("debug.tick", { time: now });
+        expect((await askReal("debug.tick", { time: now }, now)).status).toBe(200);
         found = embedded.tick(now);
         handleDue(memory, now, memory.due(now));
         const { promiseTimeouts, ...state } = (await askReal("debug.snap", {})).data as Record<string, unknown[]>;
-        expect(embedded.snapshot(), log.join("\n")).toEqual(
-          Object.fromEntries(Object.entries(state).map(([name, rows]) => [name, sorted(rows)])),
-        );
+        const real = Object.fromEntries(Object.entries(state).map(([name, rows]) => [name, sorted(rows)]));
+        expect(withoutRetries(embedded.snapshot()), log.join("\n")).toEqual(withoutRetries(real));
       }
     } else {
-      const { kind, data } = withoutDelay(step.ask(now, memory));
+      const asked = withoutDelay(step.ask(now, memory));
+      const request = isFor010 ? asTakenBy010(asked, now) : asked;
+      if (!request) continue;
+      const { kind, data } = request;
       log.push(`${now} ${kind} ${JSON.stringify(data)}`);
       const real = await askReal(kind, data, now);
       const answer = embedded.ask(kind, data, now, memory);
@@ -95,6 +100,12 @@ async function sideBySide(steps: readonly TimedStep[], seen: Set<string>): Promi
 /** The tag `resonate:delay` is a documented difference. */
 const withoutDelay = <T>(request: T): T =>
   JSON.parse(JSON.stringify(request), (key, value) => (key === "resonate:delay" ? undefined : value));
+
+/** On 0.10 a scheduled task is dispatched again at another time, which is a documented difference. */
+function withoutRetries<S extends { taskTimeouts?: unknown[] }>(state: S): S {
+  const isScheduled = (row: unknown) => String(row).startsWith('{"id":"s');
+  return isFor010 ? { ...state, taskTimeouts: state.taskTimeouts?.filter((row) => !isScheduled(row)) } : state;
+}
 
 /** The reason of a refusal, and what a fence returns of its branch, are documented differences. */
 function comparable({ status, data }: { status: number; data: unknown }): unknown {

@@ -14,7 +14,7 @@ async function behindHelpers<T>(value: () => Promise<T>, depth = 3): Promise<T> 
 }
 
 await runWorker({
-  tools: [
+  functions: [
     implement(interview, async (ctx) => {
       ctx.progress("begun");
       const first = ctx.ask("q1", question("first?"));

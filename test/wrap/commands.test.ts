@@ -38,7 +38,7 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   expect(program.output()).toMatch(/my_write +repeatable \(configured\)/);
   expect(program.output()).toMatch(/my_whose +at most once/);
   // A client is told of it by its own name, as of any other server.
-  const [, config = ""] = /Cursor +npm run (dev -- .*--config cursor.*)/.exec(program.output()) ?? [];
+  const [, config = ""] = /Cursor +npm (start -- .*--config cursor.*)/.exec(program.output()) ?? [];
   const configuration = await said(config.replace(" --", "").split(" "));
   expect(configuration.output).toContain(`"counting-${process.pid}": {`);
   expect(configuration.output).toContain(`"url": "${url}"`);
@@ -51,7 +51,7 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   expect(await call("my_whose")).toBe("yours");
   await client.close();
   // What was given as a value is in no file.
-  const written = await readFile(join(".build", `wrap-counting-${process.pid}`, "server.ts"), "utf8");
+  const written = await readFile(join(".build", `wrap-counting-${process.pid}`, "options.json"), "utf8");
   expect(written).not.toContain("yours");
   program.signal("SIGINT");
   expect(await program.exited).toMatchObject({ exitCode: 0 });

@@ -59,6 +59,10 @@ function counting(): McpServer {
     return { isError: true, ...text(`no ${id} today`) };
   });
   server.registerTool("large", { inputSchema: { size: z.number() } }, ({ size }) => text("x".repeat(size)));
+  server.registerTool("says", { inputSchema: { answer: z.string() } }, ({ answer }) => {
+    note("says");
+    return JSON.parse(answer);
+  });
   server.registerTool("logs", { inputSchema }, async ({ id }) => {
     console.error(`${id} beside it`);
     // Over stdio it stands among the messages, and is none.

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, expect, test, vi } from "vitest";
-import { RetryLater } from "../../core/definitions/context.ts";
+import { RetryableError } from "../../core/definitions/context.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { COUNTING } from "./servers.ts";
 import { SILENT } from "./support.ts";
@@ -42,12 +42,12 @@ test.each([false, true])("the pauses before a program is started again (in a pro
     expect((await fails())?.message).toMatch(/broken cannot be reached: .*it wrote: no config/);
     const after = await started();
     expect(after).toBeGreaterThan(before);
-    const refused = (await fails()) as RetryLater;
-    expect(refused).toBeInstanceOf(RetryLater);
+    const refused = (await fails()) as RetryableError;
+    expect(refused).toBeInstanceOf(RetryableError);
     expect(refused.message).toMatch(/it is tried again in \d+ s/);
     expect(await started()).toBe(after);
-    pauses.push(refused.after);
-    vi.setSystemTime(Date.now() + refused.after);
+    pauses.push(refused.retryAfter);
+    vi.setSystemTime(Date.now() + refused.retryAfter);
   }
   expect(pauses).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
   await writeFile(works, "");

@@ -1,11 +1,12 @@
 /** Wrapped servers in tests: a project as `wrap` makes it, run as a stack. */
-import { appendFile, mkdir, readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { writeProject } from "../../cli/wrap/wrap-project.ts";
 import type { Log } from "../../core/index.ts";
 import { startStack, type TestStack, type TestStackOptions } from "../../testing/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
+import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 
@@ -13,7 +14,36 @@ export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let count = 0;
 
-/** Writes a project as `wrap` makes it, and returns its folder. */
+/** A project around a server, as `sync` and the documents have it. */
+const FILES = (options: WrapOptions) => ({
+  "package.json": JSON.stringify({ name: options.name, type: "module", "durable-mcp-edge": { wrapped: "runs.ts" } }),
+  "server.ts": `import { wrapServer } from "${module("wrap/index.ts")}";
+export const server = wrapServer(${JSON.stringify(options)});
+`,
+  "runs.ts": `import { runWrapped } from "${module("wrap/worker/index.ts")}";
+import { server } from "./server.ts";
+export const runs = runWrapped(server, { snapshot: new URL("./snapshot.ts", import.meta.url) });
+`,
+  "worker.ts": `import { runWorker } from "${module("worker/index.ts")}";
+import { runs } from "./runs.ts";
+await runWorker({ functions: runs });
+`,
+  // It is bundled with this checkout's configuration, which binds these objects.
+  "edge.ts": `import { createEdge } from "${module("functions/edge.ts")}";
+import { instructionsIn } from "${module("wrap/index.ts")}";
+import { server } from "./server.ts";
+import snapshot from "./snapshot.ts";
+export { CallerObject, Listener } from "${module("functions/edge.ts")}";
+export { ResonateObject, RunnerObject } from "${module("functions/objects.ts")}";
+const { title = snapshot.server.name, version } = snapshot.server;
+const instructions = instructionsIn(snapshot);
+export default createEdge({ name: server.options.name, title, version, instructions, tools: server.tools(snapshot) });
+`,
+});
+
+const module = (path: string) => resolve(path);
+
+/** Writes such a project, and returns its folder. */
 export async function projectOf(options: WrapOptions): Promise<string> {
   const root = join(".build", `wrap-test-${process.pid}-${++count}`);
   await mkdir(root, { recursive: true });
@@ -21,10 +51,9 @@ export async function projectOf(options: WrapOptions): Promise<string> {
   const snapshot = await server.look(SILENT);
   await server.close();
   // A worker that a test has killed is back by then; the programs of the last one need not stay longer.
-  await writeProject(root, { ...(options.command !== undefined && { keep: 30_000 }), ...options }, snapshot);
-  // It is bundled with this checkout's configuration, which binds these as well.
-  const objects = JSON.stringify(resolve("functions/objects.ts"));
-  await appendFile(join(root, "edge.ts"), `export { ResonateObject, RunnerObject } from ${objects};\n`);
+  const files = FILES({ ...(options.command !== undefined && { keep: 30_000 }), ...options });
+  for (const [name, text] of Object.entries(files)) await writeFile(join(root, name), text);
+  await writeSnapshot(pathToFileURL(join(root, "snapshot.ts")), snapshot);
   return root;
 }
 

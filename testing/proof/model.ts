@@ -206,7 +206,7 @@ async function attempts(fn: (step: { attempt: number }) => unknown, { retry }: S
     try {
       return { value: stored(await fn({ attempt })) };
     } catch (error) {
-      const isLast = retry === false || attempt >= (retry?.attempts ?? 10) || error instanceof NonRetryableError;
+      const isLast = retry === false || attempt >= (retry?.maxAttempts ?? 10) || error instanceof NonRetryableError;
       if (isLast) return { error: toStored(error, isFinal(error) ? undefined : attempt) };
     }
   }

@@ -72,7 +72,9 @@ interface Flow {
 export function runTree({ root, shares }: ProgramTree, calls: ContextCalls, machine: Machine): Promise<unknown> {
   const flow = { seen: 1 };
   const branch = (from: Flow, i: number): Flow => (shares ? flow : { seen: mix(from.seen, i) });
-  return evaluate(root, calls, flow, { machine, branch }).then((value) => ({ value, seen: flow.seen }));
+  // A list of what gave nothing is refused as a result.
+  const result = (value: unknown) => ({ value: JSON.parse(JSON.stringify(value) ?? "null"), seen: flow.seen });
+  return evaluate(root, calls, flow, { machine, branch }).then(result);
 }
 
 interface How {
@@ -185,8 +187,8 @@ async function behind<T>(fn: () => Promise<T>, depth: number): Promise<T> {
 type StepNode = Extract<Node, { do: "step" }>;
 
 function optionsOf({ fails, slow, end }: StepNode): StepOptions {
-  const first = slow ? 20 * SECOND : 100;
-  const retry: Retry = { first, longest: MINUTE, ...(end === "error" && { attempts: fails + 1 }) };
+  const initialInterval = slow ? 20 * SECOND : 100;
+  const retry: Retry = { initialInterval, maxInterval: MINUTE, ...(end === "error" && { maxAttempts: fails + 1 }) };
   return { retry };
 }
 

@@ -69,7 +69,7 @@ async function runOf(tree: ProgramTree, seed: number, timing: number, deaths: De
   return { ...ended, order: order.at(-1) ?? [], plan: JSON.stringify({ seed, timing, deaths, ...rest }) };
 }
 
-const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "RuleBroken";
+const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "NondeterminismError";
 
 /** Compares what came of a run with what the model makes of the same order of outcomes. */
 async function compare(tree: ProgramTree, run: Run): Promise<void> {

@@ -1,6 +1,6 @@
 /** A named durable sleep: `set_timer` starts it, `timer` also waits for it, `get_timer_status` reads it. */
 import * as z from "zod";
-import { DAY, defineJob, JobStatus, jobTool, plainTool } from "../../core/index.ts";
+import { DAY, defineDurableTool, defineJob, defineTool, JobStatus } from "../../core/index.ts";
 
 /** The shortest and longest timer, in seconds. */
 const MIN_SECONDS = 1;
@@ -55,15 +55,15 @@ const firing = ({ timer_name, seconds }: z.output<typeof input>, { now }: { now:
   fires_at: new Date(now + seconds * 1_000).toISOString(),
 });
 
-const annotations = { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: false };
+/** A timer changes nothing but the list of its caller: hosts run several side by side, and ask nobody first. */
+const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
-export const setTimer = jobTool({
+export const setTimer = defineDurableTool({
   job: timer,
   name: "set_timer",
   title: "Set a timer",
   description:
-    "Set a durable timer; returns its job_name at once, for await_result. A name is one timer: set again, it is " +
-    "unchanged.",
+    "Set a durable timer; returns its job_name at once, for await_result. Set again, a name keeps its timer.",
   input,
   annotations,
   args: firing,
@@ -75,7 +75,7 @@ export const setTimer = jobTool({
     fires_at: z.string().describe("When it fires or fired, ISO 8601, UTC."),
     note: z.string().optional(),
   }),
-  answer({ job_name, status, args: { fires_at }, generation }, asked, context) {
+  answer({ jobName, status, args: { fires_at }, generation }, asked, context) {
     const note =
       status === "complete"
         ? "A timer of this name has already fired. To set another, choose another name."
@@ -85,11 +85,18 @@ export const setTimer = jobTool({
             ? `Attempt ${generation}: the timer of this name before it ended without firing.`
             : undefined;
     const { timer_name } = asked;
-    return { job_name, promise_id: job_name, timer_name, status, fires_at, ...(note !== undefined && { note }) };
+    return {
+      job_name: jobName,
+      promise_id: jobName,
+      timer_name,
+      status,
+      fires_at,
+      ...(note !== undefined && { note }),
+    };
   },
 });
 
-export const timerTool = jobTool({
+export const timerTool = defineDurableTool({
   job: timer,
   name: "timer",
   title: "Timer to wait for",
@@ -99,10 +106,10 @@ export const timerTool = jobTool({
   args: firing,
 });
 
-export const getTimerStatus = plainTool({
+export const getTimerStatus = defineTool({
   name: "get_timer_status",
   title: "Get timer status",
-  description: "Tell how a timer is, and the seconds that remain, without waiting.",
+  description: "Tell a timer's status and remaining seconds, without waiting.",
   input: z.object({ timer_name: timerName }),
   output: z.object({
     timer_name: z.string(),

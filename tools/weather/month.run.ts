@@ -10,10 +10,10 @@ const MARGIN = 5;
 export const gatherMonth = implement(
   month,
   async (ctx, asked) => {
-    const { UPSTREAM_CONCURRENCY: most, UPSTREAM_TIMEOUT_SECONDS: seconds } = ctx.env;
+    const { UPSTREAM_CONCURRENCY: limit, UPSTREAM_TIMEOUT_SECONDS: seconds } = ctx.env;
     const weather = await ctx.step("request", (step) => request(step, asked), {
-      retry: { for: HOUR },
-      limit: { name: "weather archive", most },
+      retry: { maxDuration: HOUR },
+      concurrency: { name: "weather archive", limit },
       timeout: (seconds + MARGIN) * SECOND,
     });
     return asked.requested_on === undefined ? weather : partial(weather);

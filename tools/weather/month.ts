@@ -1,6 +1,14 @@
 /** A month of daily weather at a place: `start_gathering` starts the job, `weather_data` also waits for it. */
 import * as z from "zod";
-import { type ChartView, defineJob, HOUR, JobStatus, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
+import {
+  type ChartView,
+  defineDurableTool,
+  defineJob,
+  HOUR,
+  JobStatus,
+  type ToolContext,
+  ToolError,
+} from "../../core/index.ts";
 import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from "./calendar.ts";
 
 /** The first year in the archive. */
@@ -96,7 +104,7 @@ export const placeInput = {
       return canonical;
     })
     .optional()
-    .describe("IANA zone; the place's when left out."),
+    .describe("IANA; the place's by default."),
 };
 
 const input = z.object({
@@ -111,15 +119,16 @@ const input = z.object({
   timezone: placeInput.timezone,
 });
 
-const annotations = { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true };
+/** It reads an archive: hosts run several side by side, and ask nobody first. */
+export const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: true };
 
-export const startGathering = jobTool({
+export const startGathering = defineDurableTool({
   job: month,
   name: "start_gathering",
   title: "Start gathering weather",
   description:
     "Start gathering a month of historical daily weather (highest and lowest temperature, precipitation) at a place. " +
-    "Returns a job_name at once; collect the data with await_result.",
+    "Returns a job_name at once, for await_result.",
   input,
   annotations,
   args: monthToGather,
@@ -128,10 +137,10 @@ export const startGathering = jobTool({
     status: JobStatus,
     note: z.string().optional(),
   }),
-  answer({ job_name, status, args, generation }) {
+  answer({ jobName, status, args, generation }) {
     const notes = [];
     if (generation > 1) {
-      const base = job_name.slice(0, job_name.lastIndexOf("~"));
+      const base = jobName.slice(0, jobName.lastIndexOf("~"));
       notes.push(`Attempt ${generation}: an earlier attempt under ${base} ended without a result.`);
     }
     if (args.requested_on) {
@@ -139,15 +148,15 @@ export const startGathering = jobTool({
         `The archive cannot have this month whole yet, so the result will be partial, as of ${args.requested_on}.`,
       );
     }
-    return { job_name, status, ...(notes.length > 0 && { note: notes.join(" ") }) };
+    return { job_name: jobName, status, ...(notes.length > 0 && { note: notes.join(" ") }) };
   },
 });
 
-export const weatherData = jobTool({
+export const weatherData = defineDurableTool({
   job: month,
   name: "weather_data",
   title: "Weather of a month",
-  description: "As start_gathering, but wait a while for the data; a longer job answers with its job_name.",
+  description: "As start_gathering, but wait for the data; a longer job answers with its job_name.",
   input,
   annotations,
   args: monthToGather,

@@ -91,7 +91,7 @@ describe("an answer", () => {
     [408, {}, "Error"],
     [429, {}, "Error"],
     [500, {}, "Error"],
-    [503, { retry_after: "20" }, "RetryLater"],
+    [503, { retry_after: "20" }, "RetryableError"],
     [400, {}, "NonRetryableError"],
     [404, {}, "NonRetryableError"],
     [302, {}, "NonRetryableError"],
@@ -101,7 +101,7 @@ describe("an answer", () => {
     await expect(ask(archive, fault)).rejects.toMatchObject({
       name,
       message: `Open-Meteo answered ${status}: that is why`,
-      ...("retry_after" in more && { after: 20_000 }),
+      ...("retry_after" in more && { retryAfter: 20_000 }),
     });
   });
 

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import * as z from "zod";
-import { DAY, NonRetryableError, RetryLater, type Step } from "../../core/index.ts";
+import { DAY, NonRetryableError, RetryableError, type Step } from "../../core/index.ts";
 import { isoDate } from "./calendar.ts";
 import { DailyWeather } from "./month.ts";
 
@@ -61,7 +61,7 @@ class OpenMeteo {
    * Requests the daily weather of a period, and ends before the job's deadline. Resolves with the archive's answer.
    *
    * @throws {NonRetryableError} for failures that trying again cannot change
-   * @throws {RetryLater} when the archive says when to try again
+   * @throws {RetryableError} when the archive says when to try again
    * @throws {Error} for other failures
    */
   async daily(period: Period, step: Step): Promise<DailyWeather> {
@@ -73,7 +73,7 @@ class OpenMeteo {
     const message = `Open-Meteo answered ${status}${reason === undefined ? "" : `: ${reason}`}`;
     const isTemporary = status === 408 || status === 429 || status >= 500;
     if (!isTemporary) throw new NonRetryableError(message);
-    throw retryAfter === undefined ? new Error(message) : new RetryLater(message, retryAfter);
+    throw retryAfter === undefined ? new Error(message) : new RetryableError(message, { retryAfter });
   }
 
   #usable({ idempotencyKey, attempt }: Step, read: () => DailyWeather): DailyWeather {

@@ -1,8 +1,9 @@
 /** A span of months of daily weather at a place, composed of the jobs of its months. */
 import * as z from "zod";
-import { type Answer, DAY, defineJob, jobTool, type ToolContext, ToolError } from "../../core/index.ts";
+import { type Answer, DAY, defineDurableTool, defineJob, type ToolContext, ToolError } from "../../core/index.ts";
 import { isWhole, monthAvailability, today } from "./calendar.ts";
 import {
+  annotations,
   DailyWeather,
   dayAsked,
   FIRST_YEAR,
@@ -98,25 +99,20 @@ const input = z.object({
   from: yearMonth.describe("First month, YYYY-MM, from 1940-01."),
   to: yearMonth.describe("Last month, YYYY-MM."),
   timezone: placeInput.timezone,
-  confirm: z
-    .boolean()
-    .optional()
-    .describe(`true when the user agreed to more than ${CONFIRM_ABOVE} months; never set it unasked.`),
+  confirm: z.boolean().optional().describe(`true when the user agreed to so many; never set it unasked.`),
 });
 
-export const weatherRange = jobTool({
+export const weatherRange = defineDurableTool({
   job: range,
   name: "weather_range",
   title: "Weather of a span of months",
-  description:
-    `Gather daily weather for a span of months; the user has to agree to more than ${CONFIRM_ABOVE}. ` +
-    "A long job answers with its job_name.",
+  description: `Daily weather of a span of months, as weather_data; the user has to agree to more than ${CONFIRM_ABOVE}.`,
   input,
   consent: ["confirm"],
-  annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  annotations,
   args: rangeToGather,
-  async onStarted({ job_name, status, args }, { confirm }, context) {
-    if (confirm && status === "running" && !args.confirmed) await confirmRunning(job_name, context);
+  async onStarted({ jobName, status, args }, { confirm }, context) {
+    if (confirm && status === "running" && !args.confirmed) await confirmRunning(jobName, context);
   },
 });
 
@@ -170,7 +166,7 @@ const TIME_TO_ASK = 3_000;
 async function confirmRunning(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
   const yes: Answer = { action: "accept", content: { confirm: true } };
   for (const start = Date.now(); Date.now() - start < TIME_TO_ASK && !signal.aborted; ) {
-    if ((await jobs.answer(jobName, CONFIRM, yes)) !== "not_asked") return;
+    if ((await jobs.answer(jobName, CONFIRM, yes)) !== "notAsked") return;
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
   throw new ToolError(

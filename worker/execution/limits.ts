@@ -117,11 +117,11 @@ class LimitQueue {
   }
 
   /** A slot for an attempt; undefined when other workers have all of them. */
-  async #reserve({ most, time }: Limit): Promise<LimitSlot | undefined> {
-    while (this.#slots.length < most) {
+  async #reserve({ limit, time }: Limit): Promise<LimitSlot | undefined> {
+    while (this.#slots.length < limit) {
       this.#slots.push(new LimitSlot(this.#host, this.#name, this.#slots.length));
     }
-    const available = this.#slots.slice(0, most).filter((slot) => !this.#reserved.has(slot));
+    const available = this.#slots.slice(0, limit).filter((slot) => !this.#reserved.has(slot));
     // A random first slot: workers that look at the same time seldom want the same one.
     const start = Math.floor(Math.random() * available.length);
     for (const slot of [...available.slice(start), ...available.slice(0, start)]) {

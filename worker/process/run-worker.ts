@@ -17,11 +17,11 @@ const BLOCKED = 30_000;
  * What a worker executes. The environment configures the rest.
  *
  * @example
- * const options: WorkerOptions = { tools: [waitForSiteRun] };
+ * const options: WorkerOptions = { functions: [waitForSiteRun] };
  */
 export interface WorkerOptions {
   /** The durable functions of the jobs that it runs. */
-  tools: readonly Implementation[];
+  functions: readonly Implementation[];
 }
 
 /**
@@ -30,17 +30,17 @@ export interface WorkerOptions {
  * reason and exits with 1.
  *
  * @example
- * await runWorker({ tools: [waitForSiteRun] });
+ * await runWorker({ functions: [waitForSiteRun] });
  */
-export async function runWorker({ tools }: WorkerOptions): Promise<void> {
+export async function runWorker({ functions }: WorkerOptions): Promise<void> {
   let log = createLogger("info");
   try {
-    const [conflict] = conflicts(tools.map(({ job }) => job));
+    const [conflict] = conflicts(functions.map(({ job }) => job));
     if (conflict !== undefined) throw new Error(conflict);
     const config = readConfig(process.env);
     log = createLogger(config.LOG_LEVEL);
     const stopTracing = config.OTEL_EXPORTER_OTLP_ENDPOINT ? startTracing() : async () => {};
-    const worker = new Worker(config, tools, process.env, log);
+    const worker = new Worker(config, functions, process.env, log);
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
     const { url: health_url } = await serveHealth(worker, { host, port, names });
     containUncaught(log);

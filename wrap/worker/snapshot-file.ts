@@ -31,11 +31,13 @@ export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   };
 }
 
+/** For a file that an edge imports. */
 const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
 
-/** Writes a snapshot as a module; resolves with whether the file has changed. */
+/** Writes a snapshot as JSON, or as a module where the name does not end so; resolves with whether the file has changed. */
 export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<boolean> {
-  const text = `${HEADER}${JSON.stringify(snapshot, undefined, 2)};\n`;
+  const json = JSON.stringify(snapshot, undefined, 2);
+  const text = file.pathname.endsWith(".json") ? `${json}\n` : `${HEADER}${json};\n`;
   if ((await readFile(file, "utf8").catch(() => undefined)) === text) return false;
   const temporary = new URL(`${file.href}.${process.pid}`);
   await writeFile(temporary, text);
@@ -46,9 +48,6 @@ export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<bool
 /** The snapshot in a file; undefined when there is no file. */
 export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
-  const json = text
-    ?.slice(text.indexOf("export default") + "export default".length)
-    .trim()
-    .replace(/;$/, "");
+  const json = text?.replace(/^[^{]*export default/, "").replace(/;\s*$/, "");
   return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
 }

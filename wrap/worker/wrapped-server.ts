@@ -2,7 +2,7 @@
 import { LRUCache } from "lru-cache";
 import PQueue from "p-queue";
 import { callerOf } from "../../core/definitions/caller.ts";
-import { type Log, RetryLater } from "../../core/definitions/context.ts";
+import { type Log, RetryableError } from "../../core/definitions/context.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
@@ -44,7 +44,7 @@ class ReconnectingConnection {
     // Another call may be opening it. A second instance of a program would get calls that the first one has had.
     if (this.#connection !== before) return this.get();
     const wait = this.#notBefore - Date.now();
-    if (wait > 0) throw new RetryLater(`it is tried again in ${Math.ceil(wait / 1_000)} s`, wait);
+    if (wait > 0) throw new RetryableError(`it is tried again in ${Math.ceil(wait / 1_000)} s`, { retryAfter: wait });
     const opening = this.#open();
     this.#connection = opening;
     const began = Date.now();
@@ -111,7 +111,9 @@ export class WrappedServer {
       return await connection.get();
     } catch (error) {
       if (isPrivate(error)) throw new Unsendable(`${name} cannot be reached: ${reason(error)}`, { cause: error });
-      if (error instanceof RetryLater) throw new RetryLater(`${name} cannot be reached: ${error.message}`, error.after);
+      if (error instanceof RetryableError) {
+        throw new RetryableError(`${name} cannot be reached: ${error.message}`, { retryAfter: error.retryAfter });
+      }
       if (error instanceof NotSent) throw error;
       throw new NotSent(`${name} cannot be reached: ${reason(error)}`, { cause: error });
     }

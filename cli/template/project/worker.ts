@@ -2,4 +2,4 @@
 import { runWorker } from "durable-mcp-edge/worker";
 import { runs } from "./tools/runs.ts";
 
-await runWorker({ tools: runs });
+await runWorker({ functions: runs });

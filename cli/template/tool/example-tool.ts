@@ -1,7 +1,7 @@
-import { durableTool } from "durable-mcp-edge";
+import { defineDurableTool } from "durable-mcp-edge";
 import * as z from "zod";
 
-export const exampleTool = durableTool({
+export const exampleTool = defineDurableTool({
   name: "example_tool",
   title: "Example tool",
   description: "Says what it does, to the model that chooses among tools.",

@@ -1,5 +1,5 @@
 /** The commands that a durable function has issued, by their paths, and which of them are open. */
-import { RuleBroken } from "../../definitions/context.ts";
+import { NondeterminismError } from "../../definitions/context.ts";
 import type { Command, CommandKind } from "./command.ts";
 
 /** The commands of one name in one context. */
@@ -32,7 +32,7 @@ export class Commands {
     return this.#byPath.get(path);
   }
 
-  /** @throws {RuleBroken} where the ordinal of the name could differ in a replay */
+  /** @throws {NondeterminismError} where the ordinal of the name could differ in a replay */
   add({ within, ...issued }: Issued): Command {
     const first = within + escaped(issued.name);
     const named = this.#named.get(first);
@@ -68,7 +68,7 @@ function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit
   const isUnsure = (oldest && oldest.window < window) || !comesAfter(last, window, cause);
   // All awaits of one job have the same outcome.
   if (!isUnsure || kind === ("await" satisfies CommandKind)) return;
-  throw new RuleBroken(
+  throw new NondeterminismError(
     `"${name}" is called twice in an order that depends on what ends first. Give each call a name of its own, or use ctx.all(items, async (ctx, item) => …), in which each item has a context of its own`,
   );
 }

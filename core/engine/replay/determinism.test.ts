@@ -273,7 +273,7 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
     (ctx) => ctx.ask("go on", { message: "Go on?" } as never),
   ],
   "a start of what is no job": [
-    /^ctx\.start takes a definition, as durableTool and defineJob make it/,
+    /^ctx\.start takes a definition, as defineDurableTool and defineJob make it/,
     (ctx) => ctx.start({ kind: "there" } as never, {}),
   ],
   "a job that is none": [/^ctx\.await\(".*"\): there is no such job/, (ctx) => ctx.await("nobody")],
@@ -293,7 +293,7 @@ test.each(Object.entries(refused))("%s: refused in words, whatever is fast", asy
     const outcome = await simulated.toEnd();
     expect(outcome).toMatchObject({
       kind: "failed",
-      error: { name: "RuleBroken", message: expect.stringMatching(words) },
+      error: { name: "NondeterminismError", message: expect.stringMatching(words) },
     });
   }
 });
@@ -313,7 +313,7 @@ test("a rule that was broken on a first run fails the job, wherever its worker d
   const { requests } = await run([]);
   for (let at = 1; at <= requests; at++) {
     for (const how of ["before", "after", "alone"] as const) {
-      expect((await run([{ at, how }])).error, `${how} ${at}`).toMatchObject({ name: "RuleBroken" });
+      expect((await run([{ at, how }])).error, `${how} ${at}`).toMatchObject({ name: "NondeterminismError" });
     }
   }
 });

@@ -1,19 +1,24 @@
 /** A context as the author sees it: the function's own, or that of an item or a branch. Its calls become commands. */
 import {
+  type AllOptions,
   type Answer,
+  type ChildJob,
   type Context,
   DAY,
   type Log,
   type Metrics,
+  NondeterminismError,
   type Question,
-  RuleBroken,
   SECOND,
   type Startable,
   type Step,
   type StepOptions,
+  TimeoutError,
+  type Winner,
 } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
 import type { Runtime } from "../runtime.ts";
+import { words } from "../steps/attempt.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
@@ -25,10 +30,23 @@ const MAX_NAME = 200;
 const MAX_AWAITED = 1_000;
 
 /** A start only asks the Resonate server, and is tried for as long as the job may run. */
-const START_OPTIONS: StepOptions = { retry: { for: 366 * DAY, longest: 5 * SECOND } };
+const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
 
 /** What may be taken out of a context and called by itself: `const { step } = ctx`. */
-const METHODS = ["step", "start", "sleep", "ask", "await", "until", "all", "race", "progress"] as const;
+const METHODS = [
+  "step",
+  "start",
+  "sleep",
+  "ask",
+  "await",
+  "until",
+  "all",
+  "allSettled",
+  "race",
+  "any",
+  "timeout",
+  "progress",
+] as const;
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
@@ -36,7 +54,7 @@ interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards">;
   readonly report: Pick<StateReport, "progress">;
-  readonly runtime: Pick<Runtime, "jobName" | "deadline" | "env" | "start" | "log" | "metrics">;
+  readonly runtime: Pick<Runtime, "jobName" | "deadline" | "env" | "start" | "cancel" | "log" | "metrics">;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
@@ -92,21 +110,44 @@ export class ExecutionContext implements Context {
     });
   }
 
-  start<Args>(job: Startable<Args>, args: Args, { name }: { name?: string } = {}): Promise<string> {
-    return this.#issue("start", name ?? `start ${job?.kind}`, (command) => {
+  start<Args, Result>(
+    definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
+    args: Args,
+    { name }: { name?: string } = {},
+  ): Promise<ChildJob<Result>> {
+    const job = definition && "job" in definition ? definition.job : definition;
+    const started = this.#issue<string>("start", name ?? `start ${job?.kind}`, (command) => {
       if (typeof job?.args?.parse !== "function") {
-        throw new RuleBroken("ctx.start takes a definition, as durableTool and defineJob make it, and its arguments");
+        throw new NondeterminismError(
+          "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
+        );
       }
       const fn = () => this.#parts.runtime.start(job, args);
       command.work = { do: "attempt", fn, options: START_OPTIONS };
     });
+    return noted(started.then((name) => this.#child<Result>(name)));
+  }
+
+  #child<Result>(name: string): ChildJob<Result> {
+    const cancel = (command: Command) => {
+      const fn = async () => {
+        await this.#parts.runtime.cancel(name);
+        return null;
+      };
+      command.work = { do: "attempt", fn, options: START_OPTIONS };
+    };
+    return {
+      name,
+      result: () => this.await<Result>(name),
+      cancel: async () => void (await this.#issue("step", `cancel ${name}`, cancel, MAX_AWAITED)),
+    };
   }
 
   sleep(name: string, until: number | Date): Promise<void> {
     return this.#issue("sleep", name, (command) => {
       const end = typeof until === "number" ? this.#parts.clock.now() + until : Number(until?.getTime?.());
       if (!Number.isFinite(end)) {
-        throw new RuleBroken(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
+        throw new NondeterminismError(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
       const due = Math.ceil(Math.max(end, 0));
       command.work = { do: "record", entry: { kind: "sleep", op: command.path }, when: { due } };
@@ -118,15 +159,15 @@ export class ExecutionContext implements Context {
       const { type, properties } = question?.requestedSchema ?? {};
       if (typeof question?.message !== "string" || type !== "object" || typeof properties !== "object") {
         const form = 'requestedSchema: { type: "object", properties: { … } }';
-        throw new RuleBroken(`ctx.ask("${name}") takes { message: "…", ${form} }`);
+        throw new NondeterminismError(`ctx.ask("${name}") takes { message: "…", ${form} }`);
       }
       command.question = question;
       command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
     });
   }
 
-  await<T>(jobName: string): Promise<T> {
-    return this.#issue("await", jobName, () => {});
+  await<T>(job: string | ChildJob<T>): Promise<T> {
+    return this.#issue("await", typeof job === "string" ? job : job?.name, () => {});
   }
 
   until<T>(
@@ -137,7 +178,9 @@ export class ExecutionContext implements Context {
     return this.#issue("until", name, (command) => {
       mustBeCalled(command, check);
       if (!(options.every >= 1)) {
-        throw new RuleBroken(`ctx.until("${name}"): every is ${options.every}; it takes milliseconds, 1 or more`);
+        throw new NondeterminismError(
+          `ctx.until("${name}"): every is ${options.every}; it takes milliseconds, 1 or more`,
+        );
       }
       command.work = { ...options, do: "look", check };
     });
@@ -146,27 +189,38 @@ export class ExecutionContext implements Context {
   all<Item, T>(
     items: readonly Item[],
     fn: (ctx: Context, item: Item, index: number) => Promise<T>,
-    options: { name?: string; key?: (item: Item, index: number) => string | number; concurrency?: number } = {},
+    options: AllOptions<Item> = {},
   ): Promise<T[]> {
     const { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY } = options;
     return this.#issue("all", name, (command) => {
       if (!Array.isArray(items) || typeof fn !== "function") {
-        throw new RuleBroken("ctx.all takes a list and what is done for each: ctx.all(items, async (ctx, item) => …)");
+        throw new NondeterminismError(
+          "ctx.all takes a list and what is done for each: ctx.all(items, async (ctx, item) => …)",
+        );
       }
-      if (!(concurrency >= 1)) throw new RuleBroken(`ctx.all: concurrency is ${concurrency}; it takes 1 or more`);
+      if (!(concurrency >= 1))
+        throw new NondeterminismError(`ctx.all: concurrency is ${concurrency}; it takes 1 or more`);
       const keys = items.map((item, i) => String(key(item, i)));
       if (new Set(keys).size < keys.length) {
         const one = keys.find((each, i) => keys.indexOf(each) !== i);
-        throw new RuleBroken(`ctx.all: two items have the key "${one}". Give each its own: { key: (item) => … }`);
+        throw new NondeterminismError(
+          `ctx.all: two items have the key "${one}". Give each its own: { key: (item) => … }`,
+        );
       }
       const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
       const results: T[] = new Array(items.length);
+      const left = new Set(keys);
       let next = 0;
       const lane = async () => {
         for (let i = next++; i < items.length; i = next++) {
-          const context = group.#child(keys[i] as string);
-          results[i] = await fn(context, items[i] as Item, i);
-          context.#ended(`ctx.all: the function of item "${keys[i]}"`);
+          const key = keys[i] as string;
+          const context = group.#within(key);
+          try {
+            results[i] = await fn(context, items[i] as Item, i);
+          } finally {
+            left.delete(key);
+          }
+          context.#ended(`ctx.all: the function of item "${key}"`);
         }
       };
       const lanes = Array.from({ length: Math.min(concurrency, items.length) }, lane);
@@ -175,27 +229,77 @@ export class ExecutionContext implements Context {
         (error) => {
           this.#ended("ctx.all: the function of an item");
           group.abandon();
+          this.#saysGivenUp(command, error, [...left]);
           this.#settle(command, () => command.reject(error));
         },
       );
     });
   }
 
-  race<B extends Branches>(
+  allSettled<Item, T>(
+    items: readonly Item[],
+    fn: (ctx: Context, item: Item, index: number) => Promise<T>,
+    options: AllOptions<Item> = {},
+  ): Promise<PromiseSettledResult<T>[]> {
+    const settled = async (ctx: Context, item: Item, i: number): Promise<PromiseSettledResult<T>> => {
+      try {
+        return { status: "fulfilled", value: await fn(ctx, item, i) };
+      } catch (reason) {
+        return { status: "rejected", reason };
+      }
+    };
+    return this.all(items, settled, { name: "allSettled", ...options });
+  }
+
+  race<B extends Branches>(branches: B, { name = "race" }: { name?: string } = {}): Promise<Winner<B>> {
+    return this.#first("race", branches, name, () => true);
+  }
+
+  any<B extends Branches>(branches: B, { name = "any" }: { name?: string } = {}): Promise<Winner<B>> {
+    const errors: unknown[] = [];
+    const all = Object.keys(branches ?? {}).length;
+    return this.#first("any", branches, name, (failed, error) => {
+      if (!failed) return true;
+      errors.push(error);
+      if (errors.length < all) return false;
+      const reasons = errors.map((each) => (each instanceof Error ? each.message : String(each)));
+      return { error: new AggregateError(errors, `every branch failed: ${reasons.join("; ")}`) };
+    });
+  }
+
+  timeout<T>(ms: number, fn: (ctx: Context) => Promise<T>, { name = "timeout" }: { name?: string } = {}): Promise<T> {
+    const branches = { work: fn, late: (ctx: Context) => ctx.sleep("timeout", ms) };
+    const first = this.#first("timeout", branches, name, () => true);
+    return noted(
+      first.then(({ winner, value }) => {
+        if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${words(ms)}`);
+        return value as T;
+      }),
+    );
+  }
+
+  /** Runs branches up to the one whose end `isLast` accepts, or gives another error for. */
+  #first<B extends Branches>(
+    call: "race" | "any" | "timeout",
     branches: B,
-    { name = "race" }: { name?: string } = {},
-  ): Promise<{ [K in keyof B]: { winner: K; value: Awaited<ReturnType<B[K]>> } }[keyof B]> {
+    name: string,
+    isLast: (failed: boolean, error: unknown) => boolean | { error: Error },
+  ): Promise<Winner<B>> {
     return this.#issue("race", name, (command) => {
-      if (!Object.values(branches ?? {}).every((branch) => typeof branch === "function")) {
-        throw new RuleBroken("ctx.race takes a function for each branch: ctx.race({ a: (ctx) => …, b: (ctx) => … })");
+      const entries = Object.entries(branches ?? {});
+      if (entries.length === 0) throw new NondeterminismError(`ctx.${call}: it has no branches`);
+      if (!entries.every(([, branch]) => typeof branch === "function")) {
+        const form = call === "timeout" ? "ms, (ctx) => …" : "{ a: (ctx) => …, b: (ctx) => … }";
+        throw new NondeterminismError(`ctx.${call} takes a function for each branch: ctx.${call}(${form})`);
       }
       const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
-      const contexts = new Map(Object.keys(branches).map((key) => [key, group.#child(key)]));
-      if (contexts.size === 0) throw new RuleBroken("ctx.race: it has no branches");
+      const contexts = new Map(entries.map(([key]) => [key, group.#within(key)]));
       const ended = (key: string, value: unknown, failed: boolean) => {
         if (command.winner || command.isOver) return;
-        this.#ended(`ctx.race: the branch "${key}"`);
-        command.winner = { key, value, failed };
+        this.#ended(`ctx.${call}: the branch "${key}"`);
+        const last = isLast(failed, value);
+        if (last === false) return;
+        command.winner = { key, value: last === true ? value : last.error, failed };
         for (const [each, context] of contexts) if (each !== key) context.abandon();
         command.work = { do: "record", entry: { kind: "race", op: command.path, winner: key }, when: "resolved" };
       };
@@ -233,8 +337,18 @@ export class ExecutionContext implements Context {
     return each !== undefined;
   }
 
-  #child(key: string): ExecutionContext {
+  #within(key: string): ExecutionContext {
     return new ExecutionContext(this.#parts, this, `${this.#path}${escaped(key)}/`);
+  }
+
+  /** An item of `ctx.all` has failed: its error, and the log, say which others were given up. */
+  #saysGivenUp({ path }: Command, error: unknown, left: readonly string[]): void {
+    if (left.length === 0) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#parts.runtime.log.warn("items given up", { all: path, given_up: left.length, reason });
+    // An error that came through several keeps what the innermost said.
+    if (error instanceof Error && !Object.hasOwn(error, "givenUp"))
+      Reflect.defineProperty(error, "givenUp", { value: left });
   }
 
   /** A function that was handed a context has ended: rule 2. */
@@ -249,49 +363,59 @@ export class ExecutionContext implements Context {
     settle();
   }
 
-  #issue<T>(kind: CommandKind, name: string, prepare: (command: Command) => void): Promise<T> {
+  #issue<T>(
+    kind: CommandKind,
+    name: string,
+    prepare: (command: Command) => void,
+    longest = kind === "await" ? MAX_AWAITED : MAX_NAME,
+  ): Promise<T> {
     const { commands, run } = this.#parts;
     const promise = new Promise<unknown>((resolve, reject) => {
       // A branch that lost, or an item after another has failed, waits until it is forgotten with the execution.
       if (this.#isAbandoned) return;
       let command: Command | undefined;
       try {
-        this.#refuse(kind, name);
+        this.#refuse(kind, name, longest);
         const { window, cause } = run;
         command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
         prepare(command);
       } catch (error) {
         if (command) commands.close(command);
-        reject(error instanceof RuleBroken ? run.breaks(error.message) : error);
+        reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
       }
     });
-    // An outcome that nobody awaits must not end the process, which runs other jobs as well.
-    promise.catch(() => {});
-    return promise as Promise<T>;
+    return noted(promise as Promise<T>);
   }
 
   /** Rules 2 and 3. */
-  #refuse(kind: CommandKind, name: string): void {
-    const most = kind === "await" ? MAX_AWAITED : MAX_NAME;
+  #refuse(kind: CommandKind, name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
-      throw new RuleBroken(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
+      throw new NondeterminismError(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
     }
     if (this.#parts.run.isOpen) return;
     const running = [...this.#parts.commands.open].filter(({ isRunning }) => isRunning);
     const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
     const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";
-    throw new RuleBroken(`ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed`);
+    throw new NondeterminismError(
+      `ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed`,
+    );
   }
+}
+
+/** An outcome that nobody awaits must not end the process, which runs other jobs as well. */
+function noted<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
 }
 
 /** Refuses a promise in place of a function: the request behind it would be made again in each replay. */
 function mustBeCalled({ kind, name }: Command, fn: unknown): void {
   if (typeof fn === "function") return;
   const got = fn instanceof Promise ? "a promise" : `${typeof fn}`;
-  throw new RuleBroken(`ctx.${kind}("${name}") takes a function that does it, and got ${got}: write () => …`);
+  throw new NondeterminismError(`ctx.${kind}("${name}") takes a function that does it, and got ${got}: write () => …`);
 }
 
 function plainKey(item: unknown): string {
   if (typeof item === "string" || typeof item === "number") return String(item);
-  throw new RuleBroken("ctx.all: items that are no strings or numbers need a key: { key: (item) => … }");
+  throw new NondeterminismError("ctx.all: items that are no strings or numbers need a key: { key: (item) => … }");
 }

@@ -3,7 +3,7 @@
  * in microtasks alone. A call of the context outside of a window comes from inside a step, or follows an await of
  * something that is not the context's: that is refused.
  */
-import { RuleBroken } from "../../definitions/context.ts";
+import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
 import type { Command } from "./command.ts";
 import { AWAITED, type FunctionEnd } from "./determinism.ts";
@@ -20,7 +20,7 @@ export class FunctionRun {
   cause: Command | undefined;
   end: FunctionEnd;
   /** The first rule that the function broke. The job ends with it, even if the function catches it. */
-  broken: RuleBroken | undefined;
+  broken: NondeterminismError | undefined;
   /** Whether the outcomes that are handed over come from the journal. */
   isReplaying: boolean;
 
@@ -59,8 +59,8 @@ export class FunctionRun {
     else action();
   }
 
-  breaks(words: string): RuleBroken {
-    this.broken ??= new RuleBroken(words);
+  breaks(words: string): NondeterminismError {
+    this.broken ??= new NondeterminismError(words);
     this.#wakeup.wake();
     return this.broken;
   }

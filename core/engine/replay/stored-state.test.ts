@@ -33,7 +33,7 @@ const codeOf = (done: string[], isUp: () => boolean) => async (ctx: Context) => 
     return side.step("paint", () => run(`all/${key}/paint`, key.toUpperCase()));
   });
   const paid = await ctx.step("pay", () => run("pay", "paid"), { atMostOnce: true });
-  const patient = { retry: { first: MINUTE } };
+  const patient = { retry: { initialInterval: MINUTE } };
   const tried = await ctx.step(
     "try",
     ({ attempt }) => (attempt < 3 ? Promise.reject(new Error("503")) : attempt),

@@ -21,16 +21,16 @@ export interface StepParts {
   readonly report: Pick<StateReport, "progress">;
 }
 
-/** Runs `fn` when its limit allows it. It runs outside of windows, so that its calls of the context are refused. */
+/** Runs `fn` when its `concurrency` allows it. It runs outside of windows, so that its calls of the context are refused. */
 export async function attempt(
   parts: StepParts,
   command: Command,
   fn: StepFunction,
-  { limit, timeout = limit && MINUTE }: Pick<StepOptions, "limit" | "timeout"> = {},
+  { concurrency, timeout = concurrency && MINUTE }: Pick<StepOptions, "concurrency" | "timeout"> = {},
 ): Promise<unknown> {
   const { runtime, lease, signal, report, clock } = parts;
   const { deadline, owner = "", env, log, metrics } = runtime;
-  const leave = limit && (await runtime.limit?.({ ...limit, time: timeout ?? MINUTE }, signal));
+  const leave = concurrency && (await runtime.limit?.({ ...concurrency, time: timeout ?? MINUTE }, signal));
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../../definitions/context.ts";
+import { HOUR, MINUTE, NonRetryableError, RetryableError, SECOND } from "../../definitions/context.ts";
 import { pauseAfter } from "./retry.ts";
 
 const unavailable = new Error("it answered 503");
@@ -21,29 +21,29 @@ describe("after a failed attempt", () => {
   });
 
   test("the other side is not asked sooner than it wished, and not by all at once", () => {
-    const later = new RetryLater("it answered 429", 20_000);
+    const later = new RetryableError("it answered 429", { retryAfter: 20_000 });
     expect(pauseAfter(later, {}, failure(), 0)).toBe(20_000);
     expect(pauseAfter(later, {}, failure(), 1)).toBe(20_500);
-    expect(pauseAfter(new RetryLater("it answered 429", 100), {}, failure(3), 1)).toBe(4_000);
+    expect(pauseAfter(new RetryableError("it answered 429", { retryAfter: 100 }), {}, failure(3), 1)).toBe(4_000);
   });
 
   test("a pause that would reach past the deadline is not begun", () => {
-    const later = new RetryLater("it answered 503", 20_000);
-    expect(pauseAfter(later, { for: HOUR }, failure(12, { left: 20_000 }), 0)).toBeUndefined();
-    expect(pauseAfter(later, { for: HOUR }, failure(12, { left: 31_000 }), 0)).toBeUndefined();
-    expect(pauseAfter(later, { for: HOUR }, failure(12, { left: HOUR }), 0)).toBe(30_000);
+    const later = new RetryableError("it answered 503", { retryAfter: 20_000 });
+    expect(pauseAfter(later, { maxDuration: HOUR }, failure(12, { left: 20_000 }), 0)).toBeUndefined();
+    expect(pauseAfter(later, { maxDuration: HOUR }, failure(12, { left: 31_000 }), 0)).toBeUndefined();
+    expect(pauseAfter(later, { maxDuration: HOUR }, failure(12, { left: HOUR }), 0)).toBe(30_000);
   });
 
   test("nor one past the time that was given, ten minutes unless said otherwise", () => {
     expect(pauseAfter(unavailable, undefined, failure(9, { ago: 9 * MINUTE }), 0)).toBe(30_000);
     expect(pauseAfter(unavailable, undefined, failure(9, { ago: 10 * MINUTE - 1 }), 0)).toBeUndefined();
-    expect(pauseAfter(unavailable, { for: HOUR }, failure(9, { ago: 10 * MINUTE }), 0)).toBe(30_000);
-    expect(pauseAfter(unavailable, { for: 5 * SECOND }, failure(9), 0)).toBeUndefined();
+    expect(pauseAfter(unavailable, { maxDuration: HOUR }, failure(9, { ago: 10 * MINUTE }), 0)).toBe(30_000);
+    expect(pauseAfter(unavailable, { maxDuration: 5 * SECOND }, failure(9), 0)).toBeUndefined();
   });
 
   test("there are as many attempts as were given", () => {
-    expect(pauseAfter(unavailable, { attempts: 3 }, failure(2), 0)).toBe(1_000);
-    expect(pauseAfter(unavailable, { attempts: 3 }, failure(3), 0)).toBeUndefined();
+    expect(pauseAfter(unavailable, { maxAttempts: 3 }, failure(2), 0)).toBe(1_000);
+    expect(pauseAfter(unavailable, { maxAttempts: 3 }, failure(3), 0)).toBeUndefined();
     expect(pauseAfter(unavailable, false, failure(1), 0)).toBeUndefined();
   });
 

@@ -1,9 +1,9 @@
-import { MINUTE, type Retry, RetryLater, SECOND } from "../../definitions/context.ts";
+import { MINUTE, type Retry, RetryableError, SECOND } from "../../definitions/context.ts";
 import { backoff } from "../../store/pacing/backoff.ts";
 import { isFinal } from "../values.ts";
 
 /** How a step is retried unless it says otherwise. */
-const DEFAULT_RETRY = { for: 10 * MINUTE, first: SECOND, longest: MINUTE } as const;
+const DEFAULT_RETRY = { maxDuration: 10 * MINUTE, initialInterval: SECOND, maxInterval: MINUTE } as const;
 
 /** No attempt begins with less time than this before the job's deadline, in milliseconds. */
 const SHORTEST_ATTEMPT = 2 * SECOND;
@@ -30,11 +30,11 @@ export function pauseAfter(
   random = Math.random(),
 ): number | undefined {
   if (retry === false || isFinal(error)) return undefined;
-  const { for: budget, first, longest, attempts: most = Number.POSITIVE_INFINITY } = { ...DEFAULT_RETRY, ...retry };
-  if (attempts >= most) return undefined;
-  const wait = backoff(attempts, { base: first, max: longest }, random);
+  const { maxDuration, initialInterval, maxInterval, maxAttempts = Infinity } = { ...DEFAULT_RETRY, ...retry };
+  if (attempts >= maxAttempts) return undefined;
+  const wait = backoff(attempts, { base: initialInterval, max: maxInterval }, random);
   // Never sooner than asked for; the random part on top spreads jobs that were rejected together.
-  const pause = error instanceof RetryLater ? Math.max(wait, error.after + Math.round(500 * random)) : wait;
-  const isTooLate = now + pause > since + budget || now + pause > deadline - SHORTEST_ATTEMPT;
+  const pause = error instanceof RetryableError ? Math.max(wait, error.retryAfter + Math.round(500 * random)) : wait;
+  const isTooLate = now + pause > since + maxDuration || now + pause > deadline - SHORTEST_ATTEMPT;
   return isTooLate ? undefined : pause;
 }

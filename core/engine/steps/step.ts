@@ -1,5 +1,5 @@
 /** The work of commands: a record, looks, or the attempts of a step, up to an outcome or to the pause before the next. */
-import { type Retry, RuleBroken } from "../../definitions/context.ts";
+import { NondeterminismError, type Retry } from "../../definitions/context.ts";
 import type { Command, Work } from "../replay/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
@@ -37,7 +37,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return;
-    if (error instanceof RuleBroken) parts.run.breaks(error.message);
+    if (error instanceof NondeterminismError) parts.run.breaks(error.message);
     else await failed(parts, command, kind, error, atMostOnce ? false : retry);
   }
 }

@@ -1,7 +1,15 @@
 import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
 import { type Death, trial } from "../../../testing/trial.ts";
-import { type Context, DAY, HOUR, MINUTE, NonRetryableError, RetryLater, SECOND } from "../../definitions/context.ts";
+import {
+  type Context,
+  DAY,
+  HOUR,
+  MINUTE,
+  NonRetryableError,
+  RetryableError,
+  SECOND,
+} from "../../definitions/context.ts";
 import { LeaseLost, type Runnable } from "../execution.ts";
 
 /** A step that fails so many times, with what it has seen. */
@@ -53,7 +61,7 @@ test("a short pause is waited for by the worker, a long one by nobody", async ()
     ctx.step(
       "fetch",
       short.fn(() => held),
-      { retry: { first: 4 * SECOND } },
+      { retry: { initialInterval: 4 * SECOND } },
     ),
   );
   expect(await held.execute()).toMatchObject({ kind: "complete" });
@@ -62,7 +70,7 @@ test("a short pause is waited for by the worker, a long one by nobody", async ()
     ctx.step(
       "fetch",
       long.fn(() => slept),
-      { retry: { first: MINUTE } },
+      { retry: { initialInterval: MINUTE } },
     ),
   );
   expect(await slept.execute()).toEqual({ kind: "asleep" });
@@ -85,7 +93,7 @@ test("the count of attempts and the budget survive every crash", async () => {
             throw new Error("503");
           },
           {
-            retry: { attempts: 4 },
+            retry: { maxAttempts: 4 },
           },
         )
         .catch((error) => [error.message, error.attempts, begun > 0]);
@@ -116,17 +124,17 @@ test("the budget ends the tries, and so do errors that cannot get better", async
   expect(usual.took).toBeLessThanOrEqual(10 * MINUTE);
   expect(usual.took).toBeGreaterThan(8 * MINUTE);
   expect(usual.message).toBe("Error: 503");
-  expect((await ends(() => new Error("503"), { retry: { for: HOUR } })).took).toBeGreaterThan(50 * MINUTE);
+  expect((await ends(() => new Error("503"), { retry: { maxDuration: HOUR } })).took).toBeGreaterThan(50 * MINUTE);
   expect((await ends(() => new NonRetryableError("gone"))).tries).toBe(1);
   expect((await ends(() => new TypeError("x is not a function"))).tries).toBe(1);
   expect((await ends(() => new Error("503"), { retry: false })).tries).toBe(1);
-  expect((await ends(() => new TypeError("fetch failed", { cause: "reset" }), { retry: { attempts: 3 } })).tries).toBe(
-    3,
-  );
+  expect(
+    (await ends(() => new TypeError("fetch failed", { cause: "reset" }), { retry: { maxAttempts: 3 } })).tries,
+  ).toBe(3);
 });
 
 test("a failure that says when to come back is not tried before", async () => {
-  const { attempts, fn } = failing(1, () => new RetryLater("429", 90 * SECOND));
+  const { attempts, fn } = failing(1, () => new RetryableError("429", { retryAfter: 90 * SECOND }));
   const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
       "fetch",
@@ -228,7 +236,7 @@ test("what is tried again, how often and why is told while it is", async () => {
       ctx.step(
         "fetch",
         fn(() => simulated),
-        { retry: { first: MINUTE } },
+        { retry: { initialInterval: MINUTE } },
       ),
     {
       onState: ({ steps: [step] }) => step && told.push({ attempt: step.attempt, error: step.error, next: step.next }),
@@ -274,7 +282,7 @@ test("looks end when their time is over, with the last reason, and at what canno
 
 test("a look that finds what does not survive storing is refused", async () => {
   const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: MINUTE }, () => new Response("up")));
-  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "RuleBroken" } });
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "NondeterminismError" } });
 });
 
 test("something else that wakes the job makes no look before its time", async () => {
@@ -331,7 +339,7 @@ test.each([20_000, -20_000])("a server whose clock is %i ms away ends sleeps and
     await ctx.step(
       "fetch",
       fn(() => simulated),
-      { retry: { first: 30 * SECOND } },
+      { retry: { initialInterval: 30 * SECOND } },
     );
     await ctx.sleep("some seconds", 10 * SECOND);
     return [await up, (await items).length];

@@ -3,7 +3,7 @@
  * promise whose id holds its number: looks leave no records, so that each costs the same however many came before.
  */
 
-import { RuleBroken, SECOND } from "../../definitions/context.ts";
+import { NondeterminismError, SECOND } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import { lookId } from "../../store/ids.ts";
 import type { Command, StepFunction, Work } from "../replay/command.ts";
@@ -59,7 +59,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return true;
-    if (error instanceof RuleBroken) {
+    if (error instanceof NondeterminismError) {
       parts.run.breaks(error.message);
       return true;
     }

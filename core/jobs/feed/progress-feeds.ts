@@ -29,6 +29,9 @@ const SHORT_WHILE = 60_000;
 /** For how long a read entry counts as recent, in milliseconds. */
 const RECENT = 1_000;
 
+/** The header of a question's value that tells answers apart: two people may give the same one. */
+const ANSWERED_BY = "durable-mcp-answered-by";
+
 /** How many feeds are remembered. */
 const MOST_FEEDS = 5_000;
 
@@ -72,7 +75,7 @@ export class ProgressFeeds {
     const known = this.#cache.get(promiseId);
     const { newest, at } = known ?? { newest: NONE, at: 0 };
     const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
-    const get = (n: number) => this.#entry(promiseId, n, signal);
+    const get = (n: number) => this.entry(promiseId, n, signal);
     const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
     return this.#cache.put(promiseId, entry);
   }
@@ -121,12 +124,17 @@ export class ProgressFeeds {
     return this.#listen(questionId, channel, signal);
   }
 
-  /** Answers a question; of several answers the first one counts. */
-  async answer(questionId: string, answer: AnswerEntry): Promise<void> {
-    await this.#resolve(questionId, answer);
+  /** Answers a question. Returns whether this answer counts: of several the first one does, and none after the job's end. */
+  async answer(questionId: string, answer: AnswerEntry): Promise<boolean> {
+    const by = crypto.randomUUID();
+    const value = { ...encodeValue(answer), headers: { [ANSWERED_BY]: by } };
+    const data = { id: questionId, state: "resolved" as const, value };
+    const record = await this.#client.call({ kind: "promise.settle", data });
+    return record?.value.headers?.[ANSWERED_BY] === by;
   }
 
-  async #entry(promiseId: string, n: number, signal?: AbortSignal): Promise<NewestEntry | undefined> {
+  /** The `n`th entry; undefined while it is not written. */
+  async entry(promiseId: string, n: number, signal?: AbortSignal): Promise<NewestEntry | undefined> {
     const record = await this.#get(feedEntryId(promiseId, n), signal);
     if (!record) return undefined;
     const isResolved = record.state === "resolved" && record.value.data;

@@ -1,14 +1,6 @@
 /**
  * Fair turns by owner, for a queue with priorities such as `p-queue`: a single task waits for one task of each other owner
  * at most, and not for all that another owner queued before.
- *
- * With `p-queue`: `queue.add(() => turns.begin(priority, ask), { priority })`, where the owner is the step's.
- *
- * @example
- * const turns = new Turns();
- * const hers = [turns.next("ada"), turns.next("ada")];
- * const his = turns.next("bob"); // as high as her first, and higher than her second
- * const answer = turns.begin(his, () => "what he asked for");
  */
 export class Turns {
   #now = 0;

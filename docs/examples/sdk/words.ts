@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { durableTool, HOUR, hashed } from "../../../core/index.ts";
+import { defineDurableTool, HOUR, hashed } from "../../../core/index.ts";
 
-export const countWords = durableTool({
+export const countWords = defineDurableTool({
   name: "count_words",
   title: "Count words",
   description: "Counts the words of a text.",

@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { durableTool, HOUR } from "../../../core/index.ts";
+import { defineDurableTool, HOUR } from "../../../core/index.ts";
 
 /** The tool of both servers: fetches once and returns the answer. */
-export const fetchOnce = durableTool({
+export const fetchOnce = defineDurableTool({
   name: "fetch_once",
   title: "Fetch once",
   description: "Fetches once and returns what it got.",

@@ -2,4 +2,4 @@
 import { runWorker } from "../../../worker/process/run-worker.ts";
 import { fetchOnceRun } from "./fetch.run.ts";
 
-await runWorker({ tools: [fetchOnceRun] });
+await runWorker({ functions: [fetchOnceRun] });

@@ -1,6 +1,6 @@
 /** Tools that are named and typed unlike any of this repository's: one in plain JSON Schema, and others on the same job. */
 import * as z from "zod";
-import { durableTool, HOUR, hashed, jobTool, jsonSchema, plainTool, type Tool } from "../../../core/index.ts";
+import { defineDurableTool, defineTool, HOUR, hashed, jsonSchema, type Tool } from "../../../core/index.ts";
 
 interface Recipe {
   style: "pils" | "stout";
@@ -14,7 +14,7 @@ interface Beer {
   remark: string | null;
 }
 
-export const brewAle = durableTool<Recipe, Beer>({
+export const brewAle = defineDurableTool<Recipe, Beer>({
   name: "Brew.Ale-2",
   title: "Brauen",
   description: "Brews a beer.",
@@ -50,7 +50,7 @@ export const brewAle = durableTool<Recipe, Beer>({
   deadline: 48 * HOUR,
 });
 
-export const orderAle = jobTool({
+export const orderAle = defineDurableTool({
   job: brewAle.job,
   name: "order.ale",
   title: "Order",
@@ -58,10 +58,10 @@ export const orderAle = jobTool({
   input: z.object({ malt: z.string().describe("The malt.") }),
   args: ({ malt }) => ({ style: "stout" as const, malts: [{ name: malt, kilograms: 5 }] }),
   output: z.object({ batch: z.string(), first: z.boolean() }),
-  answer: ({ job_name, status }) => ({ batch: job_name, first: status === "running" }),
+  answer: ({ jobName, status }) => ({ batch: jobName, first: status === "running" }),
 });
 
-export const strength = plainTool({
+export const strength = defineTool({
   name: "STRENGTH",
   title: "Strength",
   description: "Computes the alcohol by volume.",
@@ -73,7 +73,7 @@ export const strength = plainTool({
 });
 
 /** Its deadline is what the caller says, which may be past. */
-export const tapKeg = durableTool({
+export const tapKeg = defineDurableTool({
   name: "tap_keg",
   title: "Tap",
   description: "Taps a keg for an occasion, by a time.",

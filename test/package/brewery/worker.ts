@@ -16,4 +16,4 @@ const mash = ({ name, kilograms }: { name: string; kilograms: number }): [string
 
 const tap = implement(tapKeg, async (_ctx, { occasion }) => ({ tapped: occasion }));
 
-await runWorker({ tools: [brew, tap] });
+await runWorker({ functions: [brew, tap] });

@@ -1,6 +1,6 @@
 /** What the examples of the public modules speak of without saying what it is. */
 import * as z from "zod";
-import { DAY, defineJob, durableTool, implement, type Question } from "../../../core/index.ts";
+import { DAY, defineDurableTool, defineJob, implement, type Question } from "../../../core/index.ts";
 
 /** The page of a site. */
 export const url = process.env.EXAMPLE_URL ?? "http://127.0.0.1:9/";
@@ -18,7 +18,7 @@ export const question: Question = {
 
 export const report = defineJob({ kind: "report", args: z.object({ day: z.iso.date() }), id: ({ day }) => day });
 
-export const waitForSite = durableTool({
+export const waitForSite = defineDurableTool({
   name: "wait_for_site",
   title: "Wait for a web site",
   description: "Waits until a web site answers, for up to a day.",

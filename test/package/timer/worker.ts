@@ -1,4 +1,4 @@
 import { sleepUntilDue } from "../../../tools/timer/timer.run.ts";
 import { runWorker } from "../../../worker/index.ts";
 
-await runWorker({ tools: [sleepUntilDue] });
+await runWorker({ functions: [sleepUntilDue] });

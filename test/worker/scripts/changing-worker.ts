@@ -8,7 +8,7 @@ import { halves, pages, titles } from "./changing.ts";
 const { CODE, FOLDER } = process.env;
 
 await runWorker({
-  tools: [
+  functions: [
     implement(titles, async (ctx) => {
       const text = await ctx.step(CODE === "changed" ? "summary" : "title", () => "as it was");
       await ctx.until("go on", { every: 200 }, () => existsSync(`${FOLDER}/go-on`));

@@ -12,9 +12,9 @@ const heavy = defineJob({ kind: "heavy", args, id, group: process.env.HEAVY_GROU
 const root = defineJob({ kind: "root", args, id });
 
 await runWorker({
-  tools: [
+  functions: [
     implement(leaf, async () => [here()]),
-    implement(heavy, async (ctx, args) => [here(), await ctx.await(await ctx.start(leaf, args))].flat()),
-    implement(root, async (ctx, args) => [here(), await ctx.await(await ctx.start(heavy, args))].flat()),
+    implement(heavy, async (ctx, args) => [here(), await (await ctx.start(leaf, args)).result()].flat()),
+    implement(root, async (ctx, args) => [here(), await (await ctx.start(heavy, args)).result()].flat()),
   ],
 });

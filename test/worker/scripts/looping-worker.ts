@@ -8,7 +8,7 @@ const args = z.object({ pause: z.number(), file: z.string() });
 const loop = (kind: string) => defineJob({ kind, args, id: () => "x" });
 
 await runWorker({
-  tools: [
+  functions: [
     implement(loop("looks_until"), async (ctx, { pause, file }) => {
       return ctx.until("the file to be there", { every: pause }, () => existsSync(file));
     }),

@@ -14,7 +14,7 @@ circular.self = circular;
 let running = 0;
 
 await runWorker({
-  tools: [
+  functions: [
     job("echo", async (_ctx, args) => args),
     job("returns_bigint", async () => 10n),
     job("returns_circular", async () => circular),

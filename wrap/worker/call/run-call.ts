@@ -27,9 +27,9 @@ import { explain, protocolError } from "./outcome.ts";
 import { watchTask } from "./remote-tasks.ts";
 
 /** How long an unreachable server is retried. */
-const RETRIES = { for: 5 * MINUTE, longest: 20 * SECOND };
+const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled as long as the job lasts. */
-const LASTING = { for: 7 * 24 * HOUR };
+const LASTING = { maxDuration: 7 * 24 * HOUR };
 /** How often a repeatable call is made anew after its outcome was lost at the server. */
 const MAX_LOSSES = 3;
 

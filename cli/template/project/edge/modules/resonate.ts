@@ -1,1 +1,1 @@
-export { ObjectServer } from "durable-mcp-edge/resonate";
+export * from "durable-mcp-edge/resonate";

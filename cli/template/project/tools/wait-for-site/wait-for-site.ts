@@ -1,7 +1,7 @@
-import { DAY, durableTool, MINUTE } from "durable-mcp-edge";
+import { DAY, defineDurableTool, MINUTE } from "durable-mcp-edge";
 import * as z from "zod";
 
-export const waitForSite = durableTool({
+export const waitForSite = defineDurableTool({
   name: "wait_for_site",
   title: "Wait for a web site",
   description: "Waits until a web site answers, for up to a day.",

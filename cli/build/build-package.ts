@@ -1,0 +1,10 @@
+/** A program that builds what runs in browsers and in workerd into the package's folder: `node cli/build/build-package.ts dist`. */
+import { join, resolve } from "node:path";
+import { thisPackage } from "../package.ts";
+import { writePages } from "./pages.ts";
+import { writePrebuiltEdge } from "./prebuilt-edge.ts";
+
+const [out] = process.argv.slice(2);
+if (out === undefined) throw new Error("Name the package's folder.");
+const { root } = thisPackage();
+await Promise.all([writePages(root, join(resolve(out), "pages")), writePrebuiltEdge(root, join(resolve(out), "edge"))]);

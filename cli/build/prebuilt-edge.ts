@@ -1,0 +1,53 @@
+/** Bundles the edge of `wrap`, which needs no project: a checkout builds it when its sources change, the package contains it. */
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Bundle } from "../bundle/bundle.ts";
+import { isCheckout, thisPackage } from "../package.ts";
+import { bundleModule, put, sumOf } from "./modules.ts";
+import { buildPages, pagesFolder } from "./pages.ts";
+
+/** The folder in the package, and its files: the edge, and what it loads on demand. */
+const FOLDER = "dist/edge";
+const ENTRIES = { "index.js": "./cli/wrap/wrapped-edge.ts", "modules/sdk.js": "./functions/sdk.ts" };
+/** The file in `.build` with the sources of the last build and their hash. */
+const STAMP = "edge.json";
+
+/** The edge of `wrap`. `data`: the files of its bindings `WRAP_OPTIONS` and `WRAP_SNAPSHOT`. */
+export async function prebuiltEdge(data: Readonly<Record<string, string>>): Promise<Bundle> {
+  const { root } = thisPackage();
+  const dir = join(root, isCheckout ? ".build/edge" : FOLDER);
+  if (isCheckout) await Promise.all([buildPages(root), rebuild(root, dir)]);
+  return {
+    dir,
+    main: "index.js",
+    modules: ["modules/sdk.js"],
+    data,
+    compatibilityDate: "2026-11-17",
+    compatibilityFlags: [],
+    vars: {},
+    objects: { LISTENER: "Listener", CALLER: "CallerObject" },
+    assets: { binding: "ASSETS", directory: pagesFolder() },
+  };
+}
+
+async function rebuild(root: string, dir: string): Promise<void> {
+  const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
+  const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(dir, name)));
+  if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return;
+  const sources = await writePrebuiltEdge(root, dir);
+  await put(join(root, ".build"), STAMP, JSON.stringify({ sources, sum: await sumOf(root, sources) }));
+}
+
+/** Builds the edge of the checkout at `root` into the folder `out`. Returns the sources, absolute. */
+export async function writePrebuiltEdge(root: string, out: string): Promise<string[]> {
+  const sources = new Set<string>();
+  for (const [name, source] of Object.entries(ENTRIES)) {
+    const contents = `export * from "${source}"; ${name === "index.js" ? `export { default } from "${source}";` : ""}`;
+    const define = { SDK_MODULE: '"./modules/sdk.js"' };
+    const { text, inputs } = await bundleModule(root, name, contents, define);
+    for (const input of inputs) sources.add(input);
+    await put(out, name, text);
+  }
+  return [...sources].sort();
+}

@@ -1,0 +1,85 @@
+/** `events`: prints what has happened to the caller's jobs, a line of JSON an event. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import * as z from "zod";
+import { readArguments } from "../arguments.ts";
+import { readProject, typed } from "../project.ts";
+import { CLIENT_OPTIONS, CLIENT_USAGE, Connection, endpointOf } from "./connection.ts";
+
+const usage = () => `Usage: ${typed(readProject(), "events", "[TYPE...] [options]")}
+
+Prints what has happened to the caller's jobs, a line of JSON an event: those that the server keeps, or with --follow those
+that happen from now on. TYPE is a type of event, such as job.ended; all when left out.
+
+  --follow         go on until it is interrupted
+  --cursor CURSOR  begin after the event that had this cursor
+  --job NAME       only of this job; may be repeated
+  --kind KIND      only of jobs of this kind; may be repeated
+${CLIENT_USAGE}
+`;
+
+/** The longest pause between two looks, in milliseconds: a server may ask for longer ones. */
+const LONGEST_PAUSE = 2_000;
+
+const Page = z.looseObject({
+  events: z.array(z.looseObject({ eventId: z.string() })),
+  cursor: z.string(),
+  truncated: z.boolean(),
+  hasMore: z.boolean(),
+});
+
+export async function run(args: string[]): Promise<void> {
+  const read = () => {
+    const many = { type: "string", multiple: true } as const;
+    const own = {
+      follow: { type: "boolean", default: false },
+      cursor: { type: "string" },
+      job: many,
+      kind: many,
+    } as const;
+    const { values, positionals } = parseArgs({ args, options: { ...CLIENT_OPTIONS, ...own }, allowPositionals: true });
+    return values.help ? undefined : { ...values, types: positionals, url: endpointOf(values.url) };
+  };
+  const options = readArguments(read, usage());
+  if (!options) return;
+  const connection = new Connection(options.url);
+  const request = <T>(method: string, params: object, schema: z.ZodType<T>) =>
+    connection.ask(async (client) =>
+      schema.parse(await client.request({ method, params } as never, z.looseObject({}))),
+    );
+  try {
+    const listed = await request(
+      "events/list",
+      {},
+      z.looseObject({ events: z.array(z.looseObject({ name: z.string() })) }),
+    );
+    const names = options.types.length > 0 ? options.types : listed.events.map(({ name }) => name);
+    const narrowing = {
+      ...(options.job && { job_names: options.job }),
+      ...(options.kind && { kinds: options.kind }),
+    };
+    // A cursor of no log begins with the oldest event that is kept.
+    const begin = options.cursor ?? (options.follow ? null : "oldest");
+    const cursors = new Map<string, string | null>(names.map((name) => [name, begin]));
+    for (;;) {
+      let isBusy = false;
+      for (const name of names) {
+        const params = { name, arguments: narrowing, cursor: cursors.get(name) };
+        const page = await request("events/poll", params, Page);
+        if (page.truncated && params.cursor !== "oldest") console.error(`Of ${name} some events may be missing.`);
+        for (const [i, event] of page.events.entries()) {
+          // Only the last one's position is told; after the others the page is told again.
+          const cursor = i === page.events.length - 1 ? page.cursor : params.cursor;
+          console.log(JSON.stringify({ ...event, ...(cursor !== null && { cursor }) }));
+        }
+        cursors.set(name, page.cursor);
+        isBusy ||= page.hasMore;
+      }
+      if (isBusy) continue;
+      if (!options.follow) break;
+      await sleep(LONGEST_PAUSE);
+    }
+  } finally {
+    await connection.close();
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * What has happened to a caller's jobs, in the order in which the caller's object learned of it: an append-only log, of which
+ * a cursor names a position. The log holds references; what a job produced is read from its promise when it is told.
+ */
+import type { CallerStorage, SqlValue } from "./storage.ts";
+
+/** How long an event is kept, in milliseconds. */
+export const EVENT_RETENTION = 7 * 86_400_000;
+
+/** The most events of a log: what is older is dropped, which its readers are told. */
+const MOST_EVENTS = 100_000;
+
+/** How many events are dropped at a time. */
+const BATCH = 1_000;
+
+export interface LoggedEvent {
+  /** The same however often the event is told. */
+  id: string;
+  name: string;
+  /** When it happened, in milliseconds since the epoch. */
+  at: number;
+  /** The promise id of the job. */
+  job: string;
+  kind: string;
+  /** What the log itself knows of it, as JSON. */
+  data: string;
+}
+
+/** Which events are wanted, and from where on. */
+export interface LogQuery {
+  name: string;
+  /** The promise ids of the jobs; any when left out. */
+  jobs?: readonly string[] | undefined;
+  kinds?: readonly string[] | undefined;
+  /** Null: from now on. */
+  cursor: string | null;
+  maxAgeMs?: number | undefined;
+  limit: number;
+}
+
+export interface LogPage {
+  events: (LoggedEvent & { position: number; cursor: string })[];
+  /** The position from which the log was read. */
+  from: string;
+  /** The position up to which the log has been read. */
+  cursor: string;
+  /** Whether events may be missing between the given cursor and these. */
+  truncated: boolean;
+  hasMore: boolean;
+}
+
+export const EVENTS_TABLE = `CREATE TABLE events (
+     position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, at REAL NOT NULL, logged_at REAL NOT NULL,
+     job TEXT NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL
+   ) STRICT;
+   CREATE TABLE log (epoch TEXT NOT NULL, floor INTEGER NOT NULL) STRICT;`;
+
+export class EventLog {
+  readonly #storage: CallerStorage;
+  #last: number | undefined;
+
+  /** In a storage that has {@link EVENTS_TABLE}. */
+  constructor(storage: CallerStorage) {
+    this.#storage = storage;
+    if (this.#all("SELECT 1 FROM log").length === 0)
+      this.#all("INSERT INTO log VALUES (?, 0)", crypto.randomUUID().slice(0, 8));
+  }
+
+  /** Appends an event unless it is there. Returns whether it is new. */
+  append({ id, name, at, job, kind, data }: LoggedEvent, now: number): boolean {
+    if (this.#all("SELECT 1 FROM events WHERE id = ?", id).length > 0) return false;
+    const position = this.#head() + 1;
+    this.#all("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", position, id, name, at, now, job, kind, data);
+    this.#last = position;
+    return true;
+  }
+
+  /** When the last event of this name of a job was logged, in milliseconds since the epoch. */
+  lastOf(job: string, name: string): number | undefined {
+    const [row] = this.#all("SELECT max(logged_at) AS at FROM events WHERE job = ? AND name = ?", job, name);
+    return row?.at == null ? undefined : Number(row.at);
+  }
+
+  read({ name, jobs, kinds, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
+    const head = this.#head();
+    const cursorAt = (position: number) => this.cursorAt(position);
+    if (cursor === null)
+      return { events: [], from: cursorAt(head), cursor: cursorAt(head), truncated: false, hasMore: false };
+    const { after, isKnown } = this.#find(cursor);
+    const oldest = maxAgeMs === undefined ? 0 : now - maxAgeMs;
+    const isSkipped =
+      oldest > 0 && this.#all("SELECT 1 FROM events WHERE position > ? AND at < ? LIMIT 1", after, oldest).length > 0;
+    const where = ["position > ?", "name = ?", "at >= ?"];
+    const values: SqlValue[] = [after, name, oldest];
+    for (const [column, wanted] of [["job", jobs] as const, ["kind", kinds] as const]) {
+      if (!wanted) continue;
+      where.push(`${column} IN (SELECT value FROM json_each(?))`);
+      values.push(JSON.stringify(wanted));
+    }
+    const rows = this.#all(
+      `SELECT * FROM events WHERE ${where.join(" AND ")} ORDER BY position LIMIT ?`,
+      ...values,
+      limit + 1,
+    );
+    const events = rows.slice(0, limit).map((row) => ({
+      ...(row as unknown as LoggedEvent & { position: number }),
+      cursor: cursorAt(Number(row.position)),
+    }));
+    const hasMore = rows.length > limit;
+    const end = hasMore ? events.at(-1)?.cursor : undefined;
+    const truncated = !isKnown || isSkipped;
+    return { events, from: cursorAt(after), cursor: end ?? cursorAt(head), truncated, hasMore };
+  }
+
+  /** Where a reader begins: behind its cursor, and no further back than its age. */
+  begin(cursor: string | null, maxAgeMs: number | undefined, now: number): { cursor: string; truncated: boolean } {
+    if (cursor === null) return { cursor: this.cursorAt(this.#head()), truncated: false };
+    const { after, isKnown } = this.#find(cursor);
+    const oldest = maxAgeMs === undefined ? 0 : now - maxAgeMs;
+    const [row] = this.#all("SELECT max(position) AS last FROM events WHERE position > ? AND at < ?", after, oldest);
+    const last = row?.last == null ? undefined : Number(row.last);
+    return { cursor: this.cursorAt(last ?? after), truncated: !isKnown || last !== undefined };
+  }
+
+  /** The event at a position; undefined where the log has dropped it. */
+  at(position: number): LoggedEvent | undefined {
+    return this.#all("SELECT * FROM events WHERE position = ?", position)[0] as unknown as LoggedEvent | undefined;
+  }
+
+  /** Whether a cursor is so far behind that it is worth noting a newer one. */
+  isFar(cursor: string): boolean {
+    return this.#head() - this.#find(cursor).after > BATCH;
+  }
+
+  cursorAt(position: number): string {
+    return `${this.#state().epoch}.${position}`;
+  }
+
+  /** The position of a cursor. One that is not known here begins with the oldest event. */
+  #find(cursor: string): { after: number; isKnown: boolean } {
+    const { epoch, floor } = this.#state();
+    const [, given, position] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(cursor) ?? [];
+    const isKnown = given === epoch && Number(position) >= floor && Number(position) <= this.#head();
+    return { after: isKnown ? Number(position) : floor, isKnown };
+  }
+
+  /** Drops events that are too old or too many, a bounded number. Returns whether there may be more of them. */
+  prune(now: number): boolean {
+    const rows = this.#all("SELECT position, logged_at FROM events ORDER BY position LIMIT ?", BATCH);
+    const most = this.#head() - MOST_EVENTS;
+    const old = rows.filter((row) => Number(row.logged_at) < now - EVENT_RETENTION || Number(row.position) <= most);
+    const floor = old.at(-1)?.position;
+    if (floor === undefined) return false;
+    this.#storage.transactionSync(() => {
+      this.#all("DELETE FROM events WHERE position <= ?", floor);
+      this.#all("UPDATE log SET floor = ?", floor);
+    });
+    return old.length === BATCH;
+  }
+
+  #head(): number {
+    this.#last ??= Number(this.#all("SELECT max(position) AS last FROM events")[0]?.last ?? this.#state().floor);
+    return this.#last;
+  }
+
+  #state(): { epoch: string; floor: number } {
+    const [row] = this.#all("SELECT epoch, floor FROM log");
+    return { epoch: String(row?.epoch), floor: Number(row?.floor) };
+  }
+
+  #all(statement: string, ...values: SqlValue[]) {
+    return this.#storage.sql.exec(statement, ...values).toArray();
+  }
+}

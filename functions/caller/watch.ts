@@ -1,0 +1,164 @@
+/** Follows a caller's jobs while somebody wants to know how they end. */
+import type { SettlementSource } from "../../core/jobs/endpoint.ts";
+import { subscribe } from "../../core/jobs/promise-watcher.ts";
+import type { Channel } from "../../core/store/connections.ts";
+import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { isRoot, rootOf } from "../../core/store/ids.ts";
+
+/** How many jobs are listened to at once. Of further ones some are looked at each time. */
+const MOST_HEARD = 500;
+
+/** How many jobs are looked at each time, and how many requests are under way at once. */
+const LOOKS = 40;
+
+/** How many progress feeds are read at once. */
+const FEEDS = 8;
+
+/** How long after its start a job is first listened to, in milliseconds: its promise is created meanwhile. */
+const CREATED = 300;
+
+/** How long nothing may come before the jobs are looked at anyway, in milliseconds. */
+const QUIET = 30_000;
+
+/** A job, and when it times out, in milliseconds since the epoch. */
+export interface Running {
+  id: string;
+  timeoutAt: number;
+}
+
+/** The jobs of the caller, and what is known of them. */
+export interface Watched {
+  source: SettlementSource | undefined;
+  key(): string;
+  pending(limit: number): string[];
+  leastSeen(limit: number): string[];
+  /** Looks at promises, and notes what is found. */
+  look(ids: readonly string[]): Promise<void>;
+  /** Has the end of a job pushed, and notes how it is. Returns when it times out; undefined while there is no promise. */
+  listen(id: string, channel: Channel): Promise<number | undefined>;
+  /** Notes what a job tells, and has its next word pushed. */
+  readFeed(job: Running, channel: Channel): Promise<void>;
+}
+
+/** A job that is listened to, and whether its progress feed is. */
+interface Told {
+  timeoutAt: number;
+  isRead: boolean;
+}
+
+export class Watch {
+  readonly #jobs: Watched;
+  #until = 0;
+  /** Until when it is also of interest what the jobs tell while they run. */
+  #feedsUntil = 0;
+  #end: AbortController | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #lookAgain: (() => void) | undefined;
+
+  constructor(jobs: Watched) {
+    this.#jobs = jobs;
+  }
+
+  /** Follows the jobs until then, in milliseconds since the epoch; `andFeeds`: also what they tell while they run. */
+  extend(until: number, andFeeds: boolean): void {
+    this.#until = Math.max(this.#until, until);
+    if (andFeeds) {
+      const isNew = this.#feedsUntil < Date.now();
+      this.#feedsUntil = Math.max(this.#feedsUntil, until);
+      if (isNew) this.#lookAgain?.();
+    }
+    if (this.#end) return;
+    const end = new AbortController();
+    this.#end = end;
+    this.#arm();
+    this.#follow(end.signal).catch(() => {}); // It never rejects.
+  }
+
+  /** A job is about to be started. */
+  onStart(): void {
+    if (this.#lookAgain) setTimeout(this.#lookAgain, CREATED);
+  }
+
+  #arm(): void {
+    this.#timer = setTimeout(() => {
+      if (Date.now() < this.#until) return this.#arm();
+      clearTimeout(this.#timer);
+      this.#end?.abort();
+      this.#end = undefined;
+      this.#lookAgain = undefined;
+    }, this.#until - Date.now());
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { source, pending, leastSeen, key } = this.#jobs;
+    let open:
+      | { channel: Channel; add: (ids: readonly string[]) => Promise<void>; heard: Map<string, Told> }
+      | undefined;
+    const readFeed = async (id: string, told: Told, channel: Channel) => {
+      told.isRead = true;
+      await this.#jobs.readFeed({ id, timeoutAt: told.timeoutAt }, channel).catch((error) => {
+        told.isRead = false;
+        throw error;
+      });
+    };
+    const look = async (channel: Channel | undefined) => {
+      if (!channel || open?.channel.address !== channel.address) return this.#jobs.look(leastSeen(LOOKS));
+      const { add, heard } = open;
+      const most = pending(MOST_HEARD + 1);
+      const wanted = most.slice(0, MOST_HEARD);
+      const ids = wanted.filter((id) => !heard.has(id));
+      if (ids.length > 0) await add(ids);
+      for (let i = 0; i < ids.length; i += LOOKS) {
+        const some = ids.slice(i, i + LOOKS);
+        const found = await Promise.all(some.map((id) => this.#jobs.listen(id, channel)));
+        for (const [n, id] of some.entries()) {
+          const timeoutAt = found[n];
+          if (timeoutAt !== undefined) heard.set(id, { timeoutAt, isRead: false });
+        }
+      }
+      if (Date.now() < this.#feedsUntil) {
+        const silent = [...heard].filter(([, { isRead }]) => !isRead);
+        for (let i = 0; i < silent.length; i += FEEDS)
+          await Promise.all(silent.slice(i, i + FEEDS).map(([id, told]) => readFeed(id, told, channel)));
+      }
+      // A promise that is not there yet is listened to soon.
+      if (wanted.some((id) => !heard.has(id))) this.onStart();
+      if (most.length > MOST_HEARD) await this.#jobs.look(leastSeen(LOOKS));
+    };
+    let isLooking = false;
+    this.#lookAgain = () => {
+      const { channel } = open ?? {};
+      if (!channel || isLooking || signal.aborted) return;
+      isLooking = true;
+      look(channel)
+        .catch(() => {}) // The next look finds it.
+        .finally(() => {
+          isLooking = false;
+        });
+    };
+    const opener = {
+      async open(_names: readonly string[], onNews: (news: never) => void, until: AbortSignal): Promise<Channel> {
+        if (!source) throw new ResonateUnavailable("nobody is connected to it for news");
+        const channel = await source.open({
+          ids: [],
+          caller: key(),
+          onNews: ({ id }) => onNews({ name: id } as never),
+          signal: until,
+        });
+        open = { channel, add: channel.add, heard: new Map() };
+        return channel;
+      },
+    };
+    const hear = (id: string, channel: Channel) => {
+      const told = open?.heard.get(rootOf(id));
+      if (isRoot(id)) open?.heard.delete(id);
+      else if (told && Date.now() < this.#feedsUntil) return readFeed(rootOf(id), told, channel);
+    };
+    await subscribe(
+      opener as never,
+      // The listener has told the object what has ended; if that was lost, the next look finds it.
+      { names: [], look, onNews: ({ name }, channel) => hear(name, channel), quiet: QUIET },
+      signal,
+    );
+  }
+}

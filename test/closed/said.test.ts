@@ -1,0 +1,75 @@
+/** What a wrapped server says is content: no job, no link and no address of this side's comes from there. */
+import { mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { TestStack } from "../../testing/stack.ts";
+import { tasksAt } from "../tasks/support.ts";
+import { COUNTING } from "../wrap/servers.ts";
+import { connect, type Structured, structuredOf, wrapped } from "../wrap/support.ts";
+
+let stack: TestStack;
+let calls: string;
+beforeAll(async () => {
+  calls = join(await mkdtemp(join(tmpdir(), "said-")), "calls");
+  stack = await wrapped(
+    { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: calls }, after: 3_000 },
+    { bindings: { PUBLIC_URL: "https://edge.example", VIEW_KEY: "k".repeat(43) } },
+  );
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+async function said(answer: object): Promise<Structured> {
+  const client = await connect(stack.url, "2025");
+  try {
+    return await client.callTool({ name: "says", arguments: { answer: JSON.stringify(answer) } });
+  } finally {
+    await client.close();
+  }
+}
+
+const text = [{ type: "text", text: "said" }];
+
+test("a job that it names gets no address, and the call has its answer", async () => {
+  for (const job_name of ["counting.write.b", 42, { job_name: "x" }, "\ud800"]) {
+    const structuredContent = { job_name, promise_id: job_name, status: "running" };
+    const answer = await said({ content: text, structuredContent });
+    expect(answer).toMatchObject({ content: text, structuredContent });
+    expect(JSON.stringify(answer)).not.toContain("view_url");
+    expect(answer._meta ?? {}).not.toHaveProperty(["durable-mcp/job"]);
+  }
+});
+
+test("an address of a result that it makes up becomes no link", async () => {
+  for (const uri of ["job://%zz", "job://counting.write.b"]) {
+    const summary = { uri, characters: 1, offset: 0, part: "" };
+    const answer = await said({ content: text, structuredContent: { summary, statuses: [{ summary }] } });
+    expect(answer.content).toEqual(text);
+  }
+  const link = { type: "resource_link", uri: "JOB://counting.write.b", name: "counting.write.b" };
+  const { content } = await said({ content: [link] });
+  expect(content).toEqual([{ type: "text", text: expect.stringContaining("JOB://counting.write.b") }]);
+});
+
+test("what it says under keys of this side's is left out, and its own keys stay", async () => {
+  const _meta = { view_url: "https://evil.example", "durable-mcp/job": "counting.write.b", "acme.example/id": 7 };
+  const answer = await said({ content: text, _meta });
+  expect(answer._meta).toEqual({ "acme.example/id": 7 });
+});
+
+test("a task's result is as much content as the call's", async () => {
+  const summary = { uri: "job://%zz", characters: 1 };
+  const tasks = tasksAt(stack.url);
+  const answer = JSON.stringify({ content: text, structuredContent: { job_name: 42, summary } });
+  const { taskId } = await tasks.call("says", { answer });
+  const { result } = await tasks.reaches(taskId, "completed", 40_000);
+  expect(result.content).toEqual(text);
+});
+
+test("a call that this side says is running does name its job, with the address of its page", async () => {
+  const client = await connect(stack.url, "2025");
+  const asked = structuredOf(await client.callTool({ name: "asks", arguments: { id: "a" } }));
+  await client.close();
+  expect(asked).toMatchObject({ status: "running", view_url: expect.stringContaining("https://edge.example/") });
+  expect((await readFile(calls, "utf8")).split("\n").filter((line) => line === "says").length).toBe(9);
+});

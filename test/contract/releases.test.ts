@@ -1,0 +1,131 @@
+// The rules in which the releases of the server differ: the embedded server has those of 0.9.8.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../testing/program.ts";
+import { action, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
+
+let server: Server;
+let release: Release;
+beforeAll(async () => {
+  server = await startServer();
+  release = await releaseOf(server);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const HOUR = 3_600_000;
+
+/** The status of a request that 0.9.8 takes and 0.10 refuses as malformed. */
+const takenBefore = () => (release === "0.10" ? 400 : 200);
+const create = (id: string, options?: Parameters<typeof promise>[1]) =>
+  server.call("promise.create", promise(id, options));
+
+describe("an id", () => {
+  test.each<[string, Record<string, string>]>([
+    ["an origin with a colon", { "resonate:origin": "ID" }],
+    ["an origin that does not begin it", { "resonate:origin": "another" }],
+    ["a branch that does not begin it", { "resonate:branch": "another" }],
+    ["a branch that goes on after it", { "resonate:branch": "ID.1" }],
+    ["a parent that does not begin it", { "resonate:parent": "another" }],
+    ["a prefix with a dot", { "resonate:prefix": "a.b" }],
+  ])("with %s is for 0.9.8 alone", async (_, tags) => {
+    const id = `${unique("origin")}:1`;
+    const named = Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, value.replace("ID", id)]));
+    expect((await create(id, { tags: named })).status).toBe(takenBefore());
+  });
+
+  test("with what stands before its first colon as origin is for all", async () => {
+    const origin = unique("with.dots");
+    const tags = { "resonate:origin": origin, "resonate:branch": origin, "resonate:parent": origin };
+    expect((await create(`${origin}:1:2`, { tags })).status).toBe(200);
+  });
+
+  test.each([
+    ["of a schedule with a colon", `${unique("schedule")}:1`, { "resonate:target": "poll://any@none" }],
+    ["of a schedule of promises without a target", unique("schedule"), {}],
+  ])("%s is for 0.9.8 alone", async (_, id, promiseTags) => {
+    const made = {
+      id,
+      cron: "0 0 1 1 *",
+      promiseId: unique("p"),
+      promiseTimeout: 1_000,
+      promiseParam: {},
+      promiseTags,
+    };
+    expect((await server.call("schedule.create", made)).status).toBe(takenBefore());
+    await server.call("schedule.delete", { id });
+  });
+});
+
+describe("the tag resonate:delay", () => {
+  test.each([
+    ["that is no number", () => "?", true],
+    ["of a time after the deadline", () => String(Date.now() + 2 * HOUR), true],
+    ["without a target", () => String(Date.now()), false],
+  ])("%s is refused by 0.10", async (_, delay, isAddressed) => {
+    const options = { timeoutAt: Date.now() + HOUR, tags: { "resonate:delay": delay() } };
+    const { status } = await create(unique("delay"), { ...options, ...(isAddressed && { group: unique("g") }) });
+    expect(status).toBe(takenBefore());
+  });
+
+  test("is refused by 0.10 on a task that its maker holds at once", async () => {
+    const made = promise(unique("held"), { group: unique("g"), tags: { "resonate:delay": String(Date.now()) } });
+    const data = { pid: "p", ttl: 1_000, action: action("promise.create", made) };
+    expect((await server.call("task.create", data)).status).toBe(takenBefore());
+  });
+
+  test("puts the first dispatch off on the embedded server", async () => {
+    const group = unique("g");
+    using poll = await server.poll(group, "1");
+    const [delayed, prompt] = [unique("delayed"), unique("prompt")];
+    await create(delayed, { group, tags: { "resonate:delay": String(Date.now() + 1_000) } });
+    await create(prompt, { group });
+    const order = [await poll.next(), await poll.next()].map(({ data }) => data.task.id);
+    expect(order).toEqual(release === "embedded" ? [prompt, delayed] : expect.arrayContaining([delayed, prompt]));
+  });
+});
+
+describe("what belongs to two jobs", () => {
+  /** The ids of two jobs, both held. */
+  async function held(): Promise<[string, string]> {
+    const ids: [string, string] = [unique("one"), unique("two")];
+    for (const id of ids) {
+      await create(id, { group: unique("g") });
+      await server.call("task.acquire", { id, version: 0, pid: "p", ttl: 60_000 });
+    }
+    return ids;
+  }
+
+  test("is awaited on 0.9.8 alone", async () => {
+    const [awaiter, awaited] = await held();
+    expect((await server.call("promise.register_callback", { awaited, awaiter })).status).toBe(takenBefore());
+    const actions = [action("promise.register_callback", { awaited, awaiter })];
+    expect((await server.call("task.suspend", { id: awaiter, version: 1, actions })).status).toBe(takenBefore());
+    expect((await server.call("task.get", { id: awaiter })).data.task.state).toBe(
+      release === "0.10" ? "acquired" : "suspended",
+    );
+  });
+
+  test("is kept by one heartbeat on 0.9.8 alone, which takes a heartbeat of nothing as well", async () => {
+    const tasks = (await held()).map((id) => ({ id, version: 1 }));
+    const beat = async (beating: object[]) =>
+      (await server.call("task.heartbeat", { pid: "p", tasks: beating })).status;
+    expect(await beat(tasks)).toBe(takenBefore());
+    expect(await beat([])).toBe(takenBefore());
+    for (const task of tasks) expect(await beat([task])).toBe(200);
+  });
+});
+
+test("a deadline without a target falls due by itself, but on 0.10 only when it is looked at", async () => {
+  const lot = unique("lot");
+  const [addressed, plain] = [unique("addressed"), unique("plain")];
+  const timeoutAt = Date.now() + 100;
+  await create(plain, { timeoutAt, tags: { lot } });
+  await create(addressed, { timeoutAt: timeoutAt + 1, group: unique("g"), tags: { lot } });
+  const timedOut = async (): Promise<string[]> => {
+    const { data } = await server.call("promise.search", { tags: { lot }, state: "rejected_timedout" });
+    return data.promises.map(({ id }: { id: string }) => id);
+  };
+  await until("the later deadline", async () => (await timedOut()).includes(addressed));
+  expect(await timedOut()).toEqual(release === "0.10" ? [addressed] : [addressed, plain]);
+  expect((await server.call("promise.get", { id: plain })).data.promise.state).toBe("rejected_timedout");
+});

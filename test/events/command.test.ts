@@ -1,0 +1,94 @@
+/** `wait` and `events`: what shells are told of jobs. */
+import { resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { execa } from "execa";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const TOKENS = { ada: "token-of-ada" };
+
+let stack: Stack;
+let ada: TestCaller;
+beforeAll(async () => {
+  stack = await startStack({ workers: 1, bindings: bearerBindings(TOKENS) });
+  ada = callerAt(stack.url, TOKENS.ada);
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+const command = (args: string[], token = TOKENS.ada) =>
+  execa(process.execPath, [resolve("cli/main.ts"), ...args, "--url", stack.url], {
+    env: { MCP_TOKEN: token },
+    reject: false,
+  });
+
+const timer = (timer_name: string, seconds = 1) => ada.call("set_timer", { timer_name, seconds });
+
+test("wait ends with the job: its result on stdout, its status as the exit code", async () => {
+  await timer("soon", 2);
+  const { exitCode, stdout } = await command(["wait", "timer_soon"]);
+  expect([exitCode, JSON.parse(stdout)]).toEqual([0, "complete"]);
+  await timer("stopped", 600);
+  const waiting = command(["wait", "timer_stopped"]);
+  await ada.call("cancel_job", { job_names: ["timer_stopped"] });
+  expect(await waiting).toMatchObject({ exitCode: 3, stdout: "", stderr: expect.stringContaining("cancelled") });
+  expect(await command(["wait", "timer_none"])).toMatchObject({ exitCode: 5, stdout: "" });
+});
+
+test("wait prints a line for each of several jobs, and gives up when it is told to", async () => {
+  await timer("first");
+  await timer("long", 600);
+  const names = ["timer_first", "timer_long"];
+  const { exitCode, stdout } = await command(["wait", ...names, "--timeout", "3"]);
+  expect([exitCode, stdout.split("\n").map((line) => JSON.parse(line))]).toEqual([
+    124,
+    [expect.objectContaining({ job_name: "timer_first", status: "complete" })],
+  ]);
+});
+
+test("a result of any length is printed whole", async () => {
+  const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2013-12" };
+  const { job_name } = await ada.call("weather_range", args);
+  const { exitCode, stdout } = await command(["wait", job_name]);
+  const { statuses } = await ada.call("probe_status", { job_names: [job_name], result: "summary" });
+  expect([exitCode, stdout.length]).toEqual([0, statuses[0].summary.characters]);
+  expect(JSON.parse(stdout)).toEqual(expect.any(Object));
+});
+
+test("bad usage, a refused token and a server that is not there are told apart from jobs", async () => {
+  expect(await command(["wait"])).toMatchObject({ exitCode: 2 });
+  expect(await command(["wait", "x", "--timeout", "soon"])).toMatchObject({ exitCode: 2 });
+  expect(await command(["wait", "timer_soon"], "wrong")).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining("MCP_TOKEN"),
+  });
+});
+
+test("events prints what is kept, and with --follow what happens, also when the edge begins again", async () => {
+  const following = command(["events", "job.ended", "--follow", "--kind", "timer"]);
+  const lines = createInterface({ input: following.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
+  const next = async () => JSON.parse((await lines.next()).value as string);
+  // It has begun when it tells of a first job.
+  let isBegun = false;
+  const first = next().then((event) => {
+    isBegun = true;
+    return event;
+  });
+  for (let n = 0; !isBegun; n++) {
+    await timer(`begin${n}`);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+  }
+  expect(await first).toMatchObject({ name: "job.ended", data: { status: "complete" } });
+  await timer("over", 4);
+  await stack.edge.kill();
+  await stack.edge.start();
+  let event = await next();
+  while (event.data.job_name.startsWith("timer_begin")) event = await next();
+  expect(event).toMatchObject({ data: { job_name: "timer_over" }, cursor: expect.any(String) });
+  following.kill();
+  const kept = await command(["events", "job.ended", "--job", "timer_soon"]);
+  expect([kept.exitCode, JSON.parse(kept.stdout)]).toEqual([
+    0,
+    expect.objectContaining({ eventId: "ended_timer_soon" }),
+  ]);
+});

@@ -1,0 +1,184 @@
+/** What has happened to a caller's jobs: polled and streamed, with cursors that hold. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { bearerBindings } from "../auth/support.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { rpc } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { accept, tasksAt } from "../tasks/support.ts";
+import { eventsAt, type Notified, streamAt } from "./support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+
+let resonate: Resonate;
+let stack: Stack;
+beforeAll(async () => {
+  resonate = await startResonate();
+  stack = await startStack({ resonate, workers: 1, bindings: bearerBindings(TOKENS) });
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+const ENDED = { name: "job.ended" };
+
+test("the extension is advertised, also as the sketch had it, and lists what can be told", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  expect(ada.client.getServerCapabilities()).toMatchObject({ extensions: { "io.modelcontextprotocol/events": {} } });
+  const { result } = await rpc(stack.url, "server/discover", {}, { token: TOKENS.ada });
+  expect(result.capabilities.events).toEqual({});
+  const { events } = await ada.list();
+  expect(events).toContainEqual(
+    expect.objectContaining({
+      name: "job.ended",
+      delivery: expect.arrayContaining(["poll", "push"]),
+      inputSchema: expect.objectContaining({ type: "object" }),
+      payloadSchema: expect.objectContaining({ type: "object" }),
+    }),
+  );
+});
+
+test("a caller is told of the ends of its own jobs, once each, and of no other's", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  await using bob = await eventsAt(stack.url, TOKENS.bob);
+  const [begin, bobs] = [(await ada.poll(ENDED)).cursor, (await bob.poll(ENDED)).cursor];
+  await ada.start("set_timer", { timer_name: "one", seconds: 1 });
+  await bob.start("set_timer", { timer_name: "other", seconds: 1 });
+  const { events, cursor } = await ada.collect(begin, 1);
+  expect(events).toMatchObject([
+    {
+      eventId: "ended_timer_one",
+      name: "job.ended",
+      data: { job_name: "timer_one", kind: "timer", status: "complete", result: expect.anything() },
+    },
+  ]);
+  expect(Date.parse(events[0]?.timestamp ?? "")).toBe(Date.parse(events[0]?.data.finished_at));
+  // Again from the same cursor it is the same event; from the new one there is none.
+  expect((await ada.poll({ ...ENDED, cursor: begin })).events).toEqual(events);
+  expect((await ada.poll({ ...ENDED, cursor })).events).toEqual([]);
+  expect((await bob.collect(bobs, 1)).events.map(({ data }) => data.job_name)).toEqual(["timer_other"]);
+});
+
+test("arguments narrow by job and by kind; more than one answer holds comes in the next", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  const { cursor } = await ada.poll(ENDED);
+  const names = ["n1", "n2", "n3"];
+  for (const name of names) await ada.start("set_timer", { timer_name: name, seconds: 1 });
+  await ada.start("start_gathering", { latitude: 47.6, longitude: -122.3, year: 2013, month: 2 });
+  expect((await ada.collect(cursor, 4)).events.length).toBe(4);
+  const poll = (more: object) => ada.poll({ ...ENDED, cursor, ...more });
+  const only = await poll({ arguments: { job_names: ["timer_n2", "timer_none"] } });
+  expect(only.events.map(({ data }) => data.job_name)).toEqual(["timer_n2"]);
+  const weather = await poll({ arguments: { kinds: ["weather_data"] } });
+  // The job is shared by all callers.
+  expect(weather.events).toMatchObject([{ data: { kind: "weather_data", status: "complete" } }]);
+  const first = await poll({ maxEvents: 3 });
+  expect([first.events.length, first.hasMore]).toEqual([3, true]);
+  const rest = await poll({ cursor: first.cursor });
+  expect([rest.events.length, rest.hasMore]).toEqual([1, false]);
+});
+
+test("a cursor that is unknown, and an age that leaves something out, are answered as truncated", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  const { cursor } = await ada.poll(ENDED);
+  const strange = await ada.poll({ ...ENDED, cursor: "of another log" });
+  expect(strange).toMatchObject({ truncated: true, cursor });
+  await ada.start("set_timer", { timer_name: "old", seconds: 1 });
+  await ada.collect(cursor, 1);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(await ada.poll({ ...ENDED, cursor, maxAgeMs: 1 })).toMatchObject({ truncated: true, events: [] });
+});
+
+test("what is wrong with a request is said in the codes of the extension", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  await expect(ada.poll({ name: "nothing.such" })).rejects.toMatchObject({ code: -32023, data: { kind: "event" } });
+  for (const params of [
+    { ...ENDED, arguments: { job_name: "x" } },
+    { ...ENDED, arguments: { job_names: [] } },
+    { ...ENDED, maxAgeMs: -1 },
+    { ...ENDED, cursor: 7 },
+    {},
+  ])
+    await expect(ada.poll(params)).rejects.toMatchObject({ code: -32602 });
+  const stream = streamAt(stack.url, { name: "nothing.such" }, AbortSignal.timeout(5_000), TOKENS.ada);
+  expect((await stream.next()).value).toMatchObject({ error: { code: -32023 } });
+});
+
+test("a stream tells of each end as it comes; cancelled and failed jobs among them", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  const { cursor } = await ada.poll(ENDED);
+  const leave = new AbortController();
+  const seen: Notified[] = [];
+  let began = 0;
+  const delays: number[] = [];
+  for await (const message of streamAt(stack.url, { ...ENDED, cursor }, leave.signal, TOKENS.ada)) {
+    seen.push(message);
+    if (message.method === "notifications/events/active") {
+      began = Date.now();
+      await ada.start("set_timer", { timer_name: "streamed", seconds: 1 });
+      await ada.start("set_timer", { timer_name: "cancelled", seconds: 600 });
+      await ada.start("cancel_job", { job_names: ["timer_cancelled"] });
+    }
+    if (message.method === "notifications/events/event")
+      delays.push(Date.now() - Math.max(began, Date.parse(message.params.timestamp)));
+    if (seen.length === 3) break;
+  }
+  leave.abort();
+  expect(seen.map(({ method }) => method)).toEqual([
+    "notifications/events/active",
+    "notifications/events/event",
+    "notifications/events/event",
+  ]);
+  expect(seen.every(({ params }) => params._meta["io.modelcontextprotocol/subscriptionId"] === 1)).toBe(true);
+  expect(seen.slice(1).map(({ params }) => [params.data.job_name, params.data.status])).toEqual([
+    ["timer_cancelled", "cancelled"],
+    ["timer_streamed", "complete"],
+  ]);
+  expect(Math.max(...delays)).toBeLessThan(3_000);
+  // From the cursor of the first event on, the second one is left.
+  const { events } = await ada.poll({ ...ENDED, cursor: seen[1]?.params.cursor });
+  expect(events.map(({ data }) => data.job_name)).toEqual(["timer_streamed"]);
+});
+
+test("a caller is told what a job asks, and how far it is", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  const [asked, told] = [{ name: "job.question" }, { name: "job.progress" }];
+  const [questions, progress] = [(await ada.poll(asked)).cursor, (await ada.poll(told)).cursor];
+  const tasks = tasksAt(stack.url, TOKENS.ada);
+  const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2014-01" };
+  const { taskId } = await tasks.call("weather_range", args);
+  const { events } = await ada.collect(questions, 1, asked);
+  expect(events).toMatchObject([
+    {
+      name: "job.question",
+      data: { kind: "weather_range", message: expect.stringContaining("25 requests"), answered_by: "user" },
+    },
+  ]);
+  // Asked once, told once.
+  expect((await ada.poll({ ...asked, cursor: questions })).events).toEqual(events);
+  await tasks.update(taskId, { [events[0]?.data.question]: accept({ confirm: true }) });
+  const { events: far } = await ada.collect(progress, 1, told);
+  expect(far[0]).toMatchObject({ name: "job.progress", data: { job_name: events[0]?.data.job_name } });
+  await tasks.reaches(taskId, "completed");
+});
+
+test("what ended while edge, worker and listener were gone is told to the cursor from before", {
+  timeout: 60_000,
+}, async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  const { cursor } = await ada.poll(ENDED);
+  await ada.start("set_timer", { timer_name: "meanwhile", seconds: 2 });
+  await stack.edge.kill();
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  await stack.edge.start();
+  const { events } = await ada.collect(cursor, 1);
+  expect(events.map(({ data }) => data.job_name)).toEqual(["timer_meanwhile"]);
+});
+
+test("callers that are not told apart share what is told", async () => {
+  await using open = await startStack({ resonate, workers: 1 });
+  await using anyone = await eventsAt(open.url);
+  const { cursor } = await anyone.poll(ENDED);
+  await anyone.start("set_timer", { timer_name: "anyone's", seconds: 1 });
+  expect((await anyone.collect(cursor, 1)).events).toMatchObject([{ data: { job_name: "timer_anyone's" } }]);
+});
