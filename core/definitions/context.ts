@@ -290,6 +290,31 @@ export interface Context<Env = unknown> {
    */
   progress(done: number, total?: number, message?: string): void;
   progress(message: string): void;
+
+  /**
+   * The time, in milliseconds since the epoch: that of the Resonate server when the newest outcome came about that the
+   * function knows of. The same whenever the function runs again.
+   *
+   * @example
+   * const end = ctx.now() + HOUR;
+   * while (ctx.now() < end) await ctx.sleep("a while", 10 * MINUTE);
+   */
+  now(): number;
+
+  /**
+   * A random number from 0 to 1, without 1: the same whenever the function runs again.
+   *
+   * @example const page = pages[Math.floor(ctx.random() * pages.length)];
+   */
+  random(): number;
+
+  /**
+   * A random UUID, the same whenever the function runs again. Nobody can guess it who does not know the job's stored
+   * parameter.
+   *
+   * @example const order = ctx.uuid();
+   */
+  uuid(): string;
 }
 
 /**

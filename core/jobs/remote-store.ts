@@ -412,7 +412,7 @@ export class RemoteStore {
     tags: Record<string, string>,
   ): Promise<DurablePromise> {
     const id = this.#names.id(job, name);
-    const call = { func: job.kind, args: [args], version: 1 };
+    const call = { func: job.kind, args: [args], version: 1, seed: crypto.randomUUID() };
     const param = encodeValue(call);
     const target = { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const version = { [VERSION_TAG]: String(job.version) };

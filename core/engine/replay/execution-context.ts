@@ -13,6 +13,8 @@ import {
   type StepOptions,
 } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
+import { outside } from "../guard/guard.ts";
+import { seededNumber, seededUuid } from "../guard/seeded.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
@@ -28,15 +30,28 @@ const MAX_AWAITED = 1_000;
 const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
 
 /** What may be taken out of a context and called by itself: `const { step } = ctx`. */
-const METHODS = ["step", "start", "sleep", "ask", "await", "until", "all", "race", "progress"] as const;
+const METHODS = [
+  "step",
+  "start",
+  "sleep",
+  "ask",
+  "await",
+  "until",
+  "all",
+  "race",
+  "progress",
+  "now",
+  "random",
+  "uuid",
+] as const;
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
-  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards">;
+  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
-  readonly runtime: Pick<Runtime, "jobName" | "deadline" | "env" | "start" | "log" | "metrics">;
+  readonly runtime: Pick<Runtime, "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "log" | "metrics">;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
@@ -50,6 +65,8 @@ export class ExecutionContext implements Context {
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #isClosed = false;
+  /** How many values were made from the seed. */
+  #drawn = 0;
 
   constructor(parts: ContextParts, parent?: ExecutionContext, path = "") {
     this.#parts = parts;
@@ -106,7 +123,8 @@ export class ExecutionContext implements Context {
 
   sleep(name: string, until: number | Date): Promise<void> {
     return this.#issue("sleep", name, (command) => {
-      const end = typeof until === "number" ? this.#parts.clock.now() + until : Number(until?.getTime?.());
+      const end =
+        typeof until === "number" ? outside(() => this.#parts.clock.now()) + until : Number(until?.getTime?.());
       if (!Number.isFinite(end)) {
         throw new NondeterminismError(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
@@ -222,8 +240,36 @@ export class ExecutionContext implements Context {
 
   progress(done: number | string, total?: number, message?: string): void {
     const { report } = this.#parts;
-    if (typeof done === "string") report.progress({ message: done });
-    else report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) });
+    const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+    outside(() => report.progress(typeof done === "string" ? { message: done } : { done, ...said }));
+  }
+
+  now(): number {
+    this.#refuseInStep("now", "A step uses Date.now()");
+    return this.#parts.run.now();
+  }
+
+  random(): number {
+    this.#refuseInStep("random", "Call it before the step");
+    return seededNumber(...this.#draw());
+  }
+
+  uuid(): string {
+    this.#refuseInStep("uuid", "Call it before the step");
+    return seededUuid(...this.#draw());
+  }
+
+  /** The job's seed, and what tells this call from all others. */
+  #draw(): [seed: string, of: string] {
+    const { seed, jobName, startedAt } = this.#parts.runtime;
+    this.#drawn += 1;
+    return [seed ?? `${jobName} ${startedAt}`, `${this.#path}#${this.#drawn}`];
+  }
+
+  /** What is called in a step comes at another time in each run. */
+  #refuseInStep(name: string, instead: string): void {
+    const { run } = this.#parts;
+    if (!run.isOpen) throw run.breaks(`ctx.${name}() was called inside of a step, or ${AWAITED}. ${instead}`);
   }
 
   /** Nothing in this context matters any more. */
@@ -262,22 +308,32 @@ export class ExecutionContext implements Context {
 
   #issue<T>(kind: CommandKind, name: string, prepare: (command: Command) => void): Promise<T> {
     const { commands, run } = this.#parts;
+    let issued: Command | undefined;
     const promise = new Promise<unknown>((resolve, reject) => {
       // A branch that lost, or an item after another has failed, waits until it is forgotten with the execution.
       if (this.#isAbandoned) return;
-      let command: Command | undefined;
       try {
         this.#refuse(kind, name);
         const { window, cause } = run;
-        command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
+        const command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
+        issued = command;
         prepare(command);
       } catch (error) {
-        if (command) commands.close(command);
+        if (issued) commands.close(issued);
         reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
       }
     });
     // An outcome that nobody awaits must not end the process, which runs other jobs as well.
-    promise.catch(() => {});
+    promise.catch((error) => {
+      if (issued) issued.failed = { error };
+    });
+    // Whatever awaits a promise, or goes on with it, asks it for its constructor first.
+    Object.defineProperty(promise, "constructor", {
+      get() {
+        if (issued) issued.isAwaited = true;
+        return Promise;
+      },
+    });
     return promise as Promise<T>;
   }
 
