@@ -51,8 +51,7 @@ export interface Command {
   begun?: { n: number; at: number };
   runningSince: number;
   /** What the function was told that it failed with, and whether anything of the function awaits it. */
-  failed?: { error: unknown };
-  isAwaited: boolean;
+  failed?: { error: unknown; isAwaited(): boolean };
   /** The branch of a race that ended first. */
   winner?: { key: string; value: unknown; failed: boolean };
 }

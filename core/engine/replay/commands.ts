@@ -30,7 +30,7 @@ export class Commands {
 
   /** The first call that has failed without anything that awaits it. */
   get unheard(): Command | undefined {
-    for (const command of this.#byPath.values()) if (command.failed && !command.isAwaited) return command;
+    for (const command of this.#byPath.values()) if (command.failed?.isAwaited() === false) return command;
     return undefined;
   }
 
@@ -53,7 +53,6 @@ export class Commands {
       runningSince: 0,
       isRunning: false,
       isOver: false,
-      isAwaited: false,
     };
     this.#named.set(first, { count, last: command, open: (named?.open ?? new Set()).add(command) });
     this.#byPath.set(path, command);

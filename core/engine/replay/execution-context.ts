@@ -14,6 +14,7 @@ import {
 } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
+import { Outcome } from "../guard/outcome.ts";
 import { seededNumber, seededUuid } from "../guard/seeded.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Command, CommandKind } from "./command.ts";
@@ -308,33 +309,26 @@ export class ExecutionContext implements Context {
 
   #issue<T>(kind: CommandKind, name: string, prepare: (command: Command) => void): Promise<T> {
     const { commands, run } = this.#parts;
-    let issued: Command | undefined;
-    const promise = new Promise<unknown>((resolve, reject) => {
+    let command: Command | undefined;
+    const outcome = new Outcome<unknown>((resolve, reject) => {
       // A branch that lost, or an item after another has failed, waits until it is forgotten with the execution.
       if (this.#isAbandoned) return;
       try {
         this.#refuse(kind, name);
         const { window, cause } = run;
-        const command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
-        issued = command;
+        command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
         prepare(command);
       } catch (error) {
-        if (issued) commands.close(issued);
+        if (command) commands.close(command);
         reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
       }
     });
     // An outcome that nobody awaits must not end the process, which runs other jobs as well.
-    promise.catch((error) => {
-      if (issued) issued.failed = { error };
+    outcome.catch((error) => {
+      if (command) command.failed = { error, isAwaited: () => outcome.isAwaited };
     });
-    // Whatever awaits a promise, or goes on with it, asks it for its constructor first.
-    Object.defineProperty(promise, "constructor", {
-      get() {
-        if (issued) issued.isAwaited = true;
-        return Promise;
-      },
-    });
-    return promise as Promise<T>;
+    outcome.isAwaited = false;
+    return outcome as Promise<T>;
   }
 
   /** Rules 2 and 3. */
