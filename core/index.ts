@@ -19,7 +19,9 @@ export {
   type ToolOptions,
 } from "./author/tool.ts";
 export {
+  type AllOptions,
   type Answer,
+  type ChildJob,
   type Context,
   DAY,
   HOUR,
@@ -36,6 +38,8 @@ export {
   SECOND,
   type Step,
   type StepOptions,
+  TimeoutError,
+  type Winner,
 } from "./definitions/context.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";
 export { jsonSchema } from "./definitions/json-schema.ts";

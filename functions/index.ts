@@ -11,5 +11,8 @@ export default createEdge({
   title: "Durable MCP tools",
   version: "0.1.0",
   description: "Historical weather and timers as durable jobs: started now, collected from any later session.",
+  // Some hosts show a model the first line alone.
+  instructions:
+    "Past daily weather of any place since 1940, durable timers and reminders: start a job, then collect its result with await_result, today or later.",
   tools,
 });

@@ -22,7 +22,7 @@ test("a function is killed at every point, over years of sleep, and ends the sam
         await side.sleep("a minute", MINUTE);
         return side.step("paint", () => key.toUpperCase());
       });
-      const found = await ctx.await(await ctx.start(other, {}));
+      const found = await (await ctx.start(other, {})).result();
       return { page, answer, sides, found };
     },
     { city: "Kiel" },

@@ -22,7 +22,7 @@ interface Host {
   journal: Journal;
   send: Send;
   watch: Watch;
-  runtime: Pick<Runtime, "signal" | "start" | "promiseOf"> & Partial<Runtime>;
+  runtime: Pick<Runtime, "signal" | "start" | "cancel" | "promiseOf"> & Partial<Runtime>;
   /** In place of a suspension. */
   suspend?: (ids: readonly string[]) => Promise<boolean>;
 }
@@ -138,6 +138,7 @@ export class SimulatedJob {
       signal: this.stop.signal,
       clock: this.clock,
       start: (job: { kind: string }) => this.other(job.kind),
+      cancel: async (name: string) => void this.sim.settle(name, "rejected_canceled"),
       promiseOf: (name: string) => (name === "" ? undefined : name),
       ...this.#runtime,
     };

@@ -180,6 +180,7 @@ class Trial {
       signal,
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
+      cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       trace: (name, attempt, run) => {
         onAttempt?.(name, attempt);

@@ -2,12 +2,13 @@
 
 import type { Tool } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
+import { partsIn } from "../core/jobs/parts.ts";
 import type { DurablePromise } from "../core/jobs/remote-store.ts";
 import { startJob } from "../core/jobs/start.ts";
 import { awaitSettled } from "../core/jobs/waiting.ts";
 import { wholeResult } from "../core/tools/byte-range.ts";
 import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";
-import { partsIn, uriOf } from "../core/tools/results.ts";
+import { uriOf } from "../core/tools/results.ts";
 import { type CallArgs, READ } from "./call-job.ts";
 
 /** How long the result of a read answers further reads, in milliseconds: a caller that gave up waiting finds it. */

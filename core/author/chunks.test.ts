@@ -4,10 +4,11 @@ import { JOB, SimulatedJob } from "../../testing/simulated-job.ts";
 import { trial } from "../../testing/trial.ts";
 import type { Context } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
+import { PARTS, type Parts, partsIn } from "../jobs/parts.ts";
 import type { DurablePromise, RemoteStore } from "../jobs/remote-store.ts";
 import { chunkId } from "../store/ids.ts";
 import { PART, viewOfRange, wholeResult } from "../tools/byte-range.ts";
-import { hold, PARTS, type Parts, partsIn, pick, type Selection } from "../tools/results.ts";
+import { hold, pick, type Selection } from "../tools/results.ts";
 import { contentsOf, keepInParts } from "./chunks.ts";
 
 /** A job in simulation whose one step brings this. */

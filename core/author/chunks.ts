@@ -3,9 +3,10 @@
 import type { Step } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
 import { leaseOf } from "../engine/runtime.ts";
+import { PARTS, type Parts } from "../jobs/parts.ts";
 import { chunkId } from "../store/ids.ts";
 import { PART } from "../tools/byte-range.ts";
-import { boundary, PARTS, type Parts } from "../tools/results.ts";
+import { boundary } from "../tools/results.ts";
 
 /** How many chunks are written at once. */
 const AT_ONCE = 4;

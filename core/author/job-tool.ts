@@ -2,7 +2,15 @@
 
 import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
-import { doingOf, howToAnswer, type JobSnapshot, jobSnapshotOf, tellingOf, withoutFeed } from "../jobs/snapshot.ts";
+import {
+  countOf,
+  howToAnswer,
+  type JobSnapshot,
+  jobSnapshotOf,
+  lineOf,
+  tellingOf,
+  withoutFeed,
+} from "../jobs/snapshot.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting.ts";
@@ -157,6 +165,8 @@ function jobTool<Input, Args, Result, Output extends object>(
 ): DurableTool<Args, Result> {
   const { job } = options;
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
+  // The same arguments are the same job.
+  const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
   const argsOf = async (input: Input, context: ToolContext) =>
     (options.args ? await refusing(options.name, () => options.args?.(input, context)) : input) as Args;
   const launch = async (input: Input, context: CallContext): Promise<DurablePromise> => {
@@ -168,7 +178,7 @@ function jobTool<Input, Args, Result, Output extends object>(
     context.jobs.find(job, await argsOf(args as Input, context));
   if ("answer" in options) {
     return {
-      ...describeTool(options, options.output),
+      ...describeTool(described, options.output),
       job,
       find,
       waits: false,
@@ -185,7 +195,7 @@ function jobTool<Input, Args, Result, Output extends object>(
   const result = job.result ?? Json;
   const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
   return {
-    ...describeTool(options, output),
+    ...describeTool(described, output),
     job,
     waits: !options.tasksOnly,
     ...(options.tasksOnly && { tasksOnly: true }),
@@ -239,8 +249,8 @@ export async function waitFor(
   };
   const report = () => {
     const at = Date.now();
-    const doing = snapshot && `${snapshot.promise.name}: ${doingOf(snapshot, at) ?? "running"}`;
-    reportProgress?.(Math.min((at - now) / timeout, 0.99), 1, doing ?? "starting");
+    const { done, total } = snapshot ? countOf(snapshot, at) : { done: 0 };
+    reportProgress?.(done, total, snapshot ? lineOf(snapshot, at) : "starting");
     if (snapshot) void look(snapshot);
   };
   const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);

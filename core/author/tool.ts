@@ -68,8 +68,8 @@ export interface ToolContext {
   inputResponses: Record<string, unknown>;
   /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
   idempotencyKey?: string;
-  /** Reports progress, where the caller asked for it; `progress` must grow from one report to the next. */
-  reportProgress?: (progress: number, total: number, message: string) => void;
+  /** Reports progress, where the caller asked for it. A report without news is sent slightly greater, as the protocol demands. */
+  reportProgress?: (progress: number, total: number | undefined, message: string) => void;
 }
 
 /**
@@ -105,7 +105,11 @@ export interface ToolOptions<Args> {
   description: string;
   /** An object. Each field's description says what is accepted: models read it in the list and in errors. */
   input: Schema<Args>;
-  /** Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. */
+  /**
+   * Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. A tool whose work is a job
+   * is idempotent by default. Say `readOnlyHint: true` of one that changes nothing in the world: hosts call it without a
+   * question, and several side by side.
+   */
   annotations?: ToolAnnotations;
   /** The arguments by which a model says that the user agreed to something. A deployment may remove them. */
   consent?: readonly string[];

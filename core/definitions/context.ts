@@ -185,10 +185,40 @@ export type Answer =
   | { action: "cancel" };
 
 /** A definition (see `defineJob`), as far as a durable function needs it to start the job. */
-export interface Startable<Args> {
+export interface Startable<Args, Result = unknown> {
   readonly kind: string;
   readonly args: { parse(value: unknown): Args };
+  readonly result?: { parse(value: unknown): Result } | undefined;
 }
+
+/**
+ * A job that a durable function started. Temporal: a `ChildWorkflowHandle`; Restate: an `InvocationHandle`.
+ *
+ * @example
+ * const today: ChildJob<string> = await ctx.start(report, { day: "2026-11-21" });
+ * ctx.log.info("waits", { for: today.name });
+ * const text = await today.result();
+ */
+export interface ChildJob<Result = unknown> {
+  /** The name that callers use for the job. */
+  readonly name: string;
+  /** Waits for the job's result, as {@link Context.await} does. @throws {JobFailed} when the job ends without one */
+  result(): Promise<Result>;
+  /** Cancels the job. One that others started as well (`shared`) goes on for them. A job that has ended stays as it is. */
+  cancel(): Promise<void>;
+}
+
+/** Options of {@link Context.all} and {@link Context.allSettled}. `concurrency`: how many items run at once. */
+export interface AllOptions<Item> {
+  name?: string;
+  key?: (item: Item, index: number) => string | number;
+  concurrency?: number;
+}
+
+/** The branch of a race that won, and what it returned. */
+export type Winner<Branches extends Record<string, (ctx: Context<Env>) => Promise<unknown>>, Env = unknown> = {
+  [K in keyof Branches]: { winner: K; value: Awaited<ReturnType<Branches[K]>> };
+}[keyof Branches];
 
 /**
  * The first parameter of a durable function. Everything that the function does goes through it.
@@ -242,39 +272,82 @@ export interface Context<Env = unknown> {
    * Runs `fn` for all items side by side, each with a context of its own; results come in the order of the items. Items
    * that are strings or numbers name their contexts; others need `key`. All keys differ.
    *
+   * The first item that fails ends it: the error is thrown, and all other items are given up, their steps aborted. The
+   * error's `givenUp` lists their keys, and the log says so. See {@link allSettled} for items that are to end.
+   *
+   * Temporal: `Promise.all` of Activities; Restate: `RestatePromise.all`. Neither gives the others up.
+   *
    * @example const titles = await ctx.all(urls, async (ctx, url) => ctx.step("title", () => titleOf(url)));
    */
   all<Item, T>(
     items: readonly Item[],
     fn: (ctx: Context<Env>, item: Item, index: number) => Promise<T>,
-    options?: { name?: string; key?: (item: Item, index: number) => string | number; concurrency?: number },
+    options?: AllOptions<Item>,
   ): Promise<T[]>;
 
   /**
+   * As {@link all}, but every item runs to its end: returns for each `{ status: "fulfilled", value }` or
+   * `{ status: "rejected", reason }`, in the order of the items. Temporal: `Promise.allSettled`; Restate:
+   * `RestatePromise.allSettled`.
+   *
+   * @example const ended = await ctx.allSettled(urls, async (ctx, url) => ctx.step("title", () => titleOf(url)));
+   */
+  allSettled<Item, T>(
+    items: readonly Item[],
+    fn: (ctx: Context<Env>, item: Item, index: number) => Promise<T>,
+    options?: AllOptions<Item>,
+  ): Promise<PromiseSettledResult<T>[]>;
+
+  /**
    * Runs branches side by side. Returns the name and the value of the one that ends first, or throws its error; the
-   * others are abandoned. The winner is recorded.
+   * others are abandoned. The winner is recorded. Temporal: `Promise.race`; Restate: `RestatePromise.race`.
    *
    * @example const { winner } = await ctx.race({ answer: (c) => c.ask("ok", question), late: (c) => c.sleep("late", DAY) });
    */
   race<Branches extends Record<string, (ctx: Context<Env>) => Promise<unknown>>>(
     branches: Branches,
     options?: { name?: string },
-  ): Promise<{ [K in keyof Branches]: { winner: K; value: Awaited<ReturnType<Branches[K]>> } }[keyof Branches]>;
+  ): Promise<Winner<Branches, Env>>;
 
   /**
-   * Starts another job for the caller of this one, or finds it. Returns its name, for {@link await}.
+   * As {@link race}, but returns the first branch that succeeds. Where all fail it throws an `AggregateError` with their
+   * `errors`. Temporal: `Promise.any`; Restate: `RestatePromise.any`.
    *
-   * @example const name = await ctx.start(report, { day: "2026-11-21" });
+   * @example const { value } = await ctx.any({ eu: (c) => c.step("eu", askEurope), us: (c) => c.step("us", askAmerica) });
    */
-  start<Args>(job: Startable<Args>, args: Args, options?: { name?: string }): Promise<string>;
+  any<Branches extends Record<string, (ctx: Context<Env>) => Promise<unknown>>>(
+    branches: Branches,
+    options?: { name?: string },
+  ): Promise<Winner<Branches, Env>>;
 
   /**
-   * Waits for another job of the same caller, and returns its result. Holds no worker meanwhile. Throws a
-   * {@link JobFailed} when the job ends without a result.
+   * Runs `fn` with a context of its own, for so many milliseconds at most; then it is abandoned, and a
+   * {@link TimeoutError} is thrown. Temporal: `CancellationScope.withTimeout`; Restate: `orTimeout`.
    *
-   * @example const text = await ctx.await<string>(await ctx.start(report, { day: "2026-11-21" }));
+   * @example const text = await ctx.timeout(HOUR, async (ctx) => (await ctx.start(report, { day: "2026-11-21" })).result());
    */
-  await<T = unknown>(jobName: string): Promise<T>;
+  timeout<T>(ms: number, fn: (ctx: Context<Env>) => Promise<T>, options?: { name?: string }): Promise<T>;
+
+  /**
+   * Starts another job for the caller of this one, or finds it. Takes what `defineJob` or `defineDurableTool` made.
+   * Temporal: `startChild`; Restate: `ctx.serviceSendClient`.
+   *
+   * @example const child = await ctx.start(report, { day: "2026-11-21" });
+   */
+  start<Args, Result = unknown>(
+    job: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
+    args: Args,
+    options?: { name?: string },
+  ): Promise<ChildJob<Result>>;
+
+  /**
+   * Waits for another job of the same caller, and returns its result: a job by its name, as an argument has it, or in a
+   * branch a {@link ChildJob} that was started outside of it. Holds no worker meanwhile. Throws a {@link JobFailed} when
+   * the job ends without a result.
+   *
+   * @example const text = await ctx.await<string>("report_2026-11-21");
+   */
+  await<T = unknown>(job: string | ChildJob<T>): Promise<T>;
 
   /**
    * Asks a question, and waits for the answer until the job's deadline. Holds no worker meanwhile. Several questions may
@@ -358,7 +431,8 @@ export class RetryableError extends Error {
  *
  * @example
  * try {
- *   await ctx.await(await ctx.start(report, { day: "2026-11-20" }));
+ *   const child = await ctx.start(report, { day: "2026-11-20" });
+ *   await child.result();
  * } catch (error) {
  *   if (!(error instanceof JobFailed)) throw error;
  *   ctx.log.warn("no report", { status: error.status });
@@ -374,6 +448,17 @@ export class JobFailed extends Error {
     this.jobName = jobName;
     this.status = status;
   }
+}
+
+/**
+ * What {@link Context.timeout} was given took too long.
+ *
+ * @example
+ * const slow = (error: unknown) => error instanceof TimeoutError;
+ * await ctx.timeout(HOUR, (ctx) => ctx.ask("go on", question)).catch((error) => ctx.log.warn("given up", { slow: slow(error) }));
+ */
+export class TimeoutError extends Error {
+  override name = "TimeoutError";
 }
 
 /**

@@ -67,6 +67,8 @@ export interface Runtime {
   signal: AbortSignal;
   /** Starts another job for the caller of this one, or finds it; resolves with its name. */
   start(job: { kind: string }, args: unknown): Promise<string>;
+  /** Cancels another job that this one started, unless others want it too. */
+  cancel(jobName: string): Promise<void>;
   /** The id of the promise of another job of the same caller; undefined when it cannot be one. */
   promiseOf(jobName: string): string | undefined;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */

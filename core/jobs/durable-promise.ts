@@ -25,6 +25,8 @@ export interface DurablePromise {
   request: string | undefined;
   /** Its quota reservation. */
   place: string | undefined;
+  /** What is stored of it, in bytes. */
+  bytes: number;
   /** For how long it is kept after its end, where its definition says so: milliseconds, or `forever`. */
   keep: string | undefined;
   /** The version of its definition. */

@@ -2,12 +2,19 @@ import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { decodeValue, KEEP, RESERVATION, STARTER } from "../store/codec.ts";
 import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
+import { sizeOf } from "./caller/stored.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
 /** The parameter of a job's promise. */
 interface Call {
   func: unknown;
   args: unknown[];
+}
+
+/** A call, and the parameter as which it was sent. */
+export interface Sent {
+  param: PromiseRecord["param"];
+  call: Call;
 }
 
 /**
@@ -81,7 +88,7 @@ export class Names {
    * Decodes a record; undefined when it is no job of this caller. `sent` is the parameter that was just sent to create it: a
    * record that holds the same needs no decoding.
    */
-  decode(record: PromiseRecord, sent?: { param: PromiseRecord["param"]; call: Call }): DurablePromise | undefined {
+  decode(record: PromiseRecord, sent?: Sent): DurablePromise | undefined {
     const found = this.find(record.id);
     const isAsSent = sent !== undefined && record.param.data === sent.param.data;
     const param = isAsSent ? sent.call : (decodeValue(record.param) as Partial<Call> | undefined);
@@ -97,6 +104,7 @@ export class Names {
       starter: record.tags[STARTER],
       request: record.tags[REQUEST_TAG],
       place: record.tags[RESERVATION],
+      bytes: sizeOf(record),
       keep: record.tags[KEEP],
       version: Number(record.tags[VERSION_TAG] ?? 0),
     };

@@ -13,11 +13,12 @@ import { AFTER } from "./after.ts";
 import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller/caller-record.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
 import { exceeded, reservationFor, reservationIn, tagOf } from "./caller/reservation.ts";
+import { StorageExceeded, sizeOf } from "./caller/stored.ts";
 import { Claims } from "./claims.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
-import { Names } from "./names.ts";
+import { Names, type Sent } from "./names.ts";
 
 export type { Channel } from "../store/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
@@ -37,7 +38,7 @@ const NO_RECORD =
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
 /** Of jobs that are not counted. */
-const NO_PLACE = { period: "", count: 0, isEarlier: false };
+const NO_PLACE = { period: "", count: 0, isEarlier: false, bytes: 0 };
 
 /** A promise that is no job of this deployment holds the job's name. */
 class NameTaken extends NotStarted {
@@ -59,6 +60,8 @@ interface Scope {
   claimant: string;
   /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
   quota: number;
+  /** How many bytes of the caller's jobs may be stored; 0 for any number. */
+  storage: number;
   /** The record of the caller with a key; undefined where the deployment keeps none, and for a worker. */
   records: ((key: string) => CallerRecord) | undefined;
   /** The id of the current request; empty outside of one. */
@@ -84,12 +87,12 @@ export class RemoteStore {
   constructor(
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
-    { key = "", claimant = "", quota = 0, records, request = "", onBehalf = false }: Partial<Scope> = {},
+    { key = "", claimant = "", quota = 0, storage = 0, records, request = "", onBehalf = false }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, records, request, onBehalf };
+    this.#scope = { key, claimant, quota, storage, records, request, onBehalf };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -106,7 +109,15 @@ export class RemoteStore {
   onBehalfOf(promiseId: string): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    return this.#scoped({ key, claimant: local, quota: 0, records: undefined, request: "", onBehalf: true });
+    return this.#scoped({
+      key,
+      claimant: local,
+      quota: 0,
+      storage: 0,
+      records: undefined,
+      request: "",
+      onBehalf: true,
+    });
   }
 
   /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
@@ -125,6 +136,7 @@ export class RemoteStore {
    *
    * @throws {NotStarted} when something else has its name, or it would end before it began
    * @throws {QuotaExceeded} when it does not exist and the caller has started too many
+   * @throws {StorageExceeded} when it does not exist and too much is stored for the caller
    */
   async create<Args>(
     job: Job<Args>,
@@ -135,9 +147,11 @@ export class RemoteStore {
   ): Promise<DurablePromise> {
     const timeoutAt = job.deadline(args, now);
     const noted = this.#noteStart(job, name, args, now, timeoutAt);
-    const reserved = await this.#reserve(job, name, args, now, timeoutAt);
+    const call = { func: job.kind, args: [args], version: 1, seed: crypto.randomUUID() };
+    const param = encodeValue(call);
+    const reserved = await this.#reserve(job, name, args, { now, timeoutAt, bytes: sizeOf({ param, value: {} }) });
     // When this fails, the job may exist: its reservation stays until a look at the promise settles it.
-    const promise = await this.#createOrFind(job, name, args, timeoutAt, earlier, reserved?.tag);
+    const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, earlier, reserved?.tag);
     await noted;
     const isNew = this.#scope.request !== "" && promise.request === this.#scope.request;
     const isRecorded = isNew || (reserved?.isKnown === true && promise.state === "pending");
@@ -147,7 +161,7 @@ export class RemoteStore {
   async #createOrFind<Args>(
     job: Job<Args>,
     name: string,
-    args: Args,
+    sent: Sent,
     timeoutAt: number,
     earlier: DurablePromise | undefined,
     reservation: string | undefined,
@@ -157,12 +171,12 @@ export class RemoteStore {
     const again = failed && earlier.version === job.version && { [EARLIER]: this.#names.id(job, earlier.name) };
     const place = reservation !== undefined && { [RESERVATION]: reservation };
     if (!this.#claims(job)) {
-      return this.#create(job, name, args, timeoutAt, { ...own, ...again, ...place });
+      return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...place });
     }
     const { claimant, key } = this.#scope;
     const isOwn = this.#isCaller || key === "";
     const tags = { [STARTER]: claimant, ...(isOwn && own), ...again, ...place };
-    return this.#create(job, name, args, timeoutAt, tags);
+    return this.#create(job, name, sent, timeoutAt, tags);
   }
 
   /** Makes an existing job one that this caller started too, so that nobody else cancels it. Returns it as it then is. */
@@ -324,6 +338,13 @@ export class RemoteStore {
     }
   }
 
+  /** The bytes that are stored of the caller's jobs, and how many may be; undefined where they are not limited. */
+  async stored(): Promise<{ bytes: number; limit: number } | undefined> {
+    const { storage: limit } = this.#scope;
+    const record = limit > 0 ? this.#record : undefined;
+    return record && { bytes: await record.stored(), limit };
+  }
+
   /** What is kept of the caller beside its jobs; undefined where the edge needs no record, or has none. */
   get #record(): CallerRecord | undefined {
     const { key, quota, records } = this.#scope;
@@ -338,13 +359,14 @@ export class RemoteStore {
     const times = { startedAt: now, settledAt: null, due, ...NO_PLACE };
     const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };
     await records(key)
-      .reserve(started, 0)
+      .reserve(started, { jobs: 0, bytes: 0 })
       .catch(() => {}); // Of this job no event tells.
   }
 
-  #startedJob({ id, job, state, createdAt, settledAt, timeoutAt, starter, place }: DurablePromise): StartedJob {
+  #startedJob(promise: DurablePromise): StartedJob {
+    const { id, job, state, createdAt, settledAt, timeoutAt, starter, place, bytes } = promise;
     const isOwn = starter === undefined || starter === this.#scope.key;
-    const reservation = isOwn ? reservationIn(place) : NO_PLACE;
+    const reservation = isOwn ? { ...reservationIn(place), bytes } : NO_PLACE;
     const startedAt = isOwn ? createdAt : Date.now();
     return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reservation };
   }
@@ -385,9 +407,15 @@ export class RemoteStore {
    * reservation, and whether the job was known to be pending; undefined where there is no record.
    *
    * @throws {QuotaExceeded} for a job that does not exist, when the caller has too many
+   * @throws {StorageExceeded} for a job that does not exist, when too much is stored for the caller
    */
-  async #reserve<Args>(job: Job<Args>, name: string, args: Args, now: number, timeoutAt: number) {
-    const { quota } = this.#scope;
+  async #reserve<Args>(
+    job: Job<Args>,
+    name: string,
+    args: Args,
+    { now, timeoutAt, bytes }: { now: number; timeoutAt: number; bytes: number },
+  ) {
+    const { quota, storage } = this.#scope;
     const record = this.#record;
     if (!record) {
       if (quota > 0) throw new NotStarted(NO_RECORD);
@@ -398,22 +426,24 @@ export class RemoteStore {
     const reservation = reservationFor(start);
     const id = this.#names.id(job, name);
     const times = { startedAt: now, settledAt: null, due };
-    const started = { id, kind: job.kind, state: "pending" as const, ...times, ...reservation, isEarlier: false };
-    const answer = start.count <= quota || quota === 0 ? await record.reserve(started, quota) : "full";
-    if (answer === "full" && !(await this.get(name))) throw exceeded(quota, start);
+    const taken = { ...reservation, isEarlier: false, bytes };
+    const started = { id, kind: job.kind, state: "pending" as const, ...times, ...taken };
+    const most = { jobs: quota, bytes: storage };
+    const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";
+    if ((answer === "full" || answer === "stored") && !(await this.get(name)))
+      throw answer === "full" ? exceeded(quota, start) : new StorageExceeded(storage);
     return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 
   async #create<Args>(
     job: Job<Args>,
     name: string,
-    args: Args,
+    sent: Sent,
     timeoutAt: number,
     tags: Record<string, string>,
   ): Promise<DurablePromise> {
     const id = this.#names.id(job, name);
-    const call = { func: job.kind, args: [args], version: 1, seed: crypto.randomUUID() };
-    const param = encodeValue(call);
+    const { param } = sent;
     const target = { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const version = { [VERSION_TAG]: String(job.version) };
     const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
@@ -426,7 +456,7 @@ export class RemoteStore {
       tags: { ...lineage(id), ...target, ...version, ...keep, ...tags, ...log },
     };
     const record = await this.#client.call({ kind: "promise.create", data });
-    const promise = record && this.#names.decode(record, { param, call });
+    const promise = record && this.#names.decode(record, sent);
     if (!promise) throw new NameTaken(name);
     return promise;
   }

@@ -48,6 +48,29 @@ export function doingOf({ feed: { entry }, questions }: JobSnapshot, now: number
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
+/** How far a job is. */
+export interface Count {
+  done: number;
+  /** Undefined where the job does not know it. */
+  total?: number | undefined;
+}
+
+/** How far a job is by its own count: the seconds until the end that it expects, or what it reports. */
+export function countOf({ promise, feed: { entry } }: JobSnapshot, now: number): Count {
+  const end = promise.job.expectedAt?.(promise.args);
+  if (end === undefined || end <= promise.createdAt) return entry?.progress ?? { done: 0 };
+  const seconds = (ms: number) => Math.round(ms / 1_000);
+  return { done: seconds(Math.min(now, end) - promise.createdAt), total: seconds(end - promise.createdAt) };
+}
+
+/** What a running job does, where it reports nothing as well, with its name. */
+export function lineOf(snapshot: JobSnapshot, now: number): string {
+  const { name, job, args } = snapshot.promise;
+  const end = job.expectedAt?.(args);
+  const expected = end === undefined ? "running" : `running, due at ${new Date(end).toISOString()}`;
+  return `${name}: ${doingOf(snapshot, now) ?? expected}`;
+}
+
 /** What a running job does and asks, in the form of tools' results. */
 export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "waiting_for"> {
   const { promise, questions } = snapshot;

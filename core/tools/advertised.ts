@@ -17,16 +17,20 @@ export function plain(json: JsonSchema): JsonSchema {
 
 /**
  * Adds the forms that clients send besides the plain one, for clients that check before they send: `null` for optional
- * arguments, and numbers as strings.
+ * arguments, and numbers as text.
  */
 export function lenientForms(json: JsonSchema): JsonSchema {
   const { properties = {}, required = [] } = json as ObjectSchema;
   const entries = Object.entries(properties).map(([name, property]) => {
-    const isNumber = property.type === "number" || property.type === "integer";
-    const more = [...(isNumber ? ["string"] : []), ...(required.includes(name) ? [] : ["null"])];
-    return [name, orOf(property, more)];
+    const given = orOf(property, required.includes(name) ? [] : ["null"]);
+    return [name, property.type === "number" || property.type === "integer" ? orText(given) : given];
   });
   return { ...json, properties: Object.fromEntries(entries) };
+}
+
+/** A number, or the same as text: as two schemas, because strict validators warn of one with two types. */
+function orText({ description, ...number }: JsonSchema): JsonSchema {
+  return { anyOf: [number, { type: "string" }], ...(description !== undefined && { description }) };
 }
 
 /** Adds types to a schema. Beside an `enum` the types become further choices. */

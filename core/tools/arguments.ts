@@ -28,7 +28,7 @@ export const jobNames = z
         `they come to more than ${MAX_ALL_NAMES} characters; pass fewer at a time`,
       ),
   )
-  .describe(`1 to ${MAX_NAMES} job names, as tools returned them.`);
+  .describe(`1 to ${MAX_NAMES} job names, as returned.`);
 
 /** Text that may be a job's name: a name with its generation is not twice as long. Answers repeat it. */
 export const nameText = z.string().refine(({ length }) => length <= 2 * MAX_JOB_NAME, "no name is so long");

@@ -1,5 +1,20 @@
 import { expect, test } from "vitest";
-import { pick } from "./results.ts";
+import { arrange, hold, MAX_ANSWER, pick } from "./results.ts";
+
+test("what fits as it is loses nothing: a hundred fired timers keep their times and results", () => {
+  const views = Array.from({ length: 100 }, (_, n) => ({
+    job_name: `timer_${n}`,
+    status: "complete" as const,
+    started_at: "2026-11-23T12:00:00.000Z",
+    finished_at: "2026-11-23T12:00:01.000Z",
+    result: `timer_${n} fired`,
+  }));
+  const fitted = arrange(
+    views.map((view) => hold(view, {}, MAX_ANSWER)),
+    MAX_ANSWER,
+  );
+  expect(fitted).toEqual({ views, leftOut: 0 });
+});
 
 test("fields are picked through lists; what a value has not is left out, and a whole field holds its parts", () => {
   const value = { title: "t", rows: [{ n: 1, o: { p: 2, q: 3 } }, { n: 4 }, 5, null], __proto__x: 1 };

@@ -4,6 +4,7 @@
  * its size, its fields, its first part, and where the rest is.
  */
 import type { Job } from "../definitions/job.ts";
+import { partsIn } from "../jobs/parts.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
 
 /** The most characters of an answer by default: hosts in wide use show a model no more. */
@@ -68,30 +69,6 @@ export const JOB_SCHEME = "job://";
 /** The URI of a job's result as a resource. */
 export const uriOf = (name: string): string => `${JOB_SCHEME}${encodeURIComponent(name)}`;
 
-/** The table of contents of a result that is kept in chunks, with a range of it; stored, its beginning. In characters. */
-export interface Parts {
-  /** Tells its chunks from those of other results of the job. */
-  id: string;
-  /** The objects in it, as far as they are told apart: in place of every other value its position and length, `begin+length`. */
-  shape: unknown;
-  /** The length of the whole. */
-  characters: number;
-  /** The lengths of its first fields. */
-  fields: Record<string, number>;
-  /** The range, and where it begins. */
-  text: string;
-  offset: number;
-}
-
-/** The key under which a result holds its {@link Parts}. */
-export const PARTS = "durable-mcp:parts";
-
-/** The table of contents of a result that is kept in chunks; undefined for any other result. */
-export const partsIn = (result: unknown): Parts | undefined => {
-  const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
-  return typeof parts?.text === "string" ? parts : undefined;
-};
-
 /** Reduces a job to what an answer of at most `limit` characters may hold. */
 export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }: Selection, limit: number): Held {
   const { result, ...rest } = given;
@@ -130,6 +107,8 @@ export interface Fitted {
 
 /** Fits jobs into `limit` characters, of which `taken` are in use. */
 export function arrange(held: readonly Held[], limit: number, { taken = 0, copies = 2 as 1 | 2 } = {}): Fitted {
+  const whole = wholeOf(held, limit - AROUND - taken, copies);
+  if (whole) return { views: whole, leftOut: 0 };
   const names = held.filter(({ result }) => result).map(({ view }) => LINK + 2 * uriOf(view.job_name).length);
   const links = names.sort((a, b) => b - a).slice(0, MAX_LINKS);
   const room = limit - AROUND - taken - (copies === 2 ? links.reduce((sum, link) => sum + link, 0) : 0);
@@ -164,6 +143,20 @@ export function arrange(held: readonly Held[], limit: number, { taken = 0, copie
     view.summary = { ...summary, part, ...(end < held.result.characters && { next_offset: end }) };
   }
   return { views: kept.map(({ view }) => view), leftOut: held.length - kept.length };
+}
+
+/** All jobs with their whole results; undefined where they need more than `room` characters. */
+function wholeOf(held: readonly Held[], room: number, copies: 1 | 2): JobView[] | undefined {
+  const views: JobView[] = [];
+  let left = room;
+  for (const { view, result } of held) {
+    if (result && (result.value === undefined || result.characters * copies > left)) return undefined;
+    const whole = result ? { ...view, result: result.value } : view;
+    left -= costOf(whole, copies) + 1;
+    if (left < 0) return undefined;
+    views.push(whole);
+  }
+  return views;
 }
 
 interface Room {

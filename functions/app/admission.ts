@@ -10,6 +10,9 @@ import type { RequestScope } from "../http/scope.ts";
 import type { StreamSlot } from "../http/stream-slots.ts";
 import type { Edge } from "./composition.ts";
 
+/** How often an open stream asks whether its caller has been blocked, in milliseconds. */
+const BLOCKS = 20_000;
+
 /** How many tokens of one address may be refused in a minute before further tokens are not looked at. */
 const MAX_REFUSED = 100;
 
@@ -58,7 +61,7 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
 /** Lets an identified caller's MCP request be answered within the caller's limits. */
 export async function admitted(
   { request, caller, scopes, expires, key, store }: Identified,
-  { auth, rateLimit, slots }: Edge,
+  { auth, rateLimit, slots, isBlocked }: Edge,
   line: RequestLog,
   answer: (request: Request, scope: RequestScope) => Promise<Response>,
 ): Promise<Response> {
@@ -67,15 +70,28 @@ export async function admitted(
     slot?.release();
     slot = undefined;
   };
+  let until = Math.min(Date.now() + LONGEST_STREAM, expires);
+  let asked = Date.now();
+  /** While a stream is open. */
+  const renew = () => {
+    slot?.renew();
+    if (!isBlocked || caller.key === "" || Date.now() - asked < BLOCKS) return;
+    asked = Date.now();
+    isBlocked(caller).then((is) => {
+      if (is) until = 0;
+    });
+  };
   const scope: RequestScope = {
     caller,
     store,
     line,
-    until: Math.min(Date.now() + LONGEST_STREAM, expires),
+    get until() {
+      return until;
+    },
     links: knowsLinks(request.headers),
     slot() {
       slot ??= slots.enter(key);
-      return { renew: slot.renew, release };
+      return { renew, release };
     },
     async admit({ weight, access, streams }) {
       const refusal =

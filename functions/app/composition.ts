@@ -3,14 +3,16 @@ import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import type { Hono } from "hono/tiny";
 import type { Tool } from "../../core/author/tool.ts";
+import type { Caller } from "../../core/definitions/caller.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
+import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
-import { type CallerNamespace, createEvents, createRecords, withoutRecords } from "../caller/callers.ts";
+import { type CallerNamespace, createBlocks, createEvents, createRecords, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
@@ -42,6 +44,8 @@ export interface Edge {
   discovery: Discovery;
   rateLimit: RateLimit | undefined;
   slots: StreamSlots;
+  /** Whether a caller has been blocked since its request was admitted; undefined where nobody is told apart. */
+  isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
   /** Refused tokens, by the address that sent them. */
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
@@ -74,9 +78,19 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const callers = config.CALLER as CallerNamespace | undefined;
   const records = callers && createRecords(callers, config.RESONATE_NAMESPACE);
   const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
+  const hooks = config.auth.AUTH_MODE !== "none";
+  const allowsLoopback = config.ALLOW_LOOPBACK_CALLBACKS === "1";
+  if (allowsLoopback) log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
-  const store = new RemoteStore(endpoint, jobs, { quota: config.MAX_JOBS, records }, client);
+  const migration = migrating(config.ENCRYPTION_KEYS);
+  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
+  const store = new RemoteStore(
+    endpoint,
+    jobs,
+    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records },
+    client,
+  );
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
@@ -90,7 +104,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
-      events: told && new Events({ events: told, codes: config.EVENT_ERRORS }),
+      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, allowsLoopback }),
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,
@@ -101,6 +115,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     discovery: new Discovery(identity, config),
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
+    isBlocked: callers && createBlocks(callers, config.RESONATE_NAMESPACE),
     refused: new Counts(),
     ready: new SharedValue(READY),
     missing,

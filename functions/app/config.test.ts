@@ -17,6 +17,7 @@ describe("bindings", () => {
       LOG_LEVEL: "info",
       RATE_LIMIT: 6_000,
       MAX_JOBS: 0,
+      MAX_STORED_BYTES: 0,
       MAX_STREAMS: 2_000,
       auth: { AUTH_MODE: "none" },
     });

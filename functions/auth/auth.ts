@@ -5,6 +5,7 @@ import { describeError, type EdgeLog } from "../http/log.ts";
 import type { Access } from "../http/scope.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig } from "./auth-config.ts";
 import { bearerVerifier } from "./bearer.ts";
+import { isBlocked } from "./blocked.ts";
 import { KeysUnavailable } from "./keys.ts";
 import { OAuthVerifier } from "./oauth.ts";
 import { type Demands, metadataOf, refuse, unavailable } from "./refusal.ts";
@@ -110,8 +111,8 @@ async function authenticate(
   log: EdgeLog,
 ): Promise<Authenticated | Response> {
   try {
-    const { caller, subject, scopes, expires } = await verify(tokenIn(request));
-    if (blocked.includes(caller.label) || blocked.includes(subject)) return BLOCKED();
+    const { caller, scopes, expires } = await verify(tokenIn(request));
+    if (isBlocked(caller, blocked)) return BLOCKED();
     return { caller, scopes, ...(expires !== undefined && { expires }) };
   } catch (error) {
     if (error instanceof TokenRefused) return refuse(error, demands);

@@ -12,7 +12,7 @@ export function bearerVerifier(tokens: readonly Token[]): (token: string) => Pro
     // All are compared, so that the time taken does not tell which one matched.
     const [match] = known.filter((each) => isSame(each.hash, hash));
     if (!match) throw new TokenRefused("The token is not known");
-    return { caller: await callerOf(match.name, match.name), subject: match.name, scopes: [] };
+    return { caller: await callerOf(match.name, match.name), scopes: [] };
   };
 }
 

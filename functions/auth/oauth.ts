@@ -54,7 +54,6 @@ export class OAuthVerifier {
     if (typeof sub !== "string" || sub === "") throw refused('"sub" must be a non-empty string');
     return {
       caller: await callerOf(JSON.stringify([this.#config.OAUTH_ISSUER, sub])),
-      subject: sub,
       scopes: scopesOf(claims),
       expires: (claims.exp ?? 0) * 1_000,
     };

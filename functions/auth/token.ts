@@ -3,8 +3,6 @@ import type { Caller } from "../../core/definitions/caller.ts";
 /** The content of a verified access token. */
 export interface Verified {
   caller: Caller;
-  /** The name that the issuer gives the caller: the token's subject, or its name. */
-  subject: string;
   scopes: readonly string[];
   /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */
   expires?: number;

@@ -22,13 +22,11 @@ export const jsonText = z.preprocess(
 export const answerQuestion = builtInTool({
   name: NAME,
   title: "Answer a job's question",
-  description:
-    "Answer what a running job asks (waiting_for), where answered_by is anyone. What is asked of the user only the " +
-    "user answers.",
+  description: "Answer a job's question (waiting_for) whose answered_by is anyone; others only the user answers.",
   input: z.object({
     job_name: jobName,
     question: z.string().describe("Its key."),
-    answer: jsonText.describe('JSON that fits answer_schema, such as {"approved": true}; null declines.'),
+    answer: jsonText.describe('JSON for answer_schema, such as {"approved": true}; null declines.'),
   }),
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },

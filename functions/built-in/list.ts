@@ -44,6 +44,10 @@ export function listJobs(jobs: readonly Job[]): Tool {
     }),
     output: z.object({
       jobs: z.array(ListedJob),
+      stored: z
+        .object({ bytes: z.number(), limit: z.number() })
+        .optional()
+        .describe("What is stored of your jobs, and how much may be."),
       next_cursor: z.string().optional().describe("The cursor of older jobs; absent when there are none."),
       note: z.string().optional(),
     }),
@@ -60,9 +64,13 @@ export function listJobs(jobs: readonly Job[]): Tool {
       const state = status && stateOf(status);
       // One more than an answer holds tells whether there are others.
       const steps = store.started({ kind, state, cursor: from, limit: limit + 1 }, signal);
-      const { jobs, next, complete } = await take(store, steps, limit, status, signal);
+      const [{ jobs, next, complete }, stored] = await Promise.all([
+        take(store, steps, limit, status, signal),
+        from ? undefined : store.stored(),
+      ]);
       return {
         jobs,
+        ...(stored && { stored }),
         ...(next && { next_cursor: textOf(next) }),
         ...(!complete && { note: "There are more jobs than can be listed: filter by kind." }),
       };

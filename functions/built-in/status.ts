@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
-import { builtInTool } from "../../core/author/tool.ts";
+import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
-import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
+import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { JobStatus, JobView, Json, ResultSummary, statusOf, viewOf, WaitingFor } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting.ts";
@@ -24,6 +24,15 @@ import {
 const DEFAULT_TIMEOUT = 45;
 const MAX_TIMEOUT = 300;
 
+/** A wait is answered before the shortest limit that is known to cut a call in spite of its progress: 300 s. In milliseconds. */
+const LONGEST = 285_000;
+
+/** For hosts that search tools: these two belong to every tool that starts a job. */
+const _meta = {
+  "anthropic/alwaysLoad": true,
+  "anthropic/searchHint": "job status and result of what was started: poll, wait, collect",
+};
+
 /** Which parts of results are wanted: the same as in the addresses of resources, which not all clients read. */
 const selection = {
   result: z.enum(["none", "summary", "full"]).optional().describe("How much of results."),
@@ -35,14 +44,15 @@ export const probeStatus = builtInTool({
   name: "probe_status",
   title: "Probe job status",
   description:
-    "Tell how jobs are, without waiting: running (what they do or wait for), complete (with result), failed (why), " +
-    "cancelled, timed_out or not_found.",
+    "Check the status of jobs, without waiting: running, complete (with result), failed (why), cancelled, timed_out or " +
+    "not_found.",
   input: z.object({ job_names: jobNames, ...selection }),
   output: z.object({
     statuses: z.array(JobView).describe("One entry a name, in the order asked."),
     note: z.string().optional(),
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  _meta,
   about: ({ statuses }) => ({ links: linksTo(statuses.map(({ summary }) => summary)) }),
   async run({ job_names, ...selected }, { store, signal }) {
     // Each is reduced to what may be sent as soon as it is read: an isolate has no room for a hundred results.
@@ -78,8 +88,8 @@ export const awaitResult = builtInTool({
   name: "await_result",
   title: "Await job results",
   description:
-    "Wait for jobs and return their results: when all have settled, or after timeout_seconds with the names still " +
-    "running, to await again. If your calls are cut short, wait in turns of 4 seconds.",
+    "Wait for started jobs and collect their results; after timeout_seconds, with the names still " +
+    "running, to await again. If calls are cut short, wait in turns of 4 seconds.",
   input: z.object({
     job_names: jobNames,
     timeout_seconds: z.number().min(1).max(MAX_TIMEOUT).optional().describe(`${DEFAULT_TIMEOUT} when left out.`),
@@ -99,20 +109,20 @@ export const awaitResult = builtInTool({
     note: z.string().optional(),
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  _meta,
   waits: true,
   about: ({ summaries }) => ({ links: linksTo(Object.values(summaries ?? {})) }),
   async run({ job_names, timeout_seconds = DEFAULT_TIMEOUT }, { store, now, until, signal, reportProgress }) {
     const held = new Map<string, Held>();
     const ended: DurablePromise[] = [];
 
-    const timeout = Math.max(0, Math.min(timeout_seconds * 1_000, until - now));
+    const timeout = Math.max(0, Math.min(timeout_seconds * 1_000, LONGEST, until - now));
     const total = job_names.length;
     let settled = 0;
-    const report = () => {
-      // The elapsed share of the time makes each report greater than the one before, as the protocol demands.
-      const waited = Math.min((Date.now() - now) / timeout, 0.99);
-      reportProgress?.(settled + (settled < total ? waited : 0), total, `${settled} of ${total} jobs settled`);
-    };
+    const report =
+      reportProgress && total === 1
+        ? reportOn(store, job_names[0] as string, signal, reportProgress)
+        : () => reportProgress?.(settled, total, `${settled} of ${total} jobs settled`);
 
     const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
     try {
@@ -152,6 +162,29 @@ export const awaitResult = builtInTool({
     }
   },
 });
+
+/** A function that reports how far a job is, as it was read after the report before. */
+function reportOn(
+  store: RemoteStore,
+  name: string,
+  signal: AbortSignal,
+  reportProgress: NonNullable<ToolContext["reportProgress"]>,
+): () => void {
+  let snapshot: JobSnapshot | undefined;
+  const look = async () => {
+    const promise = await store.get(name, signal);
+    snapshot = promise && (await jobSnapshotOf(store, promise, signal, "recent"));
+  };
+  // Reports are an addition: a slow server does not fail the call.
+  const lookOn = () => void look().catch(() => {});
+  lookOn();
+  return () => {
+    const now = Date.now();
+    const { done, total } = snapshot ? countOf(snapshot, now) : { done: 0 };
+    reportProgress(done, total, snapshot ? lineOf(snapshot, now) : `${name}: not known yet`);
+    lookOn();
+  };
+}
 
 const shortQuestions = (questions: NonNullable<JobView["waiting_for"]>) =>
   inShort({ waiting_for: questions }).waiting_for ?? [];
@@ -195,7 +228,7 @@ function awaited(held: readonly Held[], running: readonly string[], taken: numbe
 export const cancelJob = builtInTool({
   name: "cancel_job",
   title: "Cancel jobs",
-  description: "Stop jobs for good. What has finished is not changed; a job that others started too goes on for them.",
+  description: "Stop jobs for good. Finished ones stay; one that others started too goes on for them.",
   input: z.object({ job_names: jobNames }),
   output: z.object({
     cancelled: z.array(z.string()).describe("Stopped now, or before."),

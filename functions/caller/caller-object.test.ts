@@ -101,8 +101,9 @@ function deploy(most: number) {
         ...times,
         ...reservation,
         isEarlier: false,
+        bytes: 0,
       };
-      const answer = await object.reserve(KEY, job, most);
+      const answer = await object.reserve(KEY, job, { jobs: most, bytes: 0 });
       if (!("done" in answer)) throw new Error(answer.failed.message);
       if (answer.done !== "full" && !dies) await create(name, tagOf(reservation));
       return answer.done;

@@ -1,8 +1,9 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
-import type { ListQuery, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
+import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
 /** What brings the tables from one version to the next: each once, and none is ever changed. */
 const MIGRATIONS = [
@@ -17,6 +18,20 @@ const MIGRATIONS = [
    CREATE TABLE sealed (period TEXT PRIMARY KEY, count INTEGER NOT NULL, at REAL NOT NULL) STRICT;`,
   EVENTS_TABLE,
   "CREATE INDEX events_job ON events (job, name)",
+  `ALTER TABLE jobs ADD COLUMN bytes REAL NOT NULL DEFAULT 0;
+   CREATE TABLE stored (bytes REAL NOT NULL) STRICT;
+   INSERT INTO stored VALUES (0);
+   CREATE TRIGGER jobs_added AFTER INSERT ON jobs WHEN new.bytes > 0 BEGIN
+     UPDATE stored SET bytes = bytes + new.bytes;
+   END;
+   CREATE TRIGGER jobs_changed AFTER UPDATE OF bytes ON jobs WHEN new.bytes <> old.bytes BEGIN
+     UPDATE stored SET bytes = bytes + new.bytes - old.bytes;
+   END;
+   CREATE TRIGGER jobs_removed AFTER DELETE ON jobs WHEN old.bytes > 0 BEGIN
+     UPDATE stored SET bytes = bytes - old.bytes;
+   END;
+   CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);`,
+  HOOK_TABLES,
 ];
 
 /**
@@ -55,16 +70,22 @@ export class JobTable {
     this.#all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
   }
 
-  reserve(job: StartedJob, most: number, now: number): "reserved" | "known" | "full" {
+  /** The bytes that are stored of all jobs. */
+  get stored(): number {
+    return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
+  }
+
+  reserve(job: StartedJob, most: Most, now: number): "reserved" | "known" | "full" | "stored" {
     const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
       this.#all("UPDATE jobs SET looked_at = ? WHERE id = ?", now, job.id);
       return "known";
     }
-    const used = most === 0 ? 0 : this.used(job.period);
-    if (most > 0 && used + job.count > most) return "full";
+    const used = most.jobs === 0 ? 0 : this.used(job.period);
+    if (most.jobs > 0 && used + job.count > most.jobs) return "full";
+    if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";
     this.#write(job, now);
-    if (most > 0) this.#used.set(job.period, used + job.count);
+    if (most.jobs > 0) this.#used.set(job.period, used + job.count);
     return "reserved";
   }
 
@@ -131,6 +152,16 @@ export class JobTable {
     return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
   }
 
+  isPending(id: string): boolean {
+    return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
+  }
+
+  /** When the next job should end, in milliseconds since the epoch. */
+  nextDue(now: number): number | undefined {
+    const [row] = this.#all("SELECT min(due) AS due FROM jobs WHERE state = 'pending' AND due > ?", now);
+    return row?.due == null ? undefined : Number(row.due);
+  }
+
   /** Jobs that have not ended as far as is known, the soonest to end first. */
   pending(limit: number): string[] {
     return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);
@@ -171,13 +202,16 @@ export class JobTable {
     return this.#storage.transactionSync(work);
   }
 
-  #write({ id, kind, state, startedAt, settledAt, due, period, count, isEarlier }: StartedJob, now: number): void {
+  #write(
+    { id, kind, state, startedAt, settledAt, due, period, count, isEarlier, bytes }: StartedJob,
+    now: number,
+  ): void {
     this.#all(
-      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at`,
-      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
+         looked_at = excluded.looked_at, bytes = excluded.bytes`,
+      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now, bytes],
     );
   }
 

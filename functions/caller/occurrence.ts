@@ -3,10 +3,11 @@
 import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
+import { partsIn } from "../../core/jobs/parts.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { decodeValue } from "../../core/store/codec.ts";
-import { boundary, FIRST_PART, partsIn, uriOf } from "../../core/tools/results.ts";
+import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 import type { LoggedEvent } from "./event-log.ts";
 
 /** The name of the event that a job has ended. */

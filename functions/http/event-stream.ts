@@ -16,8 +16,8 @@ const GRACE = 3_000;
 const encoder = new TextEncoder();
 
 export interface StreamTerms {
-  /** The stream's deadline, in milliseconds since the epoch. */
-  until: number;
+  /** The stream's deadline, in milliseconds since the epoch; it may come closer. */
+  readonly until: number;
   /** The stream's slot among those of its caller. */
   slot(): StreamSlot;
 }
@@ -90,16 +90,17 @@ export function boundedStream(response: Response, terms: StreamTerms, onEnd = ()
   if (!isStream(response) || bounded.has(response)) return response;
   const slot = terms.slot();
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  const renewing = setInterval(() => slot.renew(), KEEP_ALIVE);
+  const renewing = setInterval(() => {
+    slot.renew();
+    if (Date.now() >= terms.until + GRACE) stop();
+  }, KEEP_ALIVE);
   let isOver = false;
   const stop = () => {
     isOver = true;
     reader.cancel().catch(() => {});
   };
-  const ending = setTimeout(stop, Math.max(0, terms.until - Date.now()) + GRACE);
   const end = () => {
     clearInterval(renewing);
-    clearTimeout(ending);
     slot.release();
     onEnd();
   };

@@ -3,6 +3,7 @@ import { isStream } from "../http/event-stream.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
 import { invalidRequest } from "./body.ts";
 import { asMessage, type Message } from "./message.ts";
+import { weightOfSize } from "./weight.ts";
 
 const REVISION = "2025-03-26";
 
@@ -15,7 +16,13 @@ interface BatchServer {
 }
 
 /** Answers the messages of a batch one after another, with a list of their responses. */
-export async function serveBatch(batch: unknown[], headers: Headers, scope: RequestScope, server: BatchServer) {
+export async function serveBatch(
+  batch: unknown[],
+  size: number,
+  headers: Headers,
+  scope: RequestScope,
+  server: BatchServer,
+) {
   scope.line.batch = batch.length;
   if ((headers.get("mcp-protocol-version") ?? REVISION) !== REVISION) {
     return invalidRequest("this revision of the protocol has no batches. Send one message a request");
@@ -29,7 +36,11 @@ export async function serveBatch(batch: unknown[], headers: Headers, scope: Requ
   const waiting = demands.filter(({ streams }) => streams).length;
   const weight = demands.reduce((sum, demand) => sum + demand.weight, batch.length - demands.length);
   if (weight > MOST || waiting > 1) return tooMuch(`touches ${weight}, and ${waiting} of its calls would wait`);
-  const refused = await scope.admit({ weight, access: demands.flatMap(({ access }) => access), streams: waiting > 0 });
+  const refused = await scope.admit({
+    weight: Math.max(weight, weightOfSize(size)),
+    access: demands.flatMap(({ access }) => access),
+    streams: waiting > 0,
+  });
   if (refused) return refused;
   const responses: unknown[] = [];
   for (const [i, member] of batch.entries()) {

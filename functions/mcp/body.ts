@@ -11,7 +11,7 @@ const READING = 30_000;
 const MAX_DEPTH = 100;
 
 /** The parsed body, the response that refuses it, or the request for the SDK to refuse. */
-export type Body = { parsed: unknown } | Response | Request;
+export type Body = { parsed: unknown; size: number } | Response | Request;
 
 /** The media types that are accepted without asking the SDK. */
 const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
@@ -38,7 +38,9 @@ export async function readBody(request: Request): Promise<Body> {
   } catch {
     return new Request(url, { method, headers, body: text, signal });
   }
-  return isTooDeep(text) ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed) : { parsed };
+  return isTooDeep(text)
+    ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed)
+    : { parsed, size: text.length };
 }
 
 /** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */

@@ -6,13 +6,15 @@ import type { EdgeLog } from "../http/log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { Cards } from "../resources/cards.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
+import type { JobLinks } from "../tasks/service.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { createMethods, demandOf } from "./methods.ts";
 import type { createSdk } from "./sdk.ts";
-import { type CallRules, type JobLinks, ToolCalls } from "./tool-calls.ts";
+import { type CallRules, ToolCalls } from "./tool-calls.ts";
+import { weightOfSize } from "./weight.ts";
 
 /** Answers an MCP request of an admitted caller. */
 export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
@@ -35,7 +37,7 @@ export interface McpOptions {
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
-  const tasks = handles && { handles, log, kept };
+  const tasks = handles && { handles, links, log, kept };
   const cards = files && new Cards(files, identity.info.name, tools);
   const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links, rules });
   const methods = createMethods(calls, { tasks, events, identity });
@@ -72,9 +74,9 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     const body = await readBody(request);
     if (body instanceof Response) return body;
     if (body instanceof Request) return (await bySdk())({ request: body, scope });
-    const { parsed } = body;
+    const { parsed, size } = body;
     if (Array.isArray(parsed)) {
-      return serveBatch(parsed, request.headers, scope, {
+      return serveBatch(parsed, size, request.headers, scope, {
         demandOf: (message) => demandOf(methods, message),
         answer: (member, message, memberScope) => {
           if (message) note(memberScope, message);
@@ -84,7 +86,8 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     }
     const message = asMessage(parsed);
     if (message) note(scope, message);
-    const refused = message && (await scope.admit(demandOf(methods, message)));
+    const demand = message ? demandOf(methods, message) : { weight: 1, access: [], streams: false };
+    const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, weightOfSize(size)) });
     return refused ?? answer(request, parsed, message, scope);
   };
 }

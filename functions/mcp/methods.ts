@@ -11,6 +11,7 @@ import { getTask, type TaskService } from "../tasks/service.ts";
 import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
+import { growing } from "./progress.ts";
 import type { CallRequest, ToolCalls } from "./tool-calls.ts";
 import { weightOfCall, weightOfSubscription } from "./weight.ts";
 
@@ -145,6 +146,19 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
       answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
         plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope.caller), signal)),
     },
+    "events/subscribe": {
+      form: { params: [...params, "delivery", "ttlMs"] },
+      access: () => "read",
+      weight: () => 4,
+      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
+        plain && respond(id, plain, info, () => calls.explained(events.subscribe(params, scope.caller), signal)),
+    },
+    "events/unsubscribe": {
+      form: { params: ["name", "arguments", "delivery"] },
+      access: () => "read",
+      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
+        plain && respond(id, plain, info, () => calls.explained(events.unsubscribe(params, scope.caller), signal)),
+    },
     "events/stream": {
       form: { params },
       access: () => "read",
@@ -205,10 +219,10 @@ function callOf(
 /** How a call reports its progress, where its caller asked for it. */
 function progress({ progressToken }: Plain, send: (message: object) => void) {
   if (progressToken === undefined) return {};
-  const reportProgress = (progress: number, total: number, message: string) => {
+  const reportProgress = growing((progress, total, message) => {
     const params = { progressToken, progress, total, message };
     send({ jsonrpc: "2.0", method: "notifications/progress", params });
-  };
+  });
   return { reportProgress };
 }
 

@@ -19,6 +19,7 @@ import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/met
 import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
+import { growing } from "./progress.ts";
 import type { CallRequest, ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
@@ -107,11 +108,11 @@ function callOf(context: ServerContext): CallRequest {
   if (progressToken === undefined) return call;
   return {
     ...call,
-    reportProgress(progress, total, message) {
-      const params = { progressToken, progress, total, message };
+    reportProgress: growing((progress, total, message) => {
+      const params = { progressToken, progress, ...(total !== undefined && { total }), message };
       // Delivery fails only when the client has left.
       notify({ method: "notifications/progress", params }).catch(() => {});
-    },
+    }),
   };
 }
 
@@ -121,6 +122,12 @@ function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Event
   server.setRequestHandler("events/list", { params }, () => events.list());
   server.setRequestHandler("events/poll", { params }, (given, context) =>
     calls.explained(events.poll(given, scopeOf(context).caller), context.mcpReq.signal),
+  );
+  server.setRequestHandler("events/subscribe", { params }, (given, context) =>
+    calls.explained(events.subscribe(given, scopeOf(context).caller), context.mcpReq.signal),
+  );
+  server.setRequestHandler("events/unsubscribe", { params }, (given, context) =>
+    calls.explained(events.unsubscribe(given, scopeOf(context).caller), context.mcpReq.signal),
   );
   server.setRequestHandler("events/stream", { params }, (given) => events.check(given));
 }

@@ -17,7 +17,7 @@ import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
-import { createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
+import { createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
@@ -35,12 +35,6 @@ export interface CallRules {
   patience: number;
   /** Whether an argument may state that the user agreed. */
   mayConfirm: boolean;
-}
-
-/** Knows the addresses of jobs' pages. */
-export interface JobLinks {
-  /** The address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
-  urlOf(job: string, caller: Caller): Promise<string | undefined>;
 }
 
 export interface ToolCallsOptions {
@@ -91,7 +85,7 @@ export class ToolCalls {
     const tool = this.#tools.get(name);
     if (!tool) return undefined;
     const { readOnlyHint } = (tool.listing.annotations ?? {}) as { readOnlyHint?: boolean };
-    return readOnlyHint === true && !tool.start ? "read" : "write";
+    return readOnlyHint === true && !tool.job ? "read" : "write";
   }
 
   /** Whether a call may be answered with a question. */
@@ -137,7 +131,7 @@ export class ToolCalls {
       const started = await tool.start(checked.args, context);
       if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
-      return await createTask(tasks, caller, started, await this.#links.urlOf(started.name, caller), note);
+      return await createTask(tasks, caller, started, note);
     } catch (error) {
       const why = this.#explain(error, request.signal);
       return errorResult(note === undefined ? why : `${why}\n${note}`);

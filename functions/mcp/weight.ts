@@ -16,6 +16,12 @@ function namesIn(args: unknown): number {
   return jobNames.safeParse((args as { job_names: unknown }).job_names).data?.length ?? 1;
 }
 
+/** How many characters of a body cost as much as one request: they are read, checked, and may be stored. */
+const CHARACTERS = 20_000;
+
+/** The cost of a body, whatever it asks for. */
+export const weightOfSize = (size: number): number => Math.ceil(size / CHARACTERS);
+
 /** The cost of a subscription: the number of its tasks, up to the most that it may name. */
 export function weightOfSubscription({ notifications }: Record<string, unknown>): number {
   if (typeof notifications !== "object" || notifications === null || !("taskIds" in notifications)) return 1;

@@ -47,6 +47,15 @@ describe("a link to a job", () => {
     expect(await pages(env).follow(sealed, true)).toBeUndefined();
   });
 
+  test("is void when its caller is blocked by any of its names", async () => {
+    const caller = await callerOf(JSON.stringify(["https://issuer.example", "auth0|ada"]));
+    const sealed = sealedIn(await pages().urlOf("timer_tea", caller));
+    expect(await pages().follow(sealed, true)).toBeDefined();
+    for (const name of ["auth0|ada", caller.label])
+      expect(await pages({ BLOCKED_CALLERS: `bob,${name}` }).follow(sealed, true)).toBeUndefined();
+    expect(await pages({ BLOCKED_CALLERS: "ada" }).follow(sealed, true)).toBeDefined();
+  });
+
   test("is void when it has expired, has been changed, or was sealed for another purpose", async () => {
     const sealed = sealedIn(await pages().urlOf("timer_tea", ada));
     for (let i = 0; i < sealed.length; i++) {

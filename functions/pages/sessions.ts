@@ -3,6 +3,7 @@ import { parse, serialize } from "hono/utils/cookie";
 import type { Tool } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { AuthConfig } from "../auth/auth-config.ts";
+import { isBlocked } from "../auth/blocked.ts";
 import type { Assets } from "../http/assets.ts";
 import type { Identity } from "../mcp/identity.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
@@ -109,13 +110,11 @@ export class Pages {
   }
 
   async #link(sealed: string): Promise<{ linked: Linked; until: number } | undefined> {
-    const { VIEW_LINKS, BLOCKED_CALLERS: blocked = [] } = this.#config;
+    const { VIEW_LINKS, BLOCKED_CALLERS } = this.#config;
     const opened = VIEW_LINKS === "off" ? undefined : await this.#seal?.open("link", sealed);
     if (!opened) return undefined;
     const linked = opened.value as Linked;
-    return blocked.includes(linked.caller.label) || blocked.includes(linked.caller.id)
-      ? undefined
-      : { ...opened, linked };
+    return isBlocked(linked.caller, BLOCKED_CALLERS) ? undefined : { ...opened, linked };
   }
 
   /** The cookie of a session with a token that expires at `expires`; undefined where there are no sessions. */

@@ -7,9 +7,16 @@ import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
 
+/** Knows the addresses of jobs' pages. */
+export interface JobLinks {
+  /** The address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
+  urlOf(job: string, caller: Caller): Promise<string | undefined>;
+}
+
 /** The parts of an edge that task methods work with. */
 export interface TaskService {
   handles: TaskHandles;
+  links: JobLinks;
   log: EdgeLog;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
@@ -41,7 +48,8 @@ export async function getTask(
   const promise = await orUnavailable(service, promiseOf(service, taskId, request));
   const snapshot = await orUnavailable(service, jobSnapshotOf(request.store, promise, request.signal, "recent"));
   const { showsForms } = request;
-  return { ...detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept }) };
+  const page = await service.links.urlOf(promise.name, request.caller);
+  return { ...detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page }) };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
@@ -57,24 +65,25 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
 /**
  * The result of a call whose job is a task; its promise exists, so `tasks/get` finds it.
  *
- * @param view_url the address of the job's page: for people in the status message, for programs in `_meta`
+ * The address of the job's page is in the status message for people, and in `_meta` for programs.
+ *
  * @param note what else there is to say about the call
  */
 export async function createTask(
-  { handles, kept }: TaskService,
+  { handles, kept, links }: TaskService,
   caller: Caller,
   promise: DurablePromise,
-  view_url: string | undefined,
   note: string | undefined,
 ) {
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
   // The result is no part of a created task, even of one that has ended: clients collect it with `tasks/get`.
+  const page = await links.urlOf(promise.name, caller);
   const { result, error, inputRequests, ...task } = {
-    ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept }),
+    ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
   } as Record<string, unknown>;
-  const statusMessage = [note, view_url && `Its page: ${view_url}`].filter(Boolean).join("\n");
-  const shown = { ...(statusMessage && { statusMessage }), ...(view_url && { _meta: { view_url } }) };
-  return { resultType: "task", ...shown, ...task };
+  const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
+  const shown = { ...(statusMessage && { statusMessage }), ...(page && { _meta: { view_url: page } }) };
+  return { resultType: "task", ...task, ...shown };
 }
 
 /** The promise of a task; undefined when the id is no task's of this caller. */

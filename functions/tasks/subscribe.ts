@@ -45,7 +45,8 @@ export async function subscribeToTasks(
 
   const find = async (taskId: string): Promise<Watched[]> => {
     const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });
-    return promise ? [{ taskId, name: promise.name }] : [];
+    if (!promise) return [];
+    return [{ taskId, name: promise.name, page: await service.links.urlOf(promise.name, scope.caller) }];
   };
   let tasks: Watched[];
   try {

@@ -19,7 +19,12 @@ const job = (keep: string | undefined) => ({
 });
 
 const ttl = (promise: object, kept: number | undefined) =>
-  detailedTask("an id", withoutFeed(promise as DurablePromise), { now: BEGAN, showsForms: false, kept }).ttlMs;
+  detailedTask("an id", withoutFeed(promise as DurablePromise), {
+    now: BEGAN,
+    showsForms: false,
+    kept,
+    page: undefined,
+  }).ttlMs;
 
 test.each([
   ["its deployment keeps jobs for a time", undefined, 10 * DAY, 10 * DAY + 3_600_000],

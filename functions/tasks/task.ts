@@ -2,7 +2,7 @@
 
 import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
-import { doingOf, howToAnswer, type JobSnapshot } from "../../core/jobs/snapshot.ts";
+import { howToAnswer, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
 import { CARD, type CallToolResult, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
@@ -53,13 +53,22 @@ export interface Audience {
   showsForms: boolean;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
+  /** The address of the job's page, for its caller; undefined in a deployment without links. */
+  page: string | undefined;
 }
+
+const withPage = (message: string, page: string | undefined) =>
+  page === undefined ? message : `${message}\nIts page: ${page}`;
 
 /**
  * The task as `tasks/get` and `notifications/tasks` give it. A question is put to clients that can show it to their users;
  * to others the task is working, and its status message says what it waits for.
  */
-export function detailedTask(taskId: string, snapshot: JobSnapshot, { now, showsForms, kept }: Audience): DetailedTask {
+export function detailedTask(
+  taskId: string,
+  snapshot: JobSnapshot,
+  { now, showsForms, kept, page }: Audience,
+): DetailedTask {
   const { promise, questions, updatedAt } = snapshot;
   const base: TaskBase = {
     taskId,
@@ -71,8 +80,8 @@ export function detailedTask(taskId: string, snapshot: JobSnapshot, { now, shows
     case "pending": {
       const pollIntervalMs = pollInterval(snapshot, now);
       if (questions.size === 0 || !showsForms) {
-        const statusMessage = howToAnswer(promise.name, snapshot) ?? doingOf(snapshot, now);
-        return { ...base, status: "working", pollIntervalMs, ...(statusMessage !== undefined && { statusMessage }) };
+        const statusMessage = howToAnswer(promise.name, snapshot) ?? lineOf(snapshot, now);
+        return { ...base, status: "working", pollIntervalMs, statusMessage: withPage(statusMessage, page) };
       }
       const asked = [...questions].map(([key, { question }]) => {
         const { answeredBy, ...form } = question;

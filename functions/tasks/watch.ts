@@ -1,6 +1,6 @@
 import { subscribe } from "../../core/jobs/promise-watcher.ts";
 import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
-import { type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { type Audience, type DetailedTask, detailedTask } from "./task.ts";
 
@@ -8,6 +8,8 @@ import { type Audience, type DetailedTask, detailedTask } from "./task.ts";
 export interface Watched {
   taskId: string;
   name: string;
+  /** The address of the job's page, which is the same in each report. */
+  page: string | undefined;
 }
 
 type OnChange = (task: DetailedTask) => void;
@@ -20,7 +22,7 @@ type OnChange = (task: DetailedTask) => void;
 export async function watchTasks(
   store: RemoteStore,
   tasks: readonly Watched[],
-  audience: Omit<Audience, "now">,
+  audience: Omit<Audience, "now" | "page">,
   onChange: OnChange,
   signal: AbortSignal,
 ): Promise<void> {
@@ -50,24 +52,24 @@ export async function watchTasks(
  */
 function watcher(
   store: RemoteStore,
-  { taskId, name }: Watched,
-  audience: Omit<Audience, "now">,
+  { taskId, name, page }: Watched,
+  audience: Omit<Audience, "now" | "page">,
   onChange: OnChange,
   signal: AbortSignal,
 ): (channel: Channel | undefined) => Promise<boolean> {
   let last: Promise<unknown> = Promise.resolve();
-  let reported = JSON.stringify({ status: "working" });
+  let reported: string | undefined;
 
   const look = async (channel: Channel | undefined) => {
     const snapshot = await (channel ? listenAndRead(store, name, channel, signal) : read(store, name, signal));
     if (!snapshot) return true;
-    const task = detailedTask(taskId, snapshot, { ...audience, now: Date.now() });
+    const task = detailedTask(taskId, snapshot, { ...audience, page, now: Date.now() });
     const { taskId: _, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...changing } = task;
     const report = JSON.stringify(changing);
-    if (report !== reported) {
-      reported = report;
-      onChange(task);
-    }
+    // That it is working is known.
+    const isNews = reported !== undefined || task.status !== "working" || doingOf(snapshot, Date.now()) !== undefined;
+    if (isNews && report !== reported) onChange(task);
+    reported = report;
     return snapshot.promise.state !== "pending";
   };
 

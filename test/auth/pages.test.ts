@@ -83,7 +83,12 @@ describe("a link", () => {
   test("is told with a task as well: to people in its status, to programs in its _meta", async () => {
     const task = await ada.tasks.call("timer", { timer_name: "of a task", seconds: 3_600 });
     expect(task).toMatchObject({ resultType: "task", status: "working" });
-    expect(task.statusMessage).toBe(`Its page: ${task._meta.view_url}`);
+    const [doing, page, ...more] = task.statusMessage.split("\n");
+    expect([doing, page, more]).toEqual([
+      expect.stringMatching(/^timer_of a task: running, due at /),
+      `Its page: ${task._meta.view_url}`,
+      [],
+    ]);
     const { origin, pathname } = new URL(task._meta.view_url);
     expect(origin).toBe(PUBLIC_URL);
     const { cookie, link } = await follow(pathname);

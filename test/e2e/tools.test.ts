@@ -16,7 +16,8 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 const nextMonth = monthsOfItsOwn();
 
 const reads = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
-const starts = { readOnlyHint: false, destructiveHint: false, idempotentHint: true };
+/** What only gathers or waits changes nothing: hosts ask nobody first, and call two side by side. */
+const starts = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 const TOOLS = {
   start_gathering: [["latitude", "longitude", "year", "month"], ["timezone"], { ...starts, openWorldHint: true }],
   probe_status: [["job_names"], ["result", "fields", "offset"], reads],

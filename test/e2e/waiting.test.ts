@@ -215,12 +215,16 @@ test.concurrent("a caller that asked for progress is told while nothing happens,
       params: { name: "await_result", arguments: { job_names: [silent] } },
     }),
   });
-  const reports: number[] = [];
-  const onprogress = ({ progress }: { progress: number }) => reports.push(progress);
+  const reports: { progress: number; total?: number | undefined; message?: string | undefined }[] = [];
+  const onprogress = (report: (typeof reports)[number]) => reports.push(report);
   const reported = client.callTool("await_result", { job_names: [name] }, { onprogress });
-  await until("a report", () => reports.length > 0);
-  expect(reports[0]).toBeGreaterThan(0);
-  expect(reports[0]).toBeLessThan(1);
+  await until("two reports", () => reports.length > 1);
+  // The seconds of the timer itself, not the share of this wait.
+  const [first, second] = reports;
+  expect(first?.total).toBeGreaterThan(60);
+  expect(second).toMatchObject({ total: first?.total, message: expect.stringContaining(`${name}: running, due at `) });
+  expect(second?.progress).toBeGreaterThan(first?.progress ?? Number.NaN);
+  expect(second?.progress).toBeLessThan(60);
   await Promise.all([settle(name), settle(silent)]);
   expect((await reported).content.results).toEqual(results([name]));
   const { headers } = await answer;

@@ -23,9 +23,11 @@ async function shown(job: string, taskId: string, meant: RegExp) {
     async () => {
       const { statuses } = await ada.call("probe_status", { job_names: [job] });
       const list = await listed(ada, { limit: 100 });
+      const { statusMessage } = await ada.tasks.get(taskId);
       const said = [
         statuses[0].doing,
-        (await ada.tasks.get(taskId)).statusMessage,
+        // A task says which job it is as well.
+        statusMessage?.replace(`${job}: `, ""),
         ...(list ? [list.jobs.find(({ job_name }: { job_name: string }) => job_name === job)?.doing] : []),
       ];
       return said.every((text) => meant.test(text ?? "")) || undefined;

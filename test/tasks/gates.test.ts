@@ -59,7 +59,7 @@ describe("a client that did not declare the extension", () => {
 
 test("the extension is advertised by server/discover", async () => {
   const { result } = await rpc(stack.url, "server/discover");
-  expect(result.capabilities.extensions).toEqual({ [TASKS]: {} });
+  expect(result.capabilities.extensions).toMatchObject({ [TASKS]: {} });
 });
 
 test.each(["tasks/list", "tasks/result"])("%s does not exist", async (method) => {

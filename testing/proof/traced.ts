@@ -23,7 +23,10 @@ export class Traced implements ContextCalls {
 
   start: ContextCalls["start"] = (job, name) => {
     const startable = { kind: job, args: { parse: (value: unknown) => value } };
-    return this.#noted(name, this.#ctx.start(startable, {}, { name }));
+    return this.#noted(
+      name,
+      this.#ctx.start(startable, {}, { name }).then((child) => child.name),
+    );
   };
 
   until: ContextCalls["until"] = (name, every, lasting, check) => {

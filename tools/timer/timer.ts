@@ -55,15 +55,15 @@ const firing = ({ timer_name, seconds }: z.output<typeof input>, { now }: { now:
   fires_at: new Date(now + seconds * 1_000).toISOString(),
 });
 
-const annotations = { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: false };
+/** A timer changes nothing but the list of its caller: hosts run several side by side, and ask nobody first. */
+const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
 export const setTimer = defineDurableTool({
   job: timer,
   name: "set_timer",
   title: "Set a timer",
   description:
-    "Set a durable timer; returns its job_name at once, for await_result. A name is one timer: set again, it is " +
-    "unchanged.",
+    "Set a durable timer; returns its job_name at once, for await_result. Set again, a name keeps its timer.",
   input,
   annotations,
   args: firing,
@@ -109,7 +109,7 @@ export const timerTool = defineDurableTool({
 export const getTimerStatus = defineTool({
   name: "get_timer_status",
   title: "Get timer status",
-  description: "Tell how a timer is, and the seconds that remain, without waiting.",
+  description: "Tell a timer's status and remaining seconds, without waiting.",
   input: z.object({ timer_name: timerName }),
   output: z.object({
     timer_name: z.string(),

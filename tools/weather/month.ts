@@ -104,7 +104,7 @@ export const placeInput = {
       return canonical;
     })
     .optional()
-    .describe("IANA zone; the place's when left out."),
+    .describe("IANA; the place's by default."),
 };
 
 const input = z.object({
@@ -119,7 +119,8 @@ const input = z.object({
   timezone: placeInput.timezone,
 });
 
-const annotations = { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true };
+/** It reads an archive: hosts run several side by side, and ask nobody first. */
+export const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: true };
 
 export const startGathering = defineDurableTool({
   job: month,
@@ -127,7 +128,7 @@ export const startGathering = defineDurableTool({
   title: "Start gathering weather",
   description:
     "Start gathering a month of historical daily weather (highest and lowest temperature, precipitation) at a place. " +
-    "Returns a job_name at once; collect the data with await_result.",
+    "Returns a job_name at once, for await_result.",
   input,
   annotations,
   args: monthToGather,
@@ -155,7 +156,7 @@ export const weatherData = defineDurableTool({
   job: month,
   name: "weather_data",
   title: "Weather of a month",
-  description: "As start_gathering, but wait a while for the data; a longer job answers with its job_name.",
+  description: "As start_gathering, but wait for the data; a longer job answers with its job_name.",
   input,
   annotations,
   args: monthToGather,

@@ -1,5 +1,5 @@
 import { type Context, implement, JobFailed, NonRetryableError } from "../../core/index.ts";
-import { type DailyWeather, type Month, month } from "./month.ts";
+import { type Month, month } from "./month.ts";
 import { CONFIRM, CONFIRM_ABOVE, monthsOf, type Range, range } from "./range.ts";
 
 /** Gathers each month of a range with that month's job, so that months which are already gathered cost nothing. */
@@ -27,10 +27,10 @@ export const gatherRange = implement(range, async (ctx, asked) => {
 });
 
 async function gather(ctx: Context, one: Month) {
-  const job_name = await ctx.start(month, one);
-  const which = { year: one.year, month: one.month, job_name };
+  const gathering = await ctx.start(month, one);
+  const which = { year: one.year, month: one.month, job_name: gathering.name };
   try {
-    return { ...which, weather: await ctx.await<DailyWeather>(job_name) };
+    return { ...which, weather: await gathering.result() };
   } catch (error) {
     if (!(error instanceof JobFailed)) throw error;
     return { ...which, error: error.message };
@@ -40,11 +40,8 @@ async function gather(ctx: Context, one: Month) {
 async function confirms(ctx: Context, { from, to }: Range, total: number): Promise<boolean> {
   const answer = await ctx.ask(CONFIRM, {
     message: `Gathering ${from} to ${to} takes ${total} requests to the weather archive. Go on?`,
-    requestedSchema: {
-      type: "object",
-      properties: { confirm: { type: "boolean", title: "Go on", description: `Make the ${total} requests` } },
-      required: ["confirm"],
-    },
+    // To accept is to agree: a box to tick would be a second confirmation.
+    requestedSchema: { type: "object", properties: {} },
   });
-  return answer.action === "accept" && answer.content.confirm === true;
+  return answer.action === "accept" && answer.content.confirm !== false;
 }

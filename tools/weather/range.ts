@@ -3,6 +3,7 @@ import * as z from "zod";
 import { type Answer, DAY, defineDurableTool, defineJob, type ToolContext, ToolError } from "../../core/index.ts";
 import { isWhole, monthAvailability, today } from "./calendar.ts";
 import {
+  annotations,
   DailyWeather,
   dayAsked,
   FIRST_YEAR,
@@ -98,22 +99,17 @@ const input = z.object({
   from: yearMonth.describe("First month, YYYY-MM, from 1940-01."),
   to: yearMonth.describe("Last month, YYYY-MM."),
   timezone: placeInput.timezone,
-  confirm: z
-    .boolean()
-    .optional()
-    .describe(`true when the user agreed to more than ${CONFIRM_ABOVE} months; never set it unasked.`),
+  confirm: z.boolean().optional().describe(`true when the user agreed to so many; never set it unasked.`),
 });
 
 export const weatherRange = defineDurableTool({
   job: range,
   name: "weather_range",
   title: "Weather of a span of months",
-  description:
-    `Gather daily weather for a span of months; the user has to agree to more than ${CONFIRM_ABOVE}. ` +
-    "A long job answers with its job_name.",
+  description: `Daily weather of a span of months, as weather_data; the user has to agree to more than ${CONFIRM_ABOVE}.`,
   input,
   consent: ["confirm"],
-  annotations: { idempotentHint: true, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  annotations,
   args: rangeToGather,
   async onStarted({ jobName, status, args }, { confirm }, context) {
     if (confirm && status === "running" && !args.confirmed) await confirmRunning(jobName, context);

@@ -51,6 +51,14 @@ export class ChildJobs {
     return child.name;
   }
 
+  /** Cancels a job that the job with the promise `parent` started. One that others want as well goes on for them. */
+  async cancel(parent: string, name: string): Promise<void> {
+    const store = this.#options.store.onBehalfOf(parent);
+    const child = await store.get(name);
+    if (child?.job.shared) await store.giveUp(name);
+    else if (child) await store.cancel(name);
+  }
+
   /** Gives up the children of a job if the job was cancelled or has timed out. */
   async giveUpIfEnded(parent: string, children: readonly string[]): Promise<void> {
     if (children.length === 0) return;

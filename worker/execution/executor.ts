@@ -216,6 +216,7 @@ export class Executor {
         children.push(name);
         return name;
       },
+      cancel: (name) => this.#childJobs.cancel(promise.id, name),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
       ...(cached.memo && { memo: cached.memo }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),

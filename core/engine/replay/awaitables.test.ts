@@ -13,7 +13,7 @@ function rangeOf(apart: number): SimulatedJob {
       let done = 0;
       return ctx.all(months, async (item, n) => {
         const job = await item.start(month, { n });
-        const value = await item.await<{ n: number }>(job);
+        const value = await item.await<{ n: number }>(job.name);
         done += 1;
         ctx.progress(done, MONTHS);
         return value.n;

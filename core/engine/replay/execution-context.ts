@@ -1,6 +1,8 @@
 /** A context as the author sees it: the function's own, or that of an item or a branch. Its calls become commands. */
 import {
+  type AllOptions,
   type Answer,
+  type ChildJob,
   type Context,
   DAY,
   type Log,
@@ -11,12 +13,15 @@ import {
   type Startable,
   type Step,
   type StepOptions,
+  TimeoutError,
+  type Winner,
 } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { seededNumber, seededUuid } from "../guard/seeded.ts";
 import type { Runtime } from "../runtime.ts";
+import { words } from "../steps/attempt.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
@@ -39,7 +44,10 @@ const METHODS = [
   "await",
   "until",
   "all",
+  "allSettled",
   "race",
+  "any",
+  "timeout",
   "progress",
   "now",
   "random",
@@ -52,7 +60,10 @@ interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
-  readonly runtime: Pick<Runtime, "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "log" | "metrics">;
+  readonly runtime: Pick<
+    Runtime,
+    "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics"
+  >;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
@@ -110,8 +121,13 @@ export class ExecutionContext implements Context {
     });
   }
 
-  start<Args>(job: Startable<Args>, args: Args, { name }: { name?: string } = {}): Promise<string> {
-    return this.#issue("start", name ?? `start ${job?.kind}`, (command) => {
+  start<Args, Result>(
+    definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
+    args: Args,
+    { name }: { name?: string } = {},
+  ): Promise<ChildJob<Result>> {
+    const job = definition && "job" in definition ? definition.job : definition;
+    const started = this.#issue<string>("start", name ?? `start ${job?.kind}`, (command) => {
       if (typeof job?.args?.parse !== "function") {
         throw new NondeterminismError(
           "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
@@ -120,6 +136,22 @@ export class ExecutionContext implements Context {
       const fn = () => this.#parts.runtime.start(job, args);
       command.work = { do: "attempt", fn, options: START_OPTIONS };
     });
+    return noted(started.then((name) => this.#child<Result>(name)));
+  }
+
+  #child<Result>(name: string): ChildJob<Result> {
+    const cancel = (command: Command) => {
+      const fn = async () => {
+        await this.#parts.runtime.cancel(name);
+        return null;
+      };
+      command.work = { do: "attempt", fn, options: START_OPTIONS };
+    };
+    return {
+      name,
+      result: () => this.await<Result>(name),
+      cancel: async () => void (await this.#issue("step", `cancel ${name}`, cancel, MAX_AWAITED)),
+    };
   }
 
   sleep(name: string, until: number | Date): Promise<void> {
@@ -146,8 +178,8 @@ export class ExecutionContext implements Context {
     });
   }
 
-  await<T>(jobName: string): Promise<T> {
-    return this.#issue("await", jobName, () => {});
+  await<T>(job: string | ChildJob<T>): Promise<T> {
+    return this.#issue("await", typeof job === "string" ? job : job?.name, () => {});
   }
 
   until<T>(
@@ -169,7 +201,7 @@ export class ExecutionContext implements Context {
   all<Item, T>(
     items: readonly Item[],
     fn: (ctx: Context, item: Item, index: number) => Promise<T>,
-    options: { name?: string; key?: (item: Item, index: number) => string | number; concurrency?: number } = {},
+    options: AllOptions<Item> = {},
   ): Promise<T[]> {
     const { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY } = options;
     return this.#issue("all", name, (command) => {
@@ -189,12 +221,18 @@ export class ExecutionContext implements Context {
       }
       const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
       const results: T[] = new Array(items.length);
+      const left = new Set(keys);
       let next = 0;
       const lane = async () => {
         for (let i = next++; i < items.length; i = next++) {
-          const context = group.#child(keys[i] as string);
-          results[i] = await fn(context, items[i] as Item, i);
-          context.#ended(`ctx.all: the function of item "${keys[i]}"`);
+          const key = keys[i] as string;
+          const context = group.#within(key);
+          try {
+            results[i] = await fn(context, items[i] as Item, i);
+          } finally {
+            left.delete(key);
+          }
+          context.#ended(`ctx.all: the function of item "${key}"`);
         }
       };
       const lanes = Array.from({ length: Math.min(concurrency, items.length) }, lane);
@@ -203,29 +241,77 @@ export class ExecutionContext implements Context {
         (error) => {
           this.#ended("ctx.all: the function of an item");
           group.abandon();
+          this.#saysGivenUp(command, error, [...left]);
           this.#settle(command, () => command.reject(error));
         },
       );
     });
   }
 
-  race<B extends Branches>(
+  allSettled<Item, T>(
+    items: readonly Item[],
+    fn: (ctx: Context, item: Item, index: number) => Promise<T>,
+    options: AllOptions<Item> = {},
+  ): Promise<PromiseSettledResult<T>[]> {
+    const settled = async (ctx: Context, item: Item, i: number): Promise<PromiseSettledResult<T>> => {
+      try {
+        return { status: "fulfilled", value: await fn(ctx, item, i) };
+      } catch (reason) {
+        return { status: "rejected", reason };
+      }
+    };
+    return this.all(items, settled, { name: "allSettled", ...options });
+  }
+
+  race<B extends Branches>(branches: B, { name = "race" }: { name?: string } = {}): Promise<Winner<B>> {
+    return this.#first("race", branches, name, () => true);
+  }
+
+  any<B extends Branches>(branches: B, { name = "any" }: { name?: string } = {}): Promise<Winner<B>> {
+    const errors: unknown[] = [];
+    const all = Object.keys(branches ?? {}).length;
+    return this.#first("any", branches, name, (failed, error) => {
+      if (!failed) return true;
+      errors.push(error);
+      if (errors.length < all) return false;
+      const reasons = errors.map((each) => (each instanceof Error ? each.message : String(each)));
+      return { error: new AggregateError(errors, `every branch failed: ${reasons.join("; ")}`) };
+    });
+  }
+
+  timeout<T>(ms: number, fn: (ctx: Context) => Promise<T>, { name = "timeout" }: { name?: string } = {}): Promise<T> {
+    const branches = { work: fn, late: (ctx: Context) => ctx.sleep("timeout", ms) };
+    const first = this.#first("timeout", branches, name, () => true);
+    return noted(
+      first.then(({ winner, value }) => {
+        if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${words(ms)}`);
+        return value as T;
+      }),
+    );
+  }
+
+  /** Runs branches up to the one whose end `isLast` accepts, or gives another error for. */
+  #first<B extends Branches>(
+    call: "race" | "any" | "timeout",
     branches: B,
-    { name = "race" }: { name?: string } = {},
-  ): Promise<{ [K in keyof B]: { winner: K; value: Awaited<ReturnType<B[K]>> } }[keyof B]> {
+    name: string,
+    isLast: (failed: boolean, error: unknown) => boolean | { error: Error },
+  ): Promise<Winner<B>> {
     return this.#issue("race", name, (command) => {
-      if (!Object.values(branches ?? {}).every((branch) => typeof branch === "function")) {
-        throw new NondeterminismError(
-          "ctx.race takes a function for each branch: ctx.race({ a: (ctx) => …, b: (ctx) => … })",
-        );
+      const entries = Object.entries(branches ?? {});
+      if (entries.length === 0) throw new NondeterminismError(`ctx.${call}: it has no branches`);
+      if (!entries.every(([, branch]) => typeof branch === "function")) {
+        const form = call === "timeout" ? "ms, (ctx) => …" : "{ a: (ctx) => …, b: (ctx) => … }";
+        throw new NondeterminismError(`ctx.${call} takes a function for each branch: ctx.${call}(${form})`);
       }
       const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
-      const contexts = new Map(Object.keys(branches).map((key) => [key, group.#child(key)]));
-      if (contexts.size === 0) throw new NondeterminismError("ctx.race: it has no branches");
+      const contexts = new Map(entries.map(([key]) => [key, group.#within(key)]));
       const ended = (key: string, value: unknown, failed: boolean) => {
         if (command.winner || command.isOver) return;
-        this.#ended(`ctx.race: the branch "${key}"`);
-        command.winner = { key, value, failed };
+        this.#ended(`ctx.${call}: the branch "${key}"`);
+        const last = isLast(failed, value);
+        if (last === false) return;
+        command.winner = { key, value: last === true ? value : last.error, failed };
         for (const [each, context] of contexts) if (each !== key) context.abandon();
         command.work = { do: "record", entry: { kind: "race", op: command.path, winner: key }, when: "resolved" };
       };
@@ -291,8 +377,18 @@ export class ExecutionContext implements Context {
     return each !== undefined;
   }
 
-  #child(key: string): ExecutionContext {
+  #within(key: string): ExecutionContext {
     return new ExecutionContext(this.#parts, this, `${this.#path}${escaped(key)}/`);
+  }
+
+  /** An item of `ctx.all` has failed: its error, and the log, say which others were given up. */
+  #saysGivenUp({ path }: Command, error: unknown, left: readonly string[]): void {
+    if (left.length === 0) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#parts.runtime.log.warn("items given up", { all: path, given_up: left.length, reason });
+    // An error that came through several keeps what the innermost said.
+    if (error instanceof Error && !Object.hasOwn(error, "givenUp"))
+      Reflect.defineProperty(error, "givenUp", { value: left });
   }
 
   /** A function that was handed a context has ended: rule 2. */
@@ -307,14 +403,19 @@ export class ExecutionContext implements Context {
     settle();
   }
 
-  #issue<T>(kind: CommandKind, name: string, prepare: (command: Command) => void): Promise<T> {
+  #issue<T>(
+    kind: CommandKind,
+    name: string,
+    prepare: (command: Command) => void,
+    longest = kind === "await" ? MAX_AWAITED : MAX_NAME,
+  ): Promise<T> {
     const { commands, run } = this.#parts;
     let command: Command | undefined;
     const outcome = new Outcome<unknown>((resolve, reject) => {
       // A branch that lost, or an item after another has failed, waits until it is forgotten with the execution.
       if (this.#isAbandoned) return;
       try {
-        this.#refuse(kind, name);
+        this.#refuse(kind, name, longest);
         const { window, cause } = run;
         command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
         prepare(command);
@@ -332,8 +433,7 @@ export class ExecutionContext implements Context {
   }
 
   /** Rules 2 and 3. */
-  #refuse(kind: CommandKind, name: string): void {
-    const most = kind === "await" ? MAX_AWAITED : MAX_NAME;
+  #refuse(kind: CommandKind, name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
       throw new NondeterminismError(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
     }
@@ -345,6 +445,12 @@ export class ExecutionContext implements Context {
       `ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed`,
     );
   }
+}
+
+/** What follows from an outcome must not end the process when nobody awaits it. */
+function noted<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
 }
 
 /** Refuses a promise in place of a function: the request behind it would be made again in each replay. */

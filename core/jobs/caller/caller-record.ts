@@ -2,6 +2,7 @@
 import { decodeValue, RESERVATION, STARTER } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/protocol.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
+import { sizeOf } from "./stored.ts";
 
 /** The tag that holds a job's kind. */
 export const KIND = "durable-mcp:kind";
@@ -18,6 +19,16 @@ export interface StartedJob extends Reservation {
   due: number;
   /** Whether its reservation was taken by an edge of 1c007cb. */
   isEarlier: boolean;
+  /** What is stored of it, as far as that is known; 0 for a job that another caller started. */
+  bytes: number;
+}
+
+/** What a caller may have; 0 is no limit. */
+export interface Most {
+  /** The jobs of a period that are under way. */
+  jobs: number;
+  /** The bytes that are stored of its jobs. */
+  bytes: number;
 }
 
 /** What a look at a job found: `state` is undefined for a promise that does not exist. */
@@ -36,9 +47,11 @@ export interface ListQuery {
 export interface CallerRecord {
   /**
    * Adds a job that is about to be started, with its reservation, to the record. `known`: the job was there, and is
-   * pending. `full`: the caller has `most` jobs under way; 0 is no limit.
+   * pending. `full`: the caller has as many jobs under way as it may; `stored`: as many bytes.
    */
-  reserve(job: StartedJob, most: number): Promise<"reserved" | "known" | "full">;
+  reserve(job: StartedJob, most: Most): Promise<"reserved" | "known" | "full" | "stored">;
+  /** The bytes that are stored of the caller's jobs. */
+  stored(): Promise<number>;
   /** Notes how jobs were found; `onlyKnown` leaves out those that are not in the record. */
   note(jobs: readonly SeenJob[], onlyKnown?: boolean): Promise<void>;
   /** The caller's jobs, newest first. */
@@ -54,5 +67,6 @@ export function startedJob(record: PromiseRecord, key: string, startedAt = Date.
   return {
     ...{ id, kind, state, ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
     startedAt: isOwn ? createdAt : startedAt,
+    bytes: isOwn ? sizeOf(record) : 0,
   };
 }

@@ -14,7 +14,7 @@ const root = defineJob({ kind: "root", args, id });
 await runWorker({
   functions: [
     implement(leaf, async () => [here()]),
-    implement(heavy, async (ctx, args) => [here(), await ctx.await(await ctx.start(leaf, args))].flat()),
-    implement(root, async (ctx, args) => [here(), await ctx.await(await ctx.start(heavy, args))].flat()),
+    implement(heavy, async (ctx, args) => [here(), await (await ctx.start(leaf, args)).result()].flat()),
+    implement(root, async (ctx, args) => [here(), await (await ctx.start(heavy, args)).result()].flat()),
   ],
 });

@@ -2,7 +2,7 @@
 
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
-import { PARTS } from "../../../core/tools/results.ts";
+import { PARTS } from "../../../core/jobs/parts.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, Unsendable } from "../connection/errors.ts";

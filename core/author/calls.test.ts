@@ -1,0 +1,109 @@
+/** What a function does with several pieces of work at once, killed and replayed at every point. */
+import { expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import { replayed } from "../../testing/replayed.ts";
+import { type Context, HOUR, MINUTE, NonRetryableError, SECOND, TimeoutError } from "../definitions/context.ts";
+import { defineJob } from "../definitions/job.ts";
+import { defineDurableTool } from "./job-tool.ts";
+
+const args = z.object({ day: z.string() });
+const report = defineJob({ kind: "report", args, result: z.object({ pages: z.number() }), id: ({ day }) => day });
+const tool = defineDurableTool({
+  name: "summary",
+  title: "Summary",
+  description: "Writes a summary.",
+  input: args,
+  output: z.object({ text: z.string() }),
+  id: ({ day }) => day,
+});
+
+const failing = (message: string) => () => Promise.reject(new NonRetryableError(message));
+
+test("a started job is a handle with the definition's result, of a tool as of a job", async () => {
+  const both = async (ctx: Context, { day }: { day: string }) => {
+    const child = await ctx.start(report, { day });
+    const { pages } = await child.result();
+    expectTypeOf(pages).toEqualTypeOf<number>();
+    const { text } = await (await ctx.start(tool, { day })).result();
+    expectTypeOf(text).toEqualTypeOf<string>();
+    // @ts-expect-error The arguments are the definition's.
+    const refused = () => ctx.start(report, { month: day });
+    expectTypeOf(refused).toBeFunction();
+    return { name: child.name, pages, text, again: await child.result() };
+  };
+  const jobs = { report: { pages: 3 }, summary: { text: "all is well" } };
+  const { result } = await replayed(both, { day: "monday" }, { jobs });
+  expect(result).toEqual({ name: "report_monday", pages: 3, text: "all is well", again: { pages: 3 } });
+});
+
+test("a job that is cancelled by its handle is so for the one that waits for it", async () => {
+  const impatient = async (ctx: Context) => {
+    const child = await ctx.start(report, { day: "x".repeat(400) });
+    const first = await ctx.race({ done: (c) => c.await(child), late: (c) => c.sleep("late", SECOND) });
+    await child.cancel();
+    const why = await child.result().catch((error) => error.status);
+    return [first.winner, why];
+  };
+  expect((await replayed(impatient, {}, { jobs: { report: "too late" } })).result).toEqual(["late", "cancelled"]);
+});
+
+test("of items that are to end all end, and each says how", async () => {
+  const all = (ctx: Context) =>
+    ctx.allSettled(["a", "b", "c"], async (c, key) => {
+      await c.sleep("a while", key === "c" ? MINUTE : SECOND);
+      return c.step("do", key === "b" ? failing("not b") : () => key);
+    });
+  const mapped = async (ctx: Context) =>
+    (await all(ctx)).map((each) => (each.status === "fulfilled" ? each.value : String(each.reason)));
+  expect((await replayed(mapped, {})).result).toEqual(["a", "NonRetryableError: not b", "c"]);
+});
+
+test("an item that fails says which others were given up", async () => {
+  const lost = async (ctx: Context) => {
+    try {
+      return await ctx.all(["a", "b", "c"], async (c, key) => {
+        if (key === "a") return key;
+        return c.step("do", key === "b" ? failing("not b") : () => new Promise((resolve) => setTimeout(resolve, 5)));
+      });
+    } catch (error) {
+      const { message, givenUp } = error as Error & { givenUp: string[] };
+      return { message, givenUp };
+    }
+  };
+  expect((await replayed(lost, {})).result).toEqual({ message: "not b", givenUp: ["c"] });
+});
+
+test("the first branch that succeeds wins, and where all fail the error says why", async () => {
+  const lucky = (ctx: Context) =>
+    ctx.any({
+      fails: (c) => c.step("at once", failing("not here")),
+      slow: async (c) => {
+        await c.sleep("a minute", MINUTE);
+        return c.step("answer", () => 42);
+      },
+      slower: (c) => c.sleep("an hour", HOUR),
+    });
+  expect((await replayed(lucky, {})).result).toEqual({ winner: "slow", value: 42 });
+  const unlucky = (ctx: Context) =>
+    ctx.any({ a: (c) => c.step("a", failing("no a")), b: (c) => c.step("b", failing("no b")) });
+  await expect(replayed(unlucky, {})).rejects.toThrow("every branch failed: no a; no b");
+});
+
+test("what takes longer than it may is abandoned, and what does not is not", async () => {
+  const timely = async (ctx: Context) => {
+    const quick = await ctx.timeout(HOUR, async (c) => {
+      await c.sleep("a minute", MINUTE);
+      return c.step("do", () => "done");
+    });
+    const slow = await ctx
+      .timeout(90 * MINUTE, (c) => c.sleep("a day", 24 * HOUR), { name: "a day" })
+      .catch((error) => (error instanceof TimeoutError ? error.message : "?"));
+    const failed = await ctx.timeout(HOUR, (c) => c.step("fail", failing("no"))).catch((error) => error.message);
+    return [quick, slow, failed];
+  };
+  expect((await replayed(timely, {})).result).toEqual([
+    "done",
+    'ctx.timeout: "a day" took longer than 1.5 hours',
+    "no",
+  ]);
+});

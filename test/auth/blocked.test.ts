@@ -1,0 +1,26 @@
+/** Who is blocked is gone: its requests at once, and what it has open soon after, also at an edge of the deployment before. */
+import { expect, test } from "vitest";
+import { call, send } from "../closed/support.ts";
+import { startStack } from "../support/stack.ts";
+import { bearer, bearerBindings, callerAt } from "./support.ts";
+
+test("a stream that a blocked caller has open at an earlier edge ends within half a minute; another's goes on", async () => {
+  const bindings = bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" });
+  await using stack = await startStack({
+    ...{ workers: 0, bindings: { ...bindings, BLOCKED_CALLERS: "ada" }, beside: { BLOCKED_CALLERS: "" } },
+  });
+  const wait = (token: string) => {
+    const body = call("await_result", { job_names: ["timer_long"], timeout_seconds: 28 });
+    return send(stack.beside, { headers: bearer(token), body });
+  };
+  for (const token of ["token-of-ada", "token-of-bob"])
+    await callerAt(stack.beside, token).call("set_timer", { timer_name: "long", seconds: 3_600 });
+  const began = Date.now();
+  const others = wait("token-of-bob");
+  const { text } = await wait("token-of-ada");
+  expect(Date.now() - began).toBeLessThan(30_000);
+  expect(text).not.toContain('"result"');
+  const refused = await send(stack.url, { headers: bearer("token-of-ada"), body: call("list_jobs") });
+  expect(refused.status).toBe(403);
+  expect((await others).text).toContain("timer_long");
+});

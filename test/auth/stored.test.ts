@@ -1,0 +1,52 @@
+/** How much may be stored of a caller's jobs: counted when they start and when they end, told, and given back. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { encodeValue } from "../../core/store/codec.ts";
+import { call, send } from "../closed/support.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { bearerBindings, callerAt, type TestCaller } from "./support.ts";
+
+const LIMIT = 20_000;
+
+let stack: Stack;
+let ada: TestCaller;
+let bob: TestCaller;
+beforeAll(async () => {
+  const bindings = { ...bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" }), MAX_STORED_BYTES: String(LIMIT) };
+  stack = await startStack({ workers: 0, bindings });
+  [ada, bob] = [callerAt(stack.url, "token-of-ada"), callerAt(stack.url, "token-of-bob")];
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+const set = (caller: TestCaller, timer_name: string) => caller.call("set_timer", { timer_name, seconds: 3_600 });
+const stored = async (caller: TestCaller) => (await caller.call("list_jobs", {})).stored;
+
+test("a long call counts for as many requests as it is long", async () => {
+  await using limited = await startStack({
+    ...{ workers: 0, resonate: stack.resonate },
+    bindings: { ...bearerBindings({ ada: "token-of-ada" }), RATE_LIMIT: "100" },
+  });
+  const body = call("set_timer", { timer_name: "x".repeat(900_000), seconds: 5 });
+  const headers = { authorization: "Bearer token-of-ada" };
+  const statuses: number[] = [];
+  for (let n = 0; n < 3; n++) statuses.push((await send(limited.url, { headers, body })).status);
+  expect(statuses).toEqual([200, 200, 429]);
+});
+
+test("what a job takes is told, grows by its result, and refuses the caller's next start when it is too much", async () => {
+  expect(await stored(ada)).toEqual({ bytes: 0, limit: LIMIT });
+  await set(ada, "first");
+  const { bytes } = await stored(ada);
+  expect(bytes).toBeGreaterThan(1_000);
+  expect(bytes).toBeLessThan(2_000);
+  const { key } = await callerOf("ada");
+  const id = `${stack.namespace}${key}timer_first`;
+  await stack.resonate.call("promise.settle", { id, state: "resolved", value: encodeValue("x".repeat(LIMIT)) });
+  await ada.call("await_result", { job_names: ["timer_first"] });
+  await expect.poll(() => stored(ada).then((after) => after.bytes)).toBeGreaterThan(LIMIT);
+  await expect(set(ada, "second")).rejects.toThrow(/^Nothing was done: .*20000 bytes.*MAX_STORED_BYTES/);
+  // What is there is found all the same, and others have their own.
+  expect(await ada.call("set_timer", { timer_name: "first", seconds: 3_600 })).toMatchObject({ status: "complete" });
+  expect((await ada.call("probe_status", { job_names: ["timer_second"] })).statuses[0].status).toBe("not_found");
+  expect(await set(bob, "second")).toMatchObject({ status: "running" });
+});
