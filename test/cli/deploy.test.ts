@@ -28,6 +28,7 @@ test("a first deployment is whole, and where nobody sits there no token is made"
   expect(output).not.toContain("dme_");
   expect(Object.keys(edge()?.modules ?? {}).sort()).toEqual([
     "index.js",
+    "modules/caller.js",
     "modules/resonate.js",
     "modules/runner.js",
     "modules/sdk.js",
