@@ -9,7 +9,7 @@ import { instructionsOf } from "./mcp/identity.ts";
 import { schedule } from "./schedules/schedule.ts";
 
 export { resonateObject, runnerObject } from "./app/lazy-objects.ts";
-export { CallerObject } from "./caller/caller-object.ts";
+export { CallerObject } from "./caller/lazy-caller-object.ts";
 export { Listener } from "./listener/listener.ts";
 
 /**
