@@ -2,6 +2,7 @@
 import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { answerQuestion } from "./answer-question.ts";
+import { forgetJobs } from "./forget.ts";
 import { listJobs } from "./list.ts";
 import { awaitResult, cancelJob, probeStatus } from "./status.ts";
 
@@ -11,4 +12,5 @@ export const builtIn = (jobs: readonly Job[]): Tool[] => [
   answerQuestion,
   cancelJob,
   listJobs(jobs),
+  forgetJobs,
 ];

@@ -248,6 +248,7 @@ describe("the server", () => {
           "answer_question",
           "cancel_job",
           "list_jobs",
+          "forget_jobs",
           "job_card",
           "answer_for_user",
         ],
