@@ -50,6 +50,7 @@ export const TAKEN: ReadonlySet<string> = new Set([
   "cancel_job",
   "list_jobs",
   "forget_jobs",
+  "schedule_job",
   "job_card",
   "answer_for_user",
 ]);

@@ -16,6 +16,7 @@ const BUILT_IN = [
   "cancel_job",
   "list_jobs",
   "forget_jobs",
+  "schedule_job",
   "job_card",
   "answer_for_user",
 ];
