@@ -16,13 +16,15 @@ import {
   TimeoutError,
   type Winner,
 } from "../../definitions/context.ts";
+import { outputId } from "../../store/ids.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { placeOf } from "../guard/place.ts";
 import { seededNumber, seededUuid } from "../guard/seeded.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
+import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
@@ -32,6 +34,9 @@ import type { StateReport } from "./state-report.ts";
 /** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */
 const MAX_NAME = 200;
 const MAX_AWAITED = 1_000;
+
+/** The longest partial result, in characters of JSON. */
+const MAX_OUTPUT = 50_000;
 
 /** A start only asks the Resonate server, and is tried for as long as the job may run. */
 const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
@@ -50,6 +55,7 @@ const METHODS = [
   "any",
   "timeout",
   "progress",
+  "emit",
   "now",
   "random",
   "uuid",
@@ -58,7 +64,8 @@ const METHODS = [
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
+  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted">;
+  readonly lease: Pick<Lease, "id" | "create">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
   readonly runtime: Pick<
@@ -66,7 +73,7 @@ interface ContextParts {
     "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics" | "onStep"
   >;
   readonly clock: Pick<Clock, "now">;
-  /** Aborted when the execution is over, or is to be. */
+  /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
   readonly signal: AbortSignal;
 }
 
@@ -74,9 +81,6 @@ export class ExecutionContext implements Context {
   readonly #parts: ContextParts;
   readonly #parent: ExecutionContext | undefined;
   readonly #path: string;
-  /** Both are made when the signal is asked for. */
-  #abort: AbortController | undefined;
-  #signal: AbortSignal | undefined;
   #isClosed = false;
   /** How many values were made from the seed. */
   #drawn = 0;
@@ -97,10 +101,7 @@ export class ExecutionContext implements Context {
   }
 
   get signal(): AbortSignal {
-    this.#abort ??= new AbortController();
-    if (this.#isAbandoned) this.#abort.abort();
-    this.#signal ??= AbortSignal.any([this.#abort.signal, this.#parent?.signal ?? this.#parts.signal]);
-    return this.#signal;
+    return this.#parts.signal;
   }
 
   get env(): unknown {
@@ -334,6 +335,24 @@ export class ExecutionContext implements Context {
     outside(() => report.progress(typeof done === "string" ? { message: done } : { done, ...said }));
   }
 
+  emit(value: unknown): Promise<void> {
+    return this.#issue("emit", "emit", (command) => {
+      const { commands, lease } = this.#parts;
+      const kept = storable(value, "ctx.emit: its value");
+      const size = JSON.stringify(kept)?.length;
+      if (size === undefined || size > MAX_OUTPUT) {
+        const got = size === undefined ? "nothing" : `${size} characters of JSON`;
+        throw new NondeterminismError(
+          `ctx.emit takes a value of up to ${MAX_OUTPUT} characters of JSON, and got ${got}`,
+        );
+      }
+      commands.emitted += 1;
+      const id = outputId(lease.id, commands.emitted);
+      const fn = async () => void (await lease.create(id, kept, "resolved"));
+      command.work = { do: "attempt", fn, options: START_OPTIONS };
+    });
+  }
+
   now(): number {
     this.#refuseInStep("now", "A step uses Date.now()");
     return this.#parts.run.now();
@@ -370,7 +389,6 @@ export class ExecutionContext implements Context {
     // Those who listen to the signals are no part of the function: they run outside of windows.
     this.#parts.run.afterwards(() => {
       for (const { abort } of closed) abort?.abort();
-      this.#abort?.abort();
     });
   }
 
