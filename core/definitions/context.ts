@@ -194,7 +194,7 @@ export interface Startable<Args, Result = unknown> {
  * A job that a durable function started. Temporal: a `ChildWorkflowHandle`; Restate: an `InvocationHandle`.
  *
  * @example
- * const today: ChildJob<string> = await ctx.start(report, { day: "2026-11-21" });
+ * const today: ChildJob = await ctx.start(report, { day: "2026-11-21" });
  * ctx.log.info("waits", { for: today.name });
  * const text = await today.result();
  */
@@ -207,14 +207,24 @@ export interface ChildJob<Result = unknown> {
   cancel(): Promise<void>;
 }
 
-/** Options of {@link Context.all} and {@link Context.allSettled}. `concurrency`: how many items run at once. */
+/**
+ * Options of {@link Context.all} and {@link Context.allSettled}. `concurrency`: how many items run at once.
+ *
+ * @example
+ * const options: AllOptions<{ url: string }> = { key: ({ url }) => url, concurrency: 5 };
+ */
 export interface AllOptions<Item> {
   name?: string;
   key?: (item: Item, index: number) => string | number;
   concurrency?: number;
 }
 
-/** The branch of a race that won, and what it returned. */
+/**
+ * The branch of {@link Context.race} or {@link Context.any} that won, and what it returned.
+ *
+ * @example
+ * const late = ({ winner }: Winner<{ late(ctx: Context): Promise<void> }>) => winner === "late";
+ */
 export type Winner<Branches extends Record<string, (ctx: Context<Env>) => Promise<unknown>>, Env = unknown> = {
   [K in keyof Branches]: { winner: K; value: Awaited<ReturnType<Branches[K]>> };
 }[keyof Branches];
@@ -312,7 +322,7 @@ export interface Context<Env = unknown> {
    * As {@link race}, but returns the first branch that succeeds. Where all fail it throws an `AggregateError` with their
    * `errors`. Temporal: `Promise.any`; Restate: `RestatePromise.any`.
    *
-   * @example const { value } = await ctx.any({ eu: (c) => c.step("eu", askEurope), us: (c) => c.step("us", askAmerica) });
+   * @example const { value } = await ctx.any({ a: (c) => c.step("a", () => titleOf(url)), b: (c) => c.step("b", () => titleOf(url)) });
    */
   any<Branches extends Record<string, (ctx: Context<Env>) => Promise<unknown>>>(
     branches: Branches,
@@ -344,7 +354,7 @@ export interface Context<Env = unknown> {
    * branch a {@link ChildJob} that was started outside of it. Holds no worker meanwhile. Throws a {@link JobFailed} when
    * the job ends without a result.
    *
-   * @example const text = await ctx.await<string>("report_2026-11-21");
+   * @example const text = await ctx.await(await ctx.start(report, { day: "2026-11-21" }));
    */
   await<T = unknown>(job: string | ChildJob<T>): Promise<T>;
 
