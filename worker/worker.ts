@@ -1,6 +1,7 @@
 import type { Implementation } from "../core/author/implement.ts";
 import { ResonateClient } from "../core/store/client.ts";
 import { endpointOf } from "../core/store/endpoint.ts";
+import { migrating } from "../core/store/sealing.ts";
 import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";
 import { reasonOf } from "./execution/instruments.ts";
@@ -36,6 +37,8 @@ export class Worker {
     this.#log = log;
     this.#group = config.WORKER_GROUP ?? config.RESONATE_GROUP;
     this.#checkGroup(implementations);
+    const migration = migrating(config.ENCRYPTION_KEYS);
+    if (migration !== undefined) log.warn({ reason: migration }, "text in clear is accepted");
     const client = new ResonateClient({
       url,
       token,

@@ -141,6 +141,7 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
     }),
     ...Object.entries(data).map(([name, path]) => `(name = ${quote(name)}, json = ${embed(path)})`),
     ...(assets ? [`(name = ${quote(assets.binding)}, service = "assets")`] : []),
+    `(name = "CALLBACKS", service = "public")`,
   ];
   const files = assets ? `(name = "assets", disk = ${quote(assets.directory)}),` : "";
   const scripts = [[EDGE_MODULE, main] as const, ...modules.map((path) => [path, path] as const)].map(
@@ -157,6 +158,7 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
 );`,
   );
   const each = (text: (i: number) => string) => isolates.map((_, i) => text(i)).join("\n    ");
+  // Web hooks go to public addresses alone, whatever their names lead to.
   // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
@@ -165,6 +167,7 @@ const config :Workerd.Config = (
     ${files}
     (name = "data", disk = (path = ${quote(objectsFolder)}, writable = true)),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    (name = "public", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
   ],
   sockets = [
     ${each((i) => `(name = "http${i}", http = (), service = "edge${i}"),`)}

@@ -231,7 +231,8 @@ export class ResonateClient {
       const envelope = parseEnvelope(text);
       status = envelope?.head.status ?? code;
       if (!envelope || !isAnswer(status)) throw refusal(status);
-      const opened = maySeal(text) ? await this.#sealing.open(envelope.data).catch(unreadable) : envelope.data;
+      const opened =
+        this.#sealing.isOn || maySeal(text) ? await this.#sealing.open(envelope.data).catch(unreadable) : envelope.data;
       return { status, data: opened } as OperationAnswer<K>;
     } finally {
       this.#onRequest?.(kind, status);

@@ -45,7 +45,9 @@ export function unreachable(error: unknown): ResonateUnavailable {
 }
 
 export function unreadable(): never {
-  throw new ResonateRefused("what it keeps is encrypted with a key that this deployment does not have");
+  throw new ResonateRefused(
+    "what it keeps is encrypted with a key that this deployment does not have, was changed, or is in clear",
+  );
 }
 
 export function isTimeout(error: unknown): boolean {

@@ -5,6 +5,9 @@ import { KEYS, maySeal, Sealing } from "./sealing.ts";
 
 const [first = "", second = ""] = ["a", "b"].map((letter) => Buffer.from(letter.repeat(32)).toString("base64"));
 
+/** What 1c007cb made of `{"secret":7}` as the parameter of the promise `job`, with the first key. */
+const OF_1C007CB = "sealed:O6P19DuS:cJoULG7mGuaFHR1VsT4tCjbGNnOMu5uwjshJ2sOIkbEjANt/XgNUBw==";
+
 const create = (id: string, param: unknown) => ({
   id,
   timeoutAt: 1,
@@ -36,14 +39,14 @@ describe("what a promise holds", () => {
     const action = { kind: "promise.settle" as const, data: { id: "job", state: "resolved", value: encodeValue(7) } };
     const { action: sealed } = await sealing.seal({ id: "task", version: 1, action });
     expect(sealed.data.value.data).toMatch(/^sealed:/);
-    const promise = { ...stored(create("job", 1)), value: sealed.data.value };
+    const promise = { ...stored(create("job", undefined)), value: sealed.data.value };
     const answer = { preload: [promise], promises: [promise], action: { kind: "x", data: { promise } } };
     const opened = await sealing.open(answer);
     const all = [...opened.preload, ...opened.promises, opened.action.data.promise];
     expect(all.map(({ value }) => decodeValue(value))).toEqual([7, 7, 7]);
-    // What is empty stays so, and what is in clear from before.
+    // What is empty stays so.
     expect((await sealing.seal(create("job", undefined))).param.data).toBe("");
-    expect(await sealing.record(stored(create("job", 1)))).toEqual(stored(create("job", 1)));
+    expect(await sealing.record(stored(create("job", undefined)))).toEqual(stored(create("job", undefined)));
   });
 
   test("is read with the old key when there is a new one, and with no other", async () => {
@@ -55,7 +58,30 @@ describe("what a promise holds", () => {
     await expect(new Sealing(first).record(recent)).rejects.toThrow("no key fits");
     await expect(new Sealing().record(recent)).rejects.toThrow("no key fits");
     // A search is not ended by it.
-    expect(await new Sealing(first).open({ promises: [recent] })).toEqual({ promises: [recent] });
+    expect(await new Sealing(first).open({ promises: [recent] })).toEqual({ promises: [{ ...recent, param: {} }] });
+  });
+
+  test("is not taken in clear once there are keys, unless the deployment migrates", async () => {
+    const clear = stored(create("job", 1));
+    await expect(new Sealing(first).record(clear)).rejects.toThrow("in clear");
+    expect(await new Sealing(first).open({ promises: [clear] })).toEqual({ promises: [{ ...clear, param: {} }] });
+    expect(await new Sealing(`${first},migrate`).record(clear)).toEqual(clear);
+    expect(await new Sealing().record(clear)).toEqual(clear);
+  });
+
+  test("cannot stand in the promise's other field", async () => {
+    const sealing = new Sealing(first);
+    const { param } = await sealing.seal(create("job", 1));
+    await expect(sealing.record({ ...stored(create("job", undefined)), value: param })).rejects.toThrow();
+  });
+
+  test("of 1c007cb opens, and while the deployment migrates what is written opens at 1c007cb", async () => {
+    const promise = { ...stored(create("job", 1)), param: { headers: {}, data: OF_1C007CB } };
+    expect(decodeValue((await new Sealing(first).record(promise)).param)).toEqual({ secret: 7 });
+    const keyOf = async (sealing: Sealing) => (await sealing.seal(create("job", 1))).param.data.split(":")[1];
+    expect(await keyOf(new Sealing(`${first},migrate`))).toBe(OF_1C007CB.split(":")[1]);
+    // It says that it lacks the key, and leaves the job alone.
+    expect(await keyOf(new Sealing(first))).toBe(`${OF_1C007CB.split(":")[1]}.2`);
   });
 
   test("cannot stand in another promise", async () => {
@@ -68,5 +94,8 @@ describe("what a promise holds", () => {
 test("keys are 32 bytes in base64, of either alphabet", () => {
   const url = first.replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
   expect([first, `${first},${second}`, url].every((keys) => KEYS.test(keys))).toBe(true);
-  expect(["", "short", `${first},`, `${first} `, first.slice(4)].some((keys) => KEYS.test(keys))).toBe(false);
+  expect(KEYS.test(`${first},migrate`)).toBe(true);
+  expect(["", "short", "migrate", `${first},`, `${first} `, first.slice(4)].some((keys) => KEYS.test(keys))).toBe(
+    false,
+  );
 });

@@ -1,6 +1,7 @@
 /**
  * Encryption at rest: parameters and values of promises are encrypted before they are sent to the Resonate server and
- * decrypted when they come back, with AES-256-GCM and bound to the promise's id. Ids, tags and times stay readable.
+ * decrypted when they come back, with AES-256-GCM and bound to the promise's id and the field: neither another promise's
+ * text nor the other field's is accepted, and no text in clear. Ids, tags and times stay readable.
  */
 import { base64ToBytes, bytesToBase64 } from "./base64.ts";
 import type { PromiseRecord, Value } from "./protocol.ts";
@@ -8,14 +9,28 @@ import type { PromiseRecord, Value } from "./protocol.ts";
 /** The beginning of encrypted data, which base64 never has. The key's name follows, then base64 of a nonce and the text. */
 const MARK = "sealed:";
 
+/** Follows the key's name where the text is bound to its field. 1c007cb, which binds to the id alone, knows no such key. */
+const BOUND = ".2";
+
+/** In place of a last key: data in clear is read too, and what is written is readable by 1c007cb. */
+const MIGRATE = "migrate";
+
 /** Whether an answer may hold encrypted data: the mark at the beginning of a JSON text. */
 export const maySeal = (json: string): boolean => json.includes(`"${MARK}`);
 
 /** The size of the algorithm's nonce in bytes. */
 const NONCE = 12;
 
-/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas. */
-export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*$/;
+/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas, and the word for a migration. */
+export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*(,migrate)?$/;
+
+/** What is said at each start while a deployment migrates; undefined where it does not. */
+export const migrating = (keys: string | undefined): string | undefined =>
+  keys?.endsWith(`,${MIGRATE}`)
+    ? "ENCRYPTION_KEYS ends with migrate: what the Resonate server holds in clear is taken as it is. Remove the word when nothing is kept in clear, and no 1c007cb runs"
+    : undefined;
+
+type Field = "param" | "value";
 
 interface Key {
   /** Identifies the key and reveals nothing of it. */
@@ -26,11 +41,14 @@ interface Key {
 /** The keys of a deployment: the first encrypts, all decrypt. */
 export class Sealing {
   readonly #texts: string[];
+  readonly #isMigrating: boolean;
   #keys: Key[] | undefined;
 
   /** @param keys a list as {@link KEYS} has it; without one nothing is encrypted, and encrypted data cannot be read */
   constructor(keys = "") {
-    this.#texts = keys === "" ? [] : keys.split(",");
+    const given = keys === "" ? [] : keys.split(",");
+    this.#isMigrating = given.at(-1) === MIGRATE;
+    this.#texts = given.filter((text) => text !== MIGRATE);
   }
 
   /** Whether requests are encrypted. */
@@ -42,51 +60,63 @@ export class Sealing {
   async seal<T>(data: T): Promise<T> {
     const { id, param, value, action } = data as Sealable;
     if (action?.data) return { ...data, action: { ...action, data: await this.seal(action.data) } };
-    if (param?.data) return { ...data, param: await this.#encrypt(id, param) };
-    return value?.data ? { ...data, value: await this.#encrypt(id, value) } : data;
+    if (param?.data) return { ...data, param: await this.#encrypt(id, "param", param) };
+    return value?.data ? { ...data, value: await this.#encrypt(id, "value", value) } : data;
   }
 
   /**
-   * Decrypts the promises in an answer's data; promises that a search found stay as they are where no key fits.
+   * Decrypts the promises in an answer's data; those that a search found are without their content where no key fits.
    *
-   * @throws {Error} for data that was encrypted with another key, or was changed
+   * @throws {Error} for data that was encrypted with another key, was changed or moved, or is in clear
    */
   async open<T>(data: T): Promise<T> {
     const { promise, promises, preload, action } = (data ?? {}) as Answer;
     const opened: Answer = {};
     if (promise) opened.promise = await this.record(promise);
     if (preload) opened.preload = await Promise.all(preload.map((each) => this.record(each)));
-    if (promises) opened.promises = await Promise.all(promises.map((each) => this.record(each).catch(() => each)));
+    if (promises)
+      opened.promises = await Promise.all(
+        promises.map((each) => this.record(each).catch(() => ({ ...each, param: {}, value: {} }))),
+      );
     if (action) opened.action = { ...action, data: await this.open(action.data) };
     return { ...data, ...opened };
   }
 
   /** @throws {Error} as `open` does */
   async record(record: PromiseRecord): Promise<PromiseRecord> {
-    const [param, value] = await Promise.all(
-      [record.param, record.value].map((each) => this.#decrypt(record.id, each)),
-    );
+    const [param, value] = await Promise.all([
+      this.#decrypt(record.id, "param", record.param),
+      this.#decrypt(record.id, "value", record.value),
+    ]);
     return { ...record, ...(param && { param }), ...(value && { value }) };
   }
 
-  async #encrypt(id: string, { headers = {}, data = "" }: Value): Promise<Value> {
+  async #encrypt(id: string, field: Field, { headers = {}, data = "" }: Value): Promise<Value> {
     const [first] = await this.#ready();
     const { name, key } = first as Key;
     const iv = crypto.getRandomValues(new Uint8Array(NONCE));
-    const sealed = await crypto.subtle.encrypt(algorithm(id, iv), key, base64ToBytes(data));
+    const bound = this.#isMigrating ? undefined : field;
+    const sealed = await crypto.subtle.encrypt(algorithm(id, bound, iv), key, base64ToBytes(data));
     const bytes = new Uint8Array(NONCE + sealed.byteLength);
     bytes.set(iv);
     bytes.set(new Uint8Array(sealed), NONCE);
-    return { headers, data: `${MARK}${name}:${bytesToBase64(bytes)}` };
+    return { headers, data: `${MARK}${name}${bound ? BOUND : ""}:${bytesToBase64(bytes)}` };
   }
 
-  async #decrypt(id: string, value: Value | undefined): Promise<Value | undefined> {
-    if (!value?.data?.startsWith(MARK)) return value;
-    const [name, text = ""] = value.data.slice(MARK.length).split(":");
+  async #decrypt(id: string, field: Field, value: Value | undefined): Promise<Value | undefined> {
+    if (!value?.data) return value;
+    if (!value.data.startsWith(MARK)) {
+      if (!this.isOn || this.#isMigrating) return value;
+      throw new Error("it is in clear");
+    }
+    const [named = "", text = ""] = value.data.slice(MARK.length).split(":");
+    const isBound = named.endsWith(BOUND);
+    const name = isBound ? named.slice(0, -BOUND.length) : named;
     const key = (await this.#ready()).find((each) => each.name === name);
     if (!key) throw new Error("no key fits");
     const bytes = base64ToBytes(text);
-    const opened = await crypto.subtle.decrypt(algorithm(id, bytes.slice(0, NONCE)), key.key, bytes.slice(NONCE));
+    const how = algorithm(id, isBound ? field : undefined, bytes.slice(0, NONCE));
+    const opened = await crypto.subtle.decrypt(how, key.key, bytes.slice(NONCE));
     return { ...value, data: bytesToBase64(new Uint8Array(opened)) };
   }
 
@@ -118,8 +148,9 @@ async function imported(text: string): Promise<Key> {
   return { name: bytesToBase64(digest.slice(0, 6)), key };
 }
 
-const algorithm = (id: string, iv: Uint8Array<ArrayBuffer>) => ({
+/** `field`: undefined for what 1c007cb reads. A promise's id holds no zero byte. */
+const algorithm = (id: string, field: Field | undefined, iv: Uint8Array<ArrayBuffer>) => ({
   name: "AES-GCM",
   iv,
-  additionalData: new TextEncoder().encode(id),
+  additionalData: new TextEncoder().encode(field === undefined ? id : `${field}\0${id}`),
 });

@@ -10,6 +10,7 @@ import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
+import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import { type CallerNamespace, createBlocks, createEvents, createRecords, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
@@ -77,8 +78,13 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const callers = config.CALLER as CallerNamespace | undefined;
   const records = callers && createRecords(callers, config.RESONATE_NAMESPACE);
   const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
+  const hooks = config.auth.AUTH_MODE !== "none";
+  const allowsLoopback = config.ALLOW_LOOPBACK_CALLBACKS === "1";
+  if (allowsLoopback) log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
+  const migration = migrating(config.ENCRYPTION_KEYS);
+  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const store = new RemoteStore(
     endpoint,
     jobs,
@@ -98,7 +104,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
-      events: told && new Events({ events: told, codes: config.EVENT_ERRORS }),
+      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, allowsLoopback }),
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,

@@ -73,6 +73,10 @@ const Env = z.object({
   MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
   /** `sketch`: the Events extension's errors have the codes of the sketch that preceded it, for clients that know no others. */
   EVENT_ERRORS: z.enum(["sep", "sketch"]).default("sep"),
+  /** Reaches public addresses alone, for web hooks: on one machine a network of workerd's; an account has no need of it. */
+  CALLBACKS: z.custom<{ fetch: typeof fetch }>((value) => typeof value === "object").optional(),
+  /** `1`, for development: web hooks may be sent to this machine, without encryption too. */
+  ALLOW_LOOPBACK_CALLBACKS: z.string().exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
   /** The files of the pages. */
   ASSETS: z.custom<Assets>((value) => typeof value === "object").optional(),
@@ -126,11 +130,13 @@ export function readConfig(env: unknown): Config {
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   if (general.success && auth.success) {
     const { PUBLIC_URL, ALLOWED_HOSTS } = general.data;
+    if (PUBLIC_URL !== undefined && general.data.ALLOW_LOOPBACK_CALLBACKS === "1")
+      problems.push("ALLOW_LOOPBACK_CALLBACKS: it is for development, and not for a deployment with a PUBLIC_URL");
     const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
     const isPlaced = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
-    if (isPlaced) return { ...limits, ...general.data, auth: auth.data };
+    if (isPlaced && problems.length === 0) return { ...limits, ...general.data, auth: auth.data };
     // Never the name in a request, which its sender chooses.
-    problems.push(`PUBLIC_URL: ${AUDIENCE}`);
+    if (!isPlaced) problems.push(`PUBLIC_URL: ${AUDIENCE}`);
   }
   throw new ConfigError(`This deployment is misconfigured. ${problems.join("; ")}.`);
 }

@@ -18,12 +18,14 @@ import { isBlocked } from "../auth/blocked.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { Pages } from "../pages/sessions.ts";
 import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
-import { EventLog, type LogPage } from "./event-log.ts";
+import { EventLog, type LoggedEvent, type LogPage } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
-import { endedEvent, JOB_ENDED, JOB_PROGRESS, occurrenceOf, tellingEvents } from "./occurrence.ts";
+import { endedEvent, JOB_ENDED, JOB_PROGRESS, type Occurrence, occurrenceOf, tellingEvents } from "./occurrence.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { type Running, Watch } from "./watch.ts";
+import { isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
+import { type Granted, type HookKey, type HookRequest, type Refused, WebHooks } from "./webhooks/web-hooks.ts";
 
 /** How long the Resonate server may take to answer, in milliseconds. */
 const PATIENCE = 5_000;
@@ -37,6 +39,9 @@ const STEPS = 8;
 /** How long until the next steps, and until the next look at what is out of date, in milliseconds. */
 const SOON = 1_000;
 const DAY = 86_400_000;
+
+/** How long after a start jobs are looked at because of subscriptions, and the longest pause; in milliseconds. */
+const HEARING = { first: 30_000, most: 3_600_000 };
 
 /** The least time between two events of one job's progress, in milliseconds. */
 const PROGRESS = 5_000;
@@ -70,6 +75,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #log: EventLog;
   readonly #feeds: ProgressFeeds;
   readonly #watch: Watch;
+  readonly #hooks: WebHooks;
+  /** When jobs are looked at next because somebody has subscribed to events; undefined where nobody has. */
+  #hearing: { at: number; pause: number } | undefined;
   readonly #takeover: Takeover;
   readonly #config: Config;
   readonly #keep: number;
@@ -91,6 +99,15 @@ export class CallerObject extends DurableObject implements CallerMethods {
     );
     this.#log = new EventLog(state.storage);
     this.#feeds = new ProgressFeeds(this.#client);
+    this.#hooks = new WebHooks({
+      storage: state.storage,
+      log: this.#log,
+      encryptionKeys: config.ENCRYPTION_KEYS,
+      idsOf: (names) => this.#idsOf(names),
+      tell: (event, caller) => this.#tell(event, caller),
+      fetchTo: (url) => this.#fetchTo(url),
+      endOf: (caller) => this.#endOf(caller),
+    });
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
     const { LISTENER } = config;
     this.#watch = new Watch({
@@ -110,7 +127,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#begin(key);
       if (most.jobs > 0) await this.#takeover.seal(job.period);
       const answer = this.#reserve(job, most);
-      if (answer === "reserved") this.#watch.onStart();
+      if (answer === "reserved") {
+        this.#watch.onStart();
+        if (!this.#hearing || this.#hearing.pause > HEARING.first) {
+          this.#hear();
+          if (this.#hearing) await this.#arm();
+        }
+      }
       if (answer === "full") await this.#look(job.period);
       else if (answer === "stored") await this.#lookAt(this.#overdue(LOOKS));
       else return answer;
@@ -122,7 +145,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#jobs.transaction(() => {
       for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
     });
+    this.#onNews();
+  }
+
+  /** Something may have been logged. */
+  #onNews(): void {
     for (const wake of this.#waiting) wake();
+    if (this.#hooks.names.length > 0) this.#deliver();
   }
 
   async stored(): Promise<number> {
@@ -146,30 +175,116 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   events(caller: Caller, { jobNames, wait = 0, ...query }: EventQuery): Promise<Answer<EventPage>> {
     return answered(async () => {
-      const { key } = caller;
-      await this.#begin(key);
+      await this.#begin(caller.key);
       const until = Date.now() + wait;
       this.#watch.extend(until + INTEREST, query.name !== JOB_ENDED);
-      const { namespace, client } = { namespace: this.#config.RESONATE_NAMESPACE, client: this.#client };
-      const jobs = jobNames?.flatMap((name) => [namespace + key + name, namespace + name]);
-      const pages = new Pages(this.#config, {} as never);
-      const telling = {
-        client,
-        feeds: this.#feeds,
-        namespace,
-        key,
-        pageOf: (name: string) => pages.urlOf(name, caller),
-      };
+      const jobs = jobNames && this.#idsOf(jobNames);
       let page: LogPage = this.#log.read({ ...query, jobs }, Date.now());
       while (page.events.length === 0 && !page.truncated && Date.now() < until) {
         await this.#news(until - Date.now());
         page = this.#log.read({ ...query, jobs, cursor: page.cursor }, Date.now());
       }
       const events = await Promise.all(
-        page.events.map(async (event) => ({ ...(await occurrenceOf(event, telling)), cursor: event.cursor })),
+        page.events.map(async (event) => ({ ...(await this.#tell(event, caller)), cursor: event.cursor })),
       );
       return { ...page, events, isBusy: this.#jobs.pending(1).length > 0 };
     });
+  }
+
+  subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>> {
+    return answered(async () => {
+      await this.#begin(caller.key);
+      const granted = await this.#hooks.subscribe(caller, request);
+      this.#hear();
+      this.#deliver();
+      await this.#arm();
+      return granted;
+    });
+  }
+
+  unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>> {
+    return answered(async () => {
+      await this.#begin(caller.key);
+      return this.#hooks.unsubscribe(caller, key);
+    });
+  }
+
+  /** Delivers what is due, beside whatever the object does. */
+  #deliver(): void {
+    const over = this.#hooks.run();
+    over.then(() => this.#arm()).catch(() => {}); // The alarm delivers it.
+  }
+
+  /** What is told of an event. */
+  #tell(event: LoggedEvent, caller: Caller): Promise<Occurrence> {
+    const { RESONATE_NAMESPACE: namespace } = this.#config;
+    const pages = new Pages(this.#config, {} as never);
+    const pageOf = (name: string) => pages.urlOf(name, caller);
+    return occurrenceOf(event, { client: this.#client, feeds: this.#feeds, namespace, key: caller.key, pageOf });
+  }
+
+  /** The promise ids that jobs with these names may have. */
+  #idsOf(names: readonly string[]): string[] {
+    const { RESONATE_NAMESPACE: namespace } = this.#config;
+    return names.flatMap((name) => [namespace + (this.#takeover.key ?? "") + name, namespace + name]);
+  }
+
+  /** Why the caller is to be told nothing more; undefined where it is. */
+  #endOf({ id, label }: Caller): string | undefined {
+    const { auth, BLOCKED_CALLERS } = this.#config;
+    if (isBlocked({ id, label }, BLOCKED_CALLERS)) return "the caller is blocked";
+    const isGone = auth.AUTH_MODE === "bearer" && !auth.BEARER_TOKENS.some(({ name }) => name === label);
+    return isGone || auth.AUTH_MODE === "none" ? "the caller has no token any more" : undefined;
+  }
+
+  /** The way to the receiver at an address: where there is one, by a network of public addresses alone. */
+  #fetchTo(url: string): typeof fetch {
+    const { CALLBACKS, ALLOW_LOOPBACK_CALLBACKS } = this.#config;
+    const isOwn = ALLOW_LOOPBACK_CALLBACKS === "1" && isLoopbackUrl(url);
+    return CALLBACKS && !isOwn ? (input, init) => CALLBACKS.fetch(input, init) : (input, init) => fetch(input, init);
+  }
+
+  /**
+   * Begins to hear how jobs end while somebody has subscribed. On one machine the listener's connection tells; in an account,
+   * where a held connection is billed, looks do, with pauses that grow.
+   */
+  #hear(): void {
+    const { names } = this.#hooks;
+    if (names.length === 0 || this.#jobs.pending(1).length === 0) {
+      this.#hearing = undefined;
+      return;
+    }
+    if (isLocal(this.#config))
+      this.#watch.extend(
+        Date.now() + INTEREST,
+        names.some((name) => name !== JOB_ENDED),
+      );
+    this.#hearing = { at: Date.now() + HEARING.first, pause: HEARING.first };
+  }
+
+  /** Looks at jobs of which somebody wants to know how they end. */
+  async #lookForEvents(now: number): Promise<void> {
+    const { names } = this.#hooks;
+    if (names.length === 0) return;
+    const ids = this.#jobs.leastSeen(LOOKS);
+    await this.#lookAt(ids).catch(() => {}); // The next alarm looks again.
+    if (names.some((name) => name !== JOB_ENDED)) {
+      const running = ids.filter((id) => this.#jobs.isPending(id));
+      await Promise.all(running.map(async (id) => this.#noteFeed(id, await this.#feeds.newest(id)))).catch(() => {});
+    }
+    const pause = isLocal(this.#config)
+      ? HEARING.first
+      : Math.min(HEARING.most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
+    this.#hear();
+    if (this.#hearing)
+      this.#hearing = { at: Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause };
+  }
+
+  /** Sets the alarm to what is to be done next. */
+  async #arm(): Promise<void> {
+    const chores = Number(this.#jobs.get("chores") ?? 0);
+    const at = Math.min(chores, this.#hearing?.at ?? Infinity, this.#hooks.nextAt() ?? Infinity);
+    await this.#storage.setAlarm(Math.max(at, Date.now()));
   }
 
   /** Waits until jobs are noted, or so many milliseconds. */
@@ -182,18 +297,24 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#waiting.delete(resolve);
   }
 
-  /** Goes on with the takeover, or looks at what is out of date. */
+  /** Goes on with the takeover, looks at what is out of date, looks for events, and delivers those that are due. */
   async alarm(): Promise<void> {
-    const { key } = this.#takeover;
-    if (key === undefined) return;
+    if (this.#takeover.key === undefined) return;
     const now = Date.now();
+    if (now >= Number(this.#jobs.get("chores") ?? 0)) await this.#doChores(now);
+    if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
+    await this.#hooks.run();
+    await this.#arm();
+  }
+
+  async #doChores(now: number): Promise<void> {
     await this.#catchUp();
     const stale = this.#overdue(LOOKS);
     await this.#lookAt(stale).catch(() => {}); // The next alarm looks again.
     this.#jobs.forgetPeriods(now);
     const isLong = this.#log.prune(now);
     const isBusy = this.#takeover.isPending || stale.length === LOOKS || isLong;
-    await this.#storage.setAlarm(Date.now() + (isBusy ? SOON : DAY));
+    this.#jobs.set("chores", String(Date.now() + (isBusy ? SOON : DAY)));
   }
 
   /** Jobs that should have ended, and those whose retention is over. */
@@ -213,7 +334,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
         this.#begun = undefined;
       });
       await this.#begun;
-      await this.#storage.setAlarm(Date.now() + (this.#takeover.isPending ? SOON : DAY));
+      this.#jobs.set("chores", String(Date.now() + (this.#takeover.isPending ? SOON : DAY)));
+      await this.#arm();
     }
     if (this.#takeover.isPending) await this.#catchUp();
   }
@@ -264,7 +386,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
         .filter((event) => event.name !== JOB_PROGRESS || now - (this.#log.lastOf(id, JOB_PROGRESS) ?? 0) >= PROGRESS)
         .map((event) => this.#log.append(event, now)),
     );
-    if (isNew.includes(true)) for (const wake of this.#waiting) wake();
+    if (isNew.includes(true)) this.#onNews();
   }
 
   #nameOf(id: string): string {
@@ -282,6 +404,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
       true,
     );
   }
+}
+
+/** Whether the Resonate server is on this machine or its network, where a held connection costs nothing. */
+function isLocal({ RESONATE, RESONATE_URL }: Config): boolean {
+  return !RESONATE && !isPublicHost(new URL(RESONATE_URL).hostname);
 }
 
 async function answered<T>(work: () => Promise<T>): Promise<Answer<T>> {

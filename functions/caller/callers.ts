@@ -4,6 +4,7 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import type { Occurrence } from "./occurrence.ts";
+import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
 export type Answer<T> = { done: T } | { failed: { message: string; status: number | undefined; isRefused: boolean } };
@@ -48,15 +49,25 @@ export interface CallerMethods {
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
+  subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
+  unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
 }
 
 /** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
-export type CallerEvents = (caller: Caller, query: EventQuery) => Promise<EventPage>;
+export interface CallerEvents {
+  read(caller: Caller, query: EventQuery): Promise<EventPage>;
+  subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused>;
+  unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused>;
+}
 
-export const createEvents =
-  (objects: CallerNamespace, namespace: string): CallerEvents =>
-  (caller, query) =>
-    ask(() => objectOf(objects, namespace, caller.key).events(caller, query));
+export function createEvents(objects: CallerNamespace, namespace: string): CallerEvents {
+  const object = ({ key }: Caller) => objectOf(objects, namespace, key);
+  return {
+    read: (caller, query) => ask(() => object(caller).events(caller, query)),
+    subscribe: (caller, request) => ask(() => object(caller).subscribe(caller, request)),
+    unsubscribe: (caller, key) => ask(() => object(caller).unsubscribe(caller, key)),
+  };
+}
 
 const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
   objects.get(objects.idFromName(`caller ${namespace}${key}`));

@@ -39,7 +39,7 @@ export interface LogQuery {
 }
 
 export interface LogPage {
-  events: (LoggedEvent & { cursor: string })[];
+  events: (LoggedEvent & { position: number; cursor: string })[];
   /** The position from which the log was read. */
   from: string;
   /** The position up to which the log has been read. */
@@ -82,14 +82,11 @@ export class EventLog {
   }
 
   read({ name, jobs, kinds, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
-    const { epoch, floor } = this.#state();
     const head = this.#head();
-    const cursorAt = (position: number) => `${epoch}.${position}`;
+    const cursorAt = (position: number) => this.cursorAt(position);
     if (cursor === null)
       return { events: [], from: cursorAt(head), cursor: cursorAt(head), truncated: false, hasMore: false };
-    const [, given, position] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(cursor) ?? [];
-    const isKnown = given === epoch && Number(position) >= floor && Number(position) <= head;
-    const after = isKnown ? Number(position) : floor;
+    const { after, isKnown } = this.#find(cursor);
     const oldest = maxAgeMs === undefined ? 0 : now - maxAgeMs;
     const isSkipped =
       oldest > 0 && this.#all("SELECT 1 FROM events WHERE position > ? AND at < ? LIMIT 1", after, oldest).length > 0;
@@ -106,13 +103,45 @@ export class EventLog {
       limit + 1,
     );
     const events = rows.slice(0, limit).map((row) => ({
-      ...(row as unknown as LoggedEvent),
+      ...(row as unknown as LoggedEvent & { position: number }),
       cursor: cursorAt(Number(row.position)),
     }));
     const hasMore = rows.length > limit;
     const end = hasMore ? events.at(-1)?.cursor : undefined;
     const truncated = !isKnown || isSkipped;
     return { events, from: cursorAt(after), cursor: end ?? cursorAt(head), truncated, hasMore };
+  }
+
+  /** Where a reader begins: behind its cursor, and no further back than its age. */
+  begin(cursor: string | null, maxAgeMs: number | undefined, now: number): { cursor: string; truncated: boolean } {
+    if (cursor === null) return { cursor: this.cursorAt(this.#head()), truncated: false };
+    const { after, isKnown } = this.#find(cursor);
+    const oldest = maxAgeMs === undefined ? 0 : now - maxAgeMs;
+    const [row] = this.#all("SELECT max(position) AS last FROM events WHERE position > ? AND at < ?", after, oldest);
+    const last = row?.last == null ? undefined : Number(row.last);
+    return { cursor: this.cursorAt(last ?? after), truncated: !isKnown || last !== undefined };
+  }
+
+  /** The event at a position; undefined where the log has dropped it. */
+  at(position: number): LoggedEvent | undefined {
+    return this.#all("SELECT * FROM events WHERE position = ?", position)[0] as unknown as LoggedEvent | undefined;
+  }
+
+  /** Whether a cursor is so far behind that it is worth noting a newer one. */
+  isFar(cursor: string): boolean {
+    return this.#head() - this.#find(cursor).after > BATCH;
+  }
+
+  cursorAt(position: number): string {
+    return `${this.#state().epoch}.${position}`;
+  }
+
+  /** The position of a cursor. One that is not known here begins with the oldest event. */
+  #find(cursor: string): { after: number; isKnown: boolean } {
+    const { epoch, floor } = this.#state();
+    const [, given, position] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(cursor) ?? [];
+    const isKnown = given === epoch && Number(position) >= floor && Number(position) <= this.#head();
+    return { after: isKnown ? Number(position) : floor, isKnown };
   }
 
   /** Drops events that are too old or too many, a bounded number. Returns whether there may be more of them. */

@@ -3,6 +3,7 @@ import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/calle
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
+import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
 /** What brings the tables from one version to the next: each once, and none is ever changed. */
 const MIGRATIONS = [
@@ -30,6 +31,7 @@ const MIGRATIONS = [
      UPDATE stored SET bytes = bytes - old.bytes;
    END;
    CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);`,
+  HOOK_TABLES,
 ];
 
 /**
@@ -148,6 +150,16 @@ export class JobTable {
 
   kindOf(id: string): string | undefined {
     return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
+  }
+
+  isPending(id: string): boolean {
+    return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
+  }
+
+  /** When the next job should end, in milliseconds since the epoch. */
+  nextDue(now: number): number | undefined {
+    const [row] = this.#all("SELECT min(due) AS due FROM jobs WHERE state = 'pending' AND due > ?", now);
+    return row?.due == null ? undefined : Number(row.due);
   }
 
   /** Jobs that have not ended as far as is known, the soonest to end first. */

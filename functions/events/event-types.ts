@@ -49,10 +49,12 @@ const schemaOf = (schema: z.ZodType, io: "input" | "output"): object => {
   return plain;
 };
 
-export function eventTypes(): EventType[] {
+/** `hooks`: whether they are delivered by web hook as well. */
+export function eventTypes(hooks: boolean): EventType[] {
+  const delivery: EventType["delivery"] = hooks ? ["poll", "push", "webhook"] : ["poll", "push"];
   const inputSchema = schemaOf(Narrowing, "input");
   const type = (name: string, description: string, payload: z.ZodType): EventType => ({
-    ...{ name, description, delivery: ["poll", "push"], inputSchema, payloadSchema: schemaOf(payload, "output") },
+    ...{ name, description, delivery, inputSchema, payloadSchema: schemaOf(payload, "output") },
   });
   return [
     type(JOB_ENDED, "A job that the caller started has ended: with its result, or why there is none.", Ended),

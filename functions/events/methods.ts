@@ -1,10 +1,13 @@
-/** The methods of the Events extension: `events/list`, `events/poll` and `events/stream`. */
+/** The methods of the Events extension. */
 import * as z from "zod";
 import type { Caller } from "../../core/definitions/caller.ts";
 import { ResonateUnavailable } from "../../core/store/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import type { CallerEvents, EventQuery } from "../caller/callers.ts";
+import { callbackProblem } from "../caller/webhooks/address.ts";
+import { isSecret } from "../caller/webhooks/post.ts";
+import type { Refused } from "../caller/webhooks/web-hooks.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { type EventType, eventTypes, Narrowing } from "./event-types.ts";
@@ -14,8 +17,20 @@ export const EVENTS = "io.modelcontextprotocol/events";
 
 /** The extension's error codes, as the SEP has them and as the sketch before it had them. */
 const CODES = {
-  sep: { NotFound: -32023, Unsupported: -32026 },
-  sketch: { NotFound: -32011, Unsupported: -32014 },
+  sep: {
+    NotFound: -32023,
+    Forbidden: -32024,
+    ResourceExhausted: -32025,
+    Unsupported: -32026,
+    CallbackEndpointError: -32027,
+  },
+  sketch: {
+    NotFound: -32011,
+    Forbidden: -32012,
+    ResourceExhausted: -32013,
+    Unsupported: -32014,
+    CallbackEndpointError: -32015,
+  },
 } as const;
 
 /** How many events one answer holds, and by default. */
@@ -41,17 +56,30 @@ const Subscription = z.object({
   maxEvents: z.int().min(1).optional(),
 });
 
+const Hook = z.object({
+  delivery: z.object({ mode: z.string().optional(), url: z.string(), secret: z.string().optional() }),
+  ttlMs: z.int().min(1).nullish(),
+});
+
 export interface EventsOptions {
   events: CallerEvents;
   codes: keyof typeof CODES;
+  /** Whether web hooks are offered: to callers who are told apart. */
+  hooks: boolean;
+  /** Whether they may be sent to this machine. */
+  allowsLoopback: boolean;
 }
 
 export class Events {
   readonly #events: CallerEvents;
   readonly #codes: (typeof CODES)[keyof typeof CODES];
-  readonly #types: readonly EventType[] = eventTypes();
+  readonly #types: readonly EventType[];
+  readonly #options: EventsOptions;
 
-  constructor({ events, codes }: EventsOptions) {
+  constructor(options: EventsOptions) {
+    const { events, codes, hooks } = options;
+    this.#options = options;
+    this.#types = eventTypes(hooks);
     this.#events = events;
     this.#codes = CODES[codes];
   }
@@ -62,7 +90,7 @@ export class Events {
 
   /** @throws {ProtocolError} for a request that is not valid */
   async poll(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
-    const page = await this.#events(caller, this.#queryOf(params));
+    const page = await this.#events.read(caller, this.#queryOf(params));
     const { truncated, hasMore, isBusy } = page;
     const events = page.events.map(({ cursor: _, ...event }) => event);
     const nextPollMs = isBusy ? NEXT_POLL.busy : NEXT_POLL.idle;
@@ -89,7 +117,7 @@ export class Events {
         const notify = (name: string, told: object) =>
           send({ jsonrpc: "2.0", method: `notifications/events/${name}`, params: { ...told, _meta } });
         const read = async (wait: number) => {
-          const page = await this.#events(scope.caller, { ...query, wait });
+          const page = await this.#events.read(scope.caller, { ...query, wait });
           query = { ...query, cursor: page.cursor, maxAgeMs: undefined };
           return page;
         };
@@ -118,6 +146,46 @@ export class Events {
     );
   }
 
+  /** Has events delivered by web hook, or goes on with it. @throws {ProtocolError} */
+  async subscribe(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
+    const { limit: _, ...query } = this.#queryOf(params);
+    const { delivery, ttlMs } = this.#hookOf(params, caller);
+    const { mode = "webhook", url, secret = "" } = delivery;
+    if (mode !== "webhook") throw this.#error("Unsupported", { feature: "deliveryMode", value: mode });
+    if (!isSecret(secret))
+      throw invalidParams(
+        "delivery.secret: whsec_ and base64 of 24 to 64 bytes are required, as Standard Webhooks has it",
+      );
+    const problem = callbackProblem(url, this.#options.allowsLoopback);
+    if (problem !== undefined) throw invalidParams(`delivery.url: ${problem}`);
+    return this.#granted(await this.#events.subscribe(caller, { ...query, url: new URL(url).href, secret, ttlMs }));
+  }
+
+  /** Ends a subscription by web hook. @throws {ProtocolError} */
+  async unsubscribe(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
+    const { name, jobNames, kinds } = this.#queryOf(params);
+    const { url } = this.#hookOf(params, caller).delivery;
+    if (!URL.canParse(url)) throw this.#error("NotFound", { kind: "subscription" });
+    return this.#granted(await this.#events.unsubscribe(caller, { name, jobNames, kinds, url: new URL(url).href }));
+  }
+
+  #hookOf(params: Record<string, unknown>, { key }: Caller): z.infer<typeof Hook> {
+    if (key === "")
+      throw this.#error("Forbidden", { reason: "web hooks are for callers who are told apart by a token" });
+    const { data, error } = Hook.safeParse(params);
+    if (!data) throw invalidParams(wordsOf(error));
+    return data;
+  }
+
+  #granted(answer: object | Refused): Record<string, unknown> {
+    if ("refused" in answer) throw this.#error(answer.refused, answer.data);
+    return { ...answer };
+  }
+
+  #error(name: keyof (typeof CODES)["sep"], data: Record<string, unknown>): ProtocolError {
+    return new ProtocolError(this.#codes[name], name, data);
+  }
+
   #queryOf(params: Record<string, unknown>): EventQuery {
     const { name } = params;
     if (typeof name === "string" && !this.#types.some((type) => type.name === name)) {
@@ -126,12 +194,15 @@ export class Events {
       throw new ProtocolError(this.#codes.NotFound, message, { kind: "event" });
     }
     const { data, error } = Subscription.safeParse(params);
-    if (!data) {
-      const found = error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
-      throw new ProtocolError(ErrorCode.InvalidParams, `Invalid params: ${found}`.slice(0, 500));
-    }
+    if (!data) throw invalidParams(wordsOf(error));
     const { arguments: narrowing, cursor = null, maxAgeMs, maxEvents = MOST.byDefault } = data;
     const { job_names: jobNames, kinds } = narrowing;
     return { name: data.name, jobNames, kinds, cursor, maxAgeMs, limit: Math.min(maxEvents, MOST.events) };
   }
 }
+
+const wordsOf = ({ issues }: z.ZodError): string =>
+  issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
+
+const invalidParams = (reason: string) =>
+  new ProtocolError(ErrorCode.InvalidParams, `Invalid params: ${reason}`.slice(0, 500));

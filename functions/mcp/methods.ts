@@ -146,6 +146,19 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
       answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
         plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope.caller), signal)),
     },
+    "events/subscribe": {
+      form: { params: [...params, "delivery", "ttlMs"] },
+      access: () => "read",
+      weight: () => 4,
+      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
+        plain && respond(id, plain, info, () => calls.explained(events.subscribe(params, scope.caller), signal)),
+    },
+    "events/unsubscribe": {
+      form: { params: ["name", "arguments", "delivery"] },
+      access: () => "read",
+      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
+        plain && respond(id, plain, info, () => calls.explained(events.unsubscribe(params, scope.caller), signal)),
+    },
     "events/stream": {
       form: { params },
       access: () => "read",

@@ -123,6 +123,12 @@ function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Event
   server.setRequestHandler("events/poll", { params }, (given, context) =>
     calls.explained(events.poll(given, scopeOf(context).caller), context.mcpReq.signal),
   );
+  server.setRequestHandler("events/subscribe", { params }, (given, context) =>
+    calls.explained(events.subscribe(given, scopeOf(context).caller), context.mcpReq.signal),
+  );
+  server.setRequestHandler("events/unsubscribe", { params }, (given, context) =>
+    calls.explained(events.unsubscribe(given, scopeOf(context).caller), context.mcpReq.signal),
+  );
   server.setRequestHandler("events/stream", { params }, (given) => events.check(given));
 }
 

@@ -1,6 +1,7 @@
 /** A deployment whose arguments and results the Resonate server keeps encrypted. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { encodeValue } from "../../core/store/codec.ts";
 import { until } from "../../testing/program.ts";
 import { currentClient } from "../support/clients.ts";
 import { type StackPart, startStack } from "../support/stack.ts";
@@ -56,6 +57,16 @@ test("works as before, keeps nothing in clear, and reads what it kept with a key
   expect(again.content).toEqual(first.content);
   const second = await gather(8);
   expect(second.content).toMatchObject({ results: { [second.name]: { latitude: 47.6062 } } });
+
+  // What somebody with access to the database puts there in clear is no result; with the word for a migration it is.
+  const clear = { id: `${namespace}timer_forged`, timeoutAt: Date.now() + 60_000, tags: {} };
+  await resonate.call("promise.create", { ...clear, param: encodeValue({ func: "timer", args: [{}], version: 1 }) });
+  const forged = () => client.callTool("probe_status", { job_names: ["timer_forged"] });
+  expect(await forged()).toMatchObject({ isError: true, text: expect.stringContaining("in clear") });
+  keys.ENCRYPTION_KEYS = `${recent},${old},migrate`;
+  await restart(stack.edge);
+  expect((await forged()).content).toMatchObject({ statuses: [{ status: "running" }] });
+  expect(stack.edge.process.output()).toContain("text in clear is accepted");
 
   // Without the key that a job is kept under it is not `not_found`: whoever asks is told that something is wrong.
   keys.ENCRYPTION_KEYS = `${old}`;

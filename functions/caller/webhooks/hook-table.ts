@@ -1,0 +1,145 @@
+/** A caller's subscriptions by web hook, and what is on its way to each, in the SQL storage of its object. */
+import type { CallerStorage, Row, SqlValue } from "../storage.ts";
+
+/** A subscription. Times are in milliseconds since the epoch. */
+export interface Subscription {
+  id: string;
+  name: string;
+  url: string;
+  /** `{jobNames, kinds}` as JSON. */
+  narrowing: string;
+  secret: string;
+  /** The secret before, which signs as well until `old_until`. */
+  old_secret: string | null;
+  old_until: number;
+  expires_at: number;
+  /** The caller, as JSON: what links to jobs are made for. */
+  caller: string;
+  /** The position in the log up to which deliveries have been made of its events. */
+  position: string;
+  active: number;
+  last_delivery_at: number | null;
+  last_error: string | null;
+  failed_since: number | null;
+  failures: number;
+  /** Why it has ended, as JSON; null while it has not. */
+  ended: string | null;
+}
+
+/** A message on its way: an event at a position of the log, or what is told of the subscription itself. */
+export interface Delivery {
+  subscription: string;
+  /** 0 for what is no event. */
+  position: number;
+  type: "event" | "gap" | "terminated";
+  message_id: string;
+  attempts: number;
+  next_at: number;
+}
+
+export const HOOK_TABLES = `CREATE TABLE subscriptions (
+     id TEXT PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, narrowing TEXT NOT NULL, secret TEXT NOT NULL, old_secret TEXT,
+     old_until REAL NOT NULL, expires_at REAL NOT NULL, caller TEXT NOT NULL, position TEXT NOT NULL, active INTEGER NOT NULL,
+     last_delivery_at REAL, last_error TEXT, failed_since REAL, failures INTEGER NOT NULL, ended TEXT
+   ) STRICT;
+   CREATE TABLE deliveries (
+     subscription TEXT NOT NULL, position INTEGER NOT NULL, type TEXT NOT NULL, message_id TEXT NOT NULL,
+     attempts INTEGER NOT NULL, next_at REAL NOT NULL, PRIMARY KEY (subscription, type, position)
+   ) STRICT;
+   CREATE TABLE verified (url TEXT PRIMARY KEY, until REAL NOT NULL) STRICT;`;
+
+export class HookTable {
+  readonly #storage: CallerStorage;
+
+  /** In a storage that has {@link HOOK_TABLES}. */
+  constructor(storage: CallerStorage) {
+    this.#storage = storage;
+  }
+
+  get(id: string): Subscription | undefined {
+    return this.all("SELECT * FROM subscriptions WHERE id = ?", id)[0] as unknown as Subscription | undefined;
+  }
+
+  subscriptions(): Subscription[] {
+    return this.all("SELECT * FROM subscriptions") as unknown as Subscription[];
+  }
+
+  put(subscription: Subscription): void {
+    const columns = Object.keys(subscription);
+    const marks = columns.map(() => "?").join(", ");
+    this.all(
+      `INSERT OR REPLACE INTO subscriptions (${columns.join(", ")}) VALUES (${marks})`,
+      ...(Object.values(subscription) as SqlValue[]),
+    );
+  }
+
+  change(id: string, change: Partial<Subscription>): void {
+    const columns = Object.keys(change).map((column) => `${column} = ?`);
+    const values = Object.values(change) as SqlValue[];
+    this.all(`UPDATE subscriptions SET ${columns.join(", ")} WHERE id = ?`, ...values, id);
+  }
+
+  remove(id: string): void {
+    this.all("DELETE FROM subscriptions WHERE id = ?", id);
+    this.all("DELETE FROM deliveries WHERE subscription = ?", id);
+  }
+
+  add(delivery: Delivery): void {
+    const { subscription, position, type, message_id, attempts, next_at } = delivery;
+    const values = [subscription, position, type, message_id, attempts, next_at];
+    this.all("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, ?, ?)", ...values);
+  }
+
+  schedule({ subscription, position, type }: Delivery, attempts: number, next_at: number): void {
+    const where = "subscription = ? AND position = ? AND type = ?";
+    const values = [attempts, next_at, subscription, position, type];
+    this.all(`UPDATE deliveries SET attempts = ?, next_at = ? WHERE ${where}`, ...values);
+  }
+
+  done({ subscription, position, type }: Delivery): void {
+    this.all(
+      "DELETE FROM deliveries WHERE subscription = ? AND position = ? AND type = ?",
+      ...[subscription, position, type],
+    );
+  }
+
+  /** What is to be delivered, the earliest first; nothing of suspended subscriptions. */
+  due(now: number, limit: number): Delivery[] {
+    return this.all(
+      `SELECT deliveries.* FROM deliveries JOIN subscriptions ON id = subscription
+       WHERE active = 1 AND next_at <= ? ORDER BY next_at, position LIMIT ?`,
+      ...[now, limit],
+    ) as unknown as Delivery[];
+  }
+
+  /** When the next delivery is due; undefined where there is none. */
+  nextAt(): number | undefined {
+    const [row] = this.all(
+      "SELECT min(next_at) AS at FROM deliveries JOIN subscriptions ON id = subscription WHERE active = 1",
+    );
+    return row?.at == null ? undefined : Number(row.at);
+  }
+
+  outstanding(id: string): number {
+    return Number(this.all("SELECT count(*) AS n FROM deliveries WHERE subscription = ?", id)[0]?.n);
+  }
+
+  /** The first event of a subscription, besides one, that has not been delivered or given up. */
+  firstOpen(id: string, except: number): number | undefined {
+    const where = "subscription = ? AND type = 'event' AND position <> ?";
+    const [row] = this.all(`SELECT min(position) AS first FROM deliveries WHERE ${where}`, id, except);
+    return row?.first == null ? undefined : Number(row.first);
+  }
+
+  isVerified(url: string, now: number): boolean {
+    return this.all("SELECT 1 FROM verified WHERE url = ? AND until > ?", url, now).length > 0;
+  }
+
+  verify(url: string, until: number): void {
+    this.all("INSERT OR REPLACE INTO verified VALUES (?, ?)", url, until);
+  }
+
+  all(statement: string, ...values: SqlValue[]): Row[] {
+    return this.#storage.sql.exec(statement, ...values).toArray();
+  }
+}

@@ -1,0 +1,390 @@
+/**
+ * Delivers a caller's events by web hook. All that is on its way is in the object's storage: an attempt that a crash cut off
+ * is made again, under the same message id.
+ */
+import type { Caller } from "../../../core/definitions/caller.ts";
+import { Sealing } from "../../../core/store/sealing.ts";
+import type { EventLog, LoggedEvent, LogQuery } from "../event-log.ts";
+import type { Occurrence } from "../occurrence.ts";
+import type { CallerStorage } from "../storage.ts";
+import { type Delivery, HookTable, type Subscription } from "./hook-table.ts";
+import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
+
+/** The pauses after failed attempts, in milliseconds. After the last attempt an event is given up, and a gap is told. */
+const PAUSES = [5_000, 20_000, 60_000, 180_000, 420_000];
+
+/** How often a gap is tried to be told, in milliseconds, once the pauses are over. */
+const GAP_PAUSE = 15 * 60_000;
+
+/** For how long an attempt that a crash cut off is not made again, in milliseconds. */
+const ATTEMPT = 15_000;
+
+/** The most subscriptions of a caller, deliveries under way to one and to all, and deliveries in a minute. */
+const MOST = { subscriptions: 50, toOne: 4, toAll: 24, waiting: 100, aMinute: 600, verifications: 10 };
+
+/** How long subscriptions last: by default, at least and at most, in milliseconds. */
+const LIFE = { byDefault: 86_400_000, least: 60_000, most: 7 * 86_400_000 };
+
+/** For how long a secret that was replaced signs as well, and a verified address stays so; in milliseconds. */
+const ROTATION = 10 * 60_000;
+const VERIFIED = 7 * 86_400_000;
+
+/** A receiver that has failed for so long, in milliseconds, and so often, is left alone until the client refreshes. */
+const SUSPEND = { after: 3_600_000, failures: 20 };
+
+const MINUTE = 60_000;
+
+/** What a client subscribes to, and where it wants it delivered. */
+export interface HookRequest extends Omit<LogQuery, "limit" | "jobs"> {
+  jobNames?: readonly string[] | undefined;
+  url: string;
+  secret: string;
+  ttlMs?: number | null | undefined;
+}
+
+/** The key of a subscription. */
+export type HookKey = Pick<HookRequest, "name" | "jobNames" | "kinds" | "url">;
+
+export interface Granted {
+  id: string;
+  refreshBefore: string;
+  cursor: string;
+  truncated: boolean;
+  deliveryStatus?: object;
+}
+
+/** Why a request was not granted: an error of the extension. */
+export interface Refused {
+  refused: "NotFound" | "ResourceExhausted" | "CallbackEndpointError";
+  data: Record<string, unknown>;
+}
+
+export interface HookWorld {
+  storage: CallerStorage;
+  log: EventLog;
+  encryptionKeys: string | undefined;
+  /** The promise ids of jobs with these names. */
+  idsOf(names: readonly string[]): string[];
+  /** What is told of an event. @throws {Error} where it cannot be read now */
+  tell(event: LoggedEvent, caller: Caller): Promise<Occurrence>;
+  /** Sends requests to the receiver at an address. */
+  fetchTo(url: string): typeof fetch;
+  /** Why a caller is to be told nothing more; undefined where it is. */
+  endOf(caller: Caller): string | undefined;
+}
+
+export class WebHooks {
+  readonly #world: HookWorld;
+  readonly #table: HookTable;
+  readonly #sealing: Sealing;
+  #running: Promise<void> | undefined;
+  #wake: (() => void) | undefined;
+  /** Up to where the log holds nothing more for a subscription. */
+  readonly #scanned = new Map<string, string>();
+  #minute = { at: 0, deliveries: 0, verifications: 0 };
+
+  constructor(world: HookWorld) {
+    this.#world = world;
+    this.#table = new HookTable(world.storage);
+    this.#sealing = new Sealing(world.encryptionKeys);
+  }
+
+  /** When there is something to do next, in milliseconds since the epoch; undefined where nothing is subscribed. */
+  nextAt(): number | undefined {
+    const ends = this.#table.subscriptions().map(({ expires_at }) => expires_at);
+    const next = Math.min(this.#table.nextAt() ?? Number.POSITIVE_INFINITY, ...ends);
+    return Number.isFinite(next) ? next : undefined;
+  }
+
+  /** The types of events that are subscribed to. */
+  get names(): string[] {
+    const now = Date.now();
+    const live = this.#table.subscriptions().filter(({ expires_at, ended }) => expires_at > now && ended === null);
+    return [...new Set(live.map(({ name }) => name))];
+  }
+
+  async subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused> {
+    const { name, url, secret, cursor, maxAgeMs, ttlMs } = request;
+    const id = await idOf(caller, request);
+    const now = Date.now();
+    this.#expire(now);
+    if (!this.#table.get(id) && this.#table.subscriptions().length >= MOST.subscriptions)
+      return { refused: "ResourceExhausted", data: { limit: "subscriptions", max: MOST.subscriptions } };
+    if (!this.#table.isVerified(url, now)) {
+      if (!this.#take("verifications"))
+        return { refused: "ResourceExhausted", data: { limit: "verifications", max: MOST.verifications } };
+      const reason = await this.#verify(id, url, secret);
+      if (reason !== undefined) return { refused: "CallbackEndpointError", data: { reason } };
+      this.#table.verify(url, Date.now() + VERIFIED);
+    }
+    const sealed = await this.#seal(id, secret);
+    const known = this.#table.get(id);
+    const begin = this.#world.log.begin(cursor, maxAgeMs, Date.now());
+    const expires_at =
+      Date.now() +
+      Math.min(LIFE.most, Math.max(LIFE.least, ttlMs === undefined ? LIFE.byDefault : (ttlMs ?? LIFE.most)));
+    const status = known && this.#statusOf(known);
+    const isRotated = known !== undefined && (await this.#open(id, known.secret)) !== secret;
+    this.#table.put({
+      ...{ id, name, url, secret: sealed, expires_at, active: 1, ended: null },
+      narrowing: JSON.stringify({ jobNames: request.jobNames, kinds: request.kinds }),
+      caller: JSON.stringify(caller),
+      old_secret: isRotated ? known.secret : (known?.old_secret ?? null),
+      old_until: isRotated ? Date.now() + ROTATION : (known?.old_until ?? 0),
+      position: known?.position ?? begin.cursor,
+      last_delivery_at: known?.last_delivery_at ?? null,
+      last_error: known?.last_error ?? null,
+      failed_since: null,
+      failures: 0,
+    });
+    if (known?.active === 0)
+      this.#table.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
+    return {
+      id,
+      refreshBefore: new Date(expires_at).toISOString(),
+      cursor: this.#watermark(id, -1),
+      truncated: known ? false : begin.truncated,
+      ...(status && { deliveryStatus: status }),
+    };
+  }
+
+  async unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused> {
+    const id = await idOf(caller, key);
+    this.#expire(Date.now());
+    if (!this.#table.get(id)) return { refused: "NotFound", data: { kind: "subscription" } };
+    this.#table.remove(id);
+    this.#scanned.delete(id);
+    return {};
+  }
+
+  /** Delivers all that is due. What is logged meanwhile is delivered as well. */
+  run(): Promise<void> {
+    this.#wake?.();
+    this.#running ??= this.#deliver().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #deliver(): Promise<void> {
+    const under = new Map<string, Promise<void>>();
+    const counts = new Map<string, number>();
+    for (;;) {
+      const now = Date.now();
+      this.#expire(now);
+      for (const subscription of this.#table.subscriptions()) this.#fill(subscription, now);
+      for (const delivery of this.#table.due(now, 200)) {
+        const { subscription, position, type } = delivery;
+        const key = `${subscription} ${type} ${position}`;
+        const count = counts.get(subscription) ?? 0;
+        if (under.has(key) || count >= MOST.toOne || under.size >= MOST.toAll) continue;
+        if (!this.#take("deliveries")) {
+          this.#table.schedule(delivery, delivery.attempts, this.#minute.at + MINUTE);
+          continue;
+        }
+        counts.set(subscription, count + 1);
+        const attempt = this.#attempt(delivery)
+          .catch(() => {}) // It is made again after a while.
+          .finally(() => {
+            under.delete(key);
+            counts.set(subscription, (counts.get(subscription) ?? 1) - 1);
+          });
+        under.set(key, attempt);
+      }
+      if (under.size === 0) return;
+      const woken = Promise.withResolvers<void>();
+      this.#wake = woken.resolve;
+      await Promise.race([...under.values(), woken.promise]);
+    }
+  }
+
+  /** Makes deliveries of the events that have been logged; a bounded number waits. */
+  #fill({ id, name, narrowing, position, caller, ended }: Subscription, now: number): void {
+    if (ended !== null) return;
+    const reason = this.#world.endOf(JSON.parse(caller));
+    if (reason !== undefined) {
+      this.#end(id, reason, now);
+      return;
+    }
+    const room = MOST.waiting - this.#table.outstanding(id);
+    if (room <= 0) return;
+    const { jobNames, kinds } = JSON.parse(narrowing) as Pick<HookRequest, "jobNames" | "kinds">;
+    const jobs = jobNames && this.#world.idsOf(jobNames);
+    const page = this.#world.log.read(
+      { name, jobs, kinds, cursor: this.#scanned.get(id) ?? position, limit: room },
+      now,
+    );
+    const isQuiet = page.events.length === 0 && !page.truncated;
+    this.#scanned.set(id, page.cursor);
+    if (isQuiet && !this.#world.log.isFar(position)) return;
+    this.#world.storage.transactionSync(() => {
+      if (page.truncated) this.#tellGap(id, now);
+      for (const event of page.events) {
+        const of = { subscription: id, position: event.position, message_id: event.id };
+        this.#table.add({ ...of, type: "event", attempts: 0, next_at: now });
+      }
+      this.#table.change(id, { position: page.cursor });
+    });
+  }
+
+  async #attempt(delivery: Delivery): Promise<void> {
+    const subscription = this.#table.get(delivery.subscription);
+    if (!subscription) return;
+    this.#table.schedule(delivery, delivery.attempts, Date.now() + ATTEMPT);
+    const body = await this.#bodyOf(delivery, subscription);
+    if (body === undefined) {
+      // The log has dropped it.
+      this.#table.done(delivery);
+      return this.#tellGap(subscription.id, Date.now());
+    }
+    const { id, url } = subscription;
+    const hook = { url, id: delivery.message_id, subscription: id, body, secrets: await this.#secretsOf(subscription) };
+    this.#note(delivery, await post(this.#world.fetchTo(url), hook));
+  }
+
+  #note(delivery: Delivery, outcome: Outcome): void {
+    const now = Date.now();
+    const subscription = this.#table.get(delivery.subscription);
+    if (!subscription) return;
+    const { id, failed_since, failures } = subscription;
+    const isGone = !outcome.ok && (outcome.status === 410 || outcome.status === 413);
+    if (outcome.ok || isGone) {
+      this.#table.done(delivery);
+      if (outcome.ok)
+        this.#table.change(id, { last_delivery_at: now, last_error: null, failed_since: null, failures: 0 });
+      else if (outcome.status === 413 && delivery.type === "event") this.#tellGap(id, now);
+      if (delivery.type === "terminated") this.#table.remove(id);
+      return;
+    }
+    const since = failed_since ?? now;
+    const isSuspended = now - since >= SUSPEND.after && failures + 1 >= SUSPEND.failures;
+    const active = isSuspended ? 0 : 1;
+    this.#table.change(id, { last_error: outcome.reason, failed_since: since, failures: failures + 1, active });
+    const pause = PAUSES[delivery.attempts];
+    if (pause !== undefined) {
+      this.#table.schedule(delivery, delivery.attempts + 1, now + pause * (0.9 + Math.random() / 5));
+    } else if (delivery.type === "gap") {
+      this.#table.schedule(delivery, delivery.attempts, now + GAP_PAUSE);
+    } else {
+      this.#table.done(delivery);
+      if (delivery.type === "terminated") this.#table.remove(id);
+      else this.#tellGap(id, now);
+    }
+  }
+
+  async #bodyOf({ type, position }: Delivery, { id, caller, ended }: Subscription): Promise<string | undefined> {
+    if (type === "terminated") return JSON.stringify({ type, error: JSON.parse(ended ?? "{}") });
+    if (type === "gap") return JSON.stringify({ type, cursor: this.#watermark(id, -1) });
+    const event = this.#world.log.at(position);
+    if (!event) return undefined;
+    const occurrence = await this.#world.tell(event, JSON.parse(caller));
+    return JSON.stringify({ ...occurrence, cursor: this.#watermark(id, position) });
+  }
+
+  /** The position up to which all has been delivered or given up; with an event that is about to be, up to that. */
+  #watermark(id: string, position: number): string {
+    const { log } = this.#world;
+    const first = this.#table.firstOpen(id, position);
+    if (position >= 0) return log.cursorAt(first === undefined || first > position ? position : first - 1);
+    return first === undefined
+      ? (this.#scanned.get(id) ?? this.#table.get(id)?.position ?? log.cursorAt(0))
+      : log.cursorAt(first - 1);
+  }
+
+  #tellGap(subscription: string, now: number): void {
+    const message_id = `msg_gap_${crypto.randomUUID()}`;
+    this.#table.add({ subscription, position: 0, type: "gap", message_id, attempts: 0, next_at: now });
+  }
+
+  #end(subscription: string, reason: string, now: number): void {
+    this.#table.all("DELETE FROM deliveries WHERE subscription = ?", subscription);
+    this.#table.change(subscription, {
+      ended: JSON.stringify({ code: -32024, message: "Forbidden", data: { reason } }),
+      active: 1,
+    });
+    const message_id = `msg_terminated_${crypto.randomUUID()}`;
+    this.#table.add({ subscription, position: 0, type: "terminated", message_id, attempts: 0, next_at: now });
+  }
+
+  #expire(now: number): void {
+    for (const { id } of this.#table.all("SELECT id FROM subscriptions WHERE expires_at <= ?", now))
+      this.#table.remove(String(id));
+  }
+
+  /** Asks a receiver whether it wants deliveries. Returns why not. */
+  async #verify(id: string, url: string, secret: string): Promise<Failure | undefined> {
+    const challenge = crypto.randomUUID();
+    const body = JSON.stringify({ type: "verification", challenge });
+    const hook: Hook = { url, secrets: [secret], id: `msg_verification_${challenge}`, subscription: id, body };
+    const outcome = await post(this.#world.fetchTo(url), hook, true);
+    if (outcome.ok && echoed(outcome.text) === challenge) return undefined;
+    if (outcome.ok || outcome.status !== undefined) {
+      const document = await readDocument(
+        this.#world.fetchTo(url),
+        new URL("/.well-known/mcp-webhook-receiver.json", url),
+      );
+      const { receivers } = (document ?? {}) as { receivers?: unknown };
+      const { pathname } = new URL(url);
+      const isListed = (path: unknown) => typeof path === "string" && path.startsWith("/") && isBelow(pathname, path);
+      if (Array.isArray(receivers) && receivers.some(isListed)) return undefined;
+    }
+    return outcome.ok ? "challenge_failed" : outcome.reason;
+  }
+
+  #statusOf({ active, last_delivery_at, last_error, failed_since }: Subscription): object {
+    const at = (time: number | null) => (time === null ? null : new Date(time).toISOString());
+    const isThrottled = this.#minute.at + MINUTE > Date.now() && this.#minute.deliveries >= MOST.aMinute;
+    return {
+      active: active === 1,
+      lastDeliveryAt: at(last_delivery_at),
+      lastError: last_error,
+      ...(failed_since !== null && { failedSince: at(failed_since) }),
+      ...(isThrottled && { throttled: true, retryAfterMs: this.#minute.at + MINUTE - Date.now() }),
+    };
+  }
+
+  /** Counts towards what is done in a minute. False where that is as much as may be. */
+  #take(what: "deliveries" | "verifications"): boolean {
+    if (Date.now() >= this.#minute.at + MINUTE) this.#minute = { at: Date.now(), deliveries: 0, verifications: 0 };
+    const most = what === "deliveries" ? MOST.aMinute : MOST.verifications;
+    if (this.#minute[what] >= most) return false;
+    this.#minute[what] += 1;
+    return true;
+  }
+
+  async #secretsOf({ id, secret, old_secret, old_until }: Subscription): Promise<string[]> {
+    const all = [secret, ...(old_secret !== null && old_until > Date.now() ? [old_secret] : [])];
+    return Promise.all(all.map((one) => this.#open(id, one)));
+  }
+
+  /** Encrypts a secret where the deployment encrypts what it stores. */
+  async #seal(id: string, secret: string): Promise<string> {
+    if (!this.#sealing.isOn) return secret;
+    const { param } = await this.#sealing.seal({ id, param: { headers: {}, data: secret.slice("whsec_".length) } });
+    return param.data;
+  }
+
+  async #open(id: string, stored: string): Promise<string> {
+    if (stored.startsWith("whsec_")) return stored;
+    const { param } = await this.#sealing.record({ id, param: { data: stored }, value: {} } as never);
+    return `whsec_${param.data}`;
+  }
+}
+
+/** The same for the same caller, address, type and arguments. */
+async function idOf({ key }: Caller, { url, name, jobNames, kinds }: HookKey): Promise<string> {
+  const text = JSON.stringify([key, url, name, jobNames ?? null, kinds ?? null]);
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+  return `sub_${Array.from(digest.slice(0, 12), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+const isBelow = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+
+function echoed(text: string): unknown {
+  try {
+    return (JSON.parse(text) as { challenge?: unknown } | null)?.challenge;
+  } catch {
+    return undefined;
+  }
+}

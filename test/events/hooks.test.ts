@@ -1,0 +1,206 @@
+/** Events by web hook: verified, signed, repeated through crashes; to public addresses alone. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../testing/program.ts";
+import { bearerBindings } from "../auth/support.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { newSecret, startReceiver } from "./receiver.ts";
+import { eventsAt } from "./support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
+
+let resonate: Resonate;
+let stack: Stack;
+beforeAll(async () => {
+  resonate = await startResonate();
+  stack = await startStack({
+    resonate,
+    workers: 1,
+    bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" },
+  });
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+const ENDED = { name: "job.ended" };
+const timer = (timer_name: string, seconds = 1) => ["set_timer", { timer_name, seconds }] as const;
+
+interface Granted {
+  id: string;
+  refreshBefore: string;
+  cursor: string;
+  truncated: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  deliveryStatus?: any;
+}
+
+async function hooksAt(token: string) {
+  const caller = await eventsAt(stack.url, token);
+  const subscribe = (url: string, secret: string, more: object = {}) =>
+    caller.request("events/subscribe", {
+      ...ENDED,
+      delivery: { mode: "webhook", url, secret },
+      ...more,
+    }) as Promise<Granted>;
+  return { ...caller, subscribe };
+}
+
+test("a verified receiver is told of each end, signed, and of no other caller's; until it is unsubscribed", async () => {
+  await using ada = await hooksAt(TOKENS.ada);
+  await using bob = await hooksAt(TOKENS.bob);
+  await using receiver = await startReceiver(newSecret());
+  const { url, secret, delivered, forged } = receiver;
+  const granted = await ada.subscribe(url, secret, { ttlMs: 3_600_000 });
+  expect(granted).toMatchObject({ id: expect.stringMatching(/^sub_/), truncated: false });
+  expect(Date.parse(granted.refreshBefore) - Date.now()).toBeGreaterThan(3_500_000);
+  await bob.start(...timer("bobs"));
+  await ada.start(...timer("hooked"));
+  await until("the delivery", () => delivered.length > 0);
+  expect(delivered[0]).toMatchObject({
+    id: "ended_timer_hooked",
+    subscription: granted.id,
+    body: { eventId: "ended_timer_hooked", ...ENDED, data: { job_name: "timer_hooked", status: "complete" } },
+  });
+  // What was delivered is behind the cursor that came with it.
+  expect((await ada.poll({ ...ENDED, cursor: delivered[0]?.body.cursor })).events).toEqual([]);
+  const again = await ada.subscribe(url, secret, { cursor: granted.cursor });
+  expect(again).toMatchObject({ id: granted.id, deliveryStatus: { active: true, lastError: null } });
+  expect(await ada.request("events/unsubscribe", { ...ENDED, delivery: { url } })).not.toHaveProperty("error");
+  await expect(ada.request("events/unsubscribe", { ...ENDED, delivery: { url } })).rejects.toMatchObject({
+    code: -32023,
+    data: { kind: "subscription" },
+  });
+  await ada.start(...timer("after"));
+  await ada.collect(again.cursor, 1);
+  expect([delivered.length, forged]).toEqual([1, []]);
+});
+
+test("a delivery that failed comes again under the same id, also when the edge was killed meanwhile", {
+  timeout: 60_000,
+}, async () => {
+  await using ada = await hooksAt(TOKENS.ada);
+  await using receiver = await startReceiver(newSecret());
+  await using other = await startReceiver(newSecret());
+  const { delivered, state } = receiver;
+  state.answer = 503;
+  await ada.subscribe(receiver.url, receiver.secret, { arguments: { kinds: ["timer"] } });
+  await ada.subscribe(other.url, other.secret);
+  await ada.start(...timer("repeated"));
+  await until("the first attempt", () => delivered.length > 0);
+  const status = await ada.subscribe(receiver.url, receiver.secret, { arguments: { kinds: ["timer"] } });
+  expect(status.deliveryStatus).toMatchObject({ active: true, lastError: "http_5xx", failedSince: expect.any(String) });
+  await stack.edge.kill();
+  state.answer = 200;
+  await stack.edge.start();
+  await until("the second attempt", () => delivered.length > 1, 30_000);
+  expect(delivered.map(({ id }) => id)).toEqual(["ended_timer_repeated", "ended_timer_repeated"]);
+  // One that fails holds up no other.
+  expect(other.delivered[0]?.at).toBeLessThan(delivered[1]?.at as number);
+});
+
+test("a receiver that hangs, redirects, is gone or answers without end costs the others nothing", async () => {
+  await using ada = await hooksAt(TOKENS.ada);
+  await using good = await startReceiver(newSecret());
+  const hostile = await Promise.all(Array.from({ length: 4 }, () => startReceiver(newSecret())));
+  await ada.subscribe(good.url, good.secret, { arguments: { job_names: ["timer_hostile"] } });
+  for (const one of hostile) await ada.subscribe(one.url, one.secret, { arguments: { job_names: ["timer_hostile"] } });
+  const answers = [
+    () => {},
+    410,
+    (response: import("node:http").ServerResponse) => response.writeHead(302, { location: good.url }).end(),
+    (response: import("node:http").ServerResponse) => {
+      response.writeHead(200);
+      const timer = setInterval(() => response.write("x".repeat(1_000_000)), 1);
+      response.on("close", () => clearInterval(timer));
+    },
+  ];
+  for (const [i, one] of hostile.entries()) one.state.answer = answers[i] as never;
+  await ada.start(...timer("hostile"));
+  await until("all attempts", () => [good, ...hostile].every(({ delivered }) => delivered.length > 0));
+  expect(good.delivered.length).toBe(1);
+  for (const one of hostile) await one[Symbol.asyncDispose]();
+});
+
+test("a receiver that does not want deliveries gets none; one that is listed by its origin needs no challenge", async () => {
+  await using ada = await hooksAt(TOKENS.ada);
+  await using receiver = await startReceiver(newSecret());
+  receiver.state.echoes = false;
+  const refusal = { code: -32027, data: { reason: "challenge_failed" } };
+  await expect(ada.subscribe(receiver.url, receiver.secret)).rejects.toMatchObject(refusal);
+  receiver.state.document = { receivers: ["/other/"] };
+  await expect(ada.subscribe(receiver.url, receiver.secret)).rejects.toMatchObject(refusal);
+  receiver.state.document = { receivers: ["/hooks/"] };
+  expect(await ada.subscribe(receiver.url, receiver.secret)).toHaveProperty("id");
+  await expect(ada.subscribe("http://127.0.0.1:9/", receiver.secret)).rejects.toMatchObject({
+    code: -32027,
+    data: { reason: "connection_refused" },
+  });
+});
+
+test("a secret is replaced: for a while both sign", async () => {
+  await using ada = await hooksAt(TOKENS.ada);
+  const [before, after] = [newSecret(), newSecret()];
+  await using receiver = await startReceiver(before);
+  const narrowed = { arguments: { job_names: ["timer_rotated"] } };
+  await ada.subscribe(receiver.url, before, narrowed);
+  await ada.subscribe(receiver.url, after, narrowed);
+  await ada.start(...timer("rotated"));
+  await until("a delivery that the secret before verifies", () => receiver.delivered.length > 0);
+});
+
+test("what is wrong is refused: no token, no https, no public address, no secret, too many", async () => {
+  await using eve = await hooksAt(TOKENS.eve);
+  const secret = newSecret();
+  for (const url of [
+    "ftp://example.com/",
+    "http://example.com/",
+    "https://10.0.0.1/",
+    "https://2852039166/",
+    "https://[::ffff:169.254.169.254]/",
+    "https://metadata.google.internal/",
+    "https://user:secret@example.com/",
+    "nothing",
+  ])
+    await expect(eve.subscribe(url, secret)).rejects.toMatchObject({ code: -32602 });
+  for (const wrong of ["", "secret", "whsec_c2hvcnQ=", `whsec_${"!".repeat(40)}`])
+    await expect(eve.subscribe("https://example.com/", wrong)).rejects.toMatchObject({ code: -32602 });
+  await using receiver = await startReceiver(secret);
+  const subscribe = (i: number) =>
+    eve.subscribe(receiver.url, secret, { arguments: { job_names: [`timer_${i}`] } }).then(
+      () => "granted",
+      ({ code, data }) => [code, data.limit],
+    );
+  const answers: unknown[] = [];
+  for (let i = 0; i < 52; i++) answers.push(await subscribe(i));
+  expect(answers.filter((answer) => answer === "granted").length).toBe(50);
+  expect(answers.at(-1)).toEqual([-32025, "subscriptions"]);
+
+  await using open = await startStack({ resonate, workers: 0 });
+  await using anyone = await eventsAt(open.url);
+  const request = anyone.request("events/subscribe", { ...ENDED, delivery: { url: receiver.url, secret } });
+  await expect(request).rejects.toMatchObject({ code: -32024 });
+  expect((await anyone.list()).events[0]?.delivery).toEqual(["poll", "push"]);
+});
+
+test("a caller who loses its token is told that it has ended, and nothing more", { timeout: 60_000 }, async () => {
+  const bindings = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };
+  await using own = await startStack({ resonate, workers: 1, bindings });
+  await using eve = await eventsAt(own.url, TOKENS.eve);
+  await using receiver = await startReceiver(newSecret());
+  const { url, secret, delivered } = receiver;
+  await eve.request("events/subscribe", { ...ENDED, delivery: { url, secret } });
+  receiver.state.answer = 503;
+  await eve.start(...timer("too late"));
+  await until("an attempt", () => delivered.length > 0);
+  const { eve: _, ...others } = TOKENS;
+  Object.assign(bindings, bearerBindings(others));
+  await own.edge.kill();
+  await own.edge.start();
+  receiver.state.answer = 200;
+  await until("the end to be told", () => delivered.length > 1, 45_000);
+  expect(delivered.slice(1).map(({ id, body }) => [id.split("_")[1], body])).toEqual([
+    ["terminated", { type: "terminated", error: expect.objectContaining({ code: -32024 }) }],
+  ]);
+});
