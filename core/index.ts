@@ -24,6 +24,7 @@ export {
   type ChildJob,
   type Context,
   DAY,
+  type ErrorClass,
   HOUR,
   JobFailed,
   type Log,

@@ -71,8 +71,10 @@ export async function replayed<Args, Result>(
   args: Args,
   options: ReplayedOptions = {},
 ): Promise<Replayed<Result>> {
+  const errors = typeof fn === "function" ? undefined : fn.job.errors;
+  const world = () => ({ ...worldOf(options), ...(errors && { errors }) });
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
-  const run = (plan: Plan) => trial(() => code as Runnable, args, worldOf(options), plan);
+  const run = (plan: Plan) => trial(() => code as Runnable, args, world(), plan);
   // The outcome that an author has in mind who thinks of it as code that runs once.
   const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
   if (awake.error?.name === "NondeterminismError") throw thrown(awake, options);

@@ -1,4 +1,5 @@
 /** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
+import type { ErrorClass } from "../core/definitions/context.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable } from "../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import type { Send, Watch } from "../core/engine/lease.ts";
@@ -34,6 +35,7 @@ export interface Plan {
 /** The world around the job. Times in milliseconds. */
 export interface World {
   env?: unknown;
+  errors?: readonly ErrorClass[];
   /** Whether steps wait for more than the worker's clock: then the time stands still while they get on. */
   isReal?: boolean;
   /** How long the job may take. Default 10 years. */
@@ -174,9 +176,10 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, nameOf, onAttempt } = this.#world;
+    const { env, errors, nameOf, onAttempt } = this.#world;
     return {
       env,
+      ...(errors && { errors }),
       signal,
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),

@@ -2,8 +2,17 @@
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { replayed } from "../../testing/replayed.ts";
-import { type Context, HOUR, MINUTE, NonRetryableError, SECOND, TimeoutError } from "../definitions/context.ts";
+import {
+  type Context,
+  HOUR,
+  MINUTE,
+  NonRetryableError,
+  type Retry,
+  SECOND,
+  TimeoutError,
+} from "../definitions/context.ts";
 import { defineJob } from "../definitions/job.ts";
+import { implement } from "./implement.ts";
 import { defineDurableTool } from "./job-tool.ts";
 
 const args = z.object({ day: z.string() });
@@ -106,4 +115,52 @@ test("what takes longer than it may is abandoned, and what does not is not", asy
     'ctx.timeout: "a day" took longer than 1.5 hours',
     "no",
   ]);
+});
+
+class HttpError extends Error {
+  override name = "HttpError";
+  readonly status: number;
+  readonly headers: Record<string, string>;
+
+  constructor(response: { status: number; headers: Record<string, string> }) {
+    super(`it answered ${response.status}`);
+    this.status = response.status;
+    this.headers = response.headers;
+  }
+
+  get isGone() {
+    return this.status === 410;
+  }
+}
+
+const fails = (run: () => unknown, retry: Retry | false = false) =>
+  replayed(
+    implement(defineJob({ kind: "fails", args: z.object({}), id: () => "x", errors: [HttpError] }), async (ctx) =>
+      ctx.step("do", run as () => null, { retry }).catch((error: unknown) => {
+        if (error instanceof HttpError) return [error.message, error.isGone, error.headers.server];
+        if (error instanceof NonRetryableError) return ["not retryable", (error.cause as Error)?.message];
+        const { name, status, cause } = error as Error & { status?: number; cause?: Error & { code?: string } };
+        return [name, status ?? null, cause?.message ?? null, cause?.code ?? null];
+      }),
+    ),
+    {},
+  ).then(({ result }) => result);
+
+test("an error of a registered class stays one after a step, as a NonRetryableError does", async () => {
+  const gone = () => Promise.reject(new HttpError({ status: 410, headers: { server: "nginx" } }));
+  expect(await fails(gone)).toEqual(["it answered 410", true, "nginx"]);
+  const refused = () => Promise.reject(new NonRetryableError("no", { cause: new Error("because") }));
+  expect(await fails(refused)).toEqual(["not retryable", "because"]);
+});
+
+test("any other error keeps its status and its cause", async () => {
+  const cause = Object.assign(new Error("connection reset"), { code: "ECONNRESET" });
+  const other = () => Promise.reject(Object.assign(new TypeError("fetch failed", { cause }), { status: 502 }));
+  expect(await fails(other)).toEqual(["TypeError", 502, "connection reset", "ECONNRESET"]);
+});
+
+test("a model's broken JSON is asked for again", async () => {
+  const words = ["Sure! Here is the JSON:", '{ "a": 1 }'];
+  const twice = async (ctx: Context) => ctx.step("ask", ({ attempt }) => JSON.parse(words[attempt - 1] ?? ""));
+  expect((await replayed(twice, {})).result).toEqual({ a: 1 });
 });

@@ -109,6 +109,7 @@ export interface DurableToolOptions<Args, Result>
       | "runs"
       | "group"
       | "view"
+      | "errors"
     > {
   /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;

@@ -130,7 +130,7 @@ export interface Retry {
 export interface StepOptions {
   /**
    * `false`: no retry. A {@link NonRetryableError} and a programming error (a `TypeError` without a cause, a
-   * `ReferenceError`, `RangeError` or `SyntaxError`) are never retried.
+   * `ReferenceError` or `RangeError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
    */
   retry?: Retry | false;
   /** How long one attempt may take, in milliseconds; then its signal is aborted, and it has failed. Default: until the job's deadline. */
@@ -251,7 +251,8 @@ export interface Context<Env = unknown> {
 
   /**
    * Runs `fn` and records its outcome: a value that JSON can hold, up to 1 MB. Where `fn` throws it is retried (see
-   * {@link StepOptions}); in the end the step throws an `Error` with the name, message and `code` of the last failure.
+   * {@link StepOptions}); in the end the step throws the last failure: an `Error` with its name, message, `code`,
+   * `status` and `cause`, or one of its class (see `errors` of a definition).
    *
    * @example const page = await ctx.step("fetch", async ({ signal }) => (await fetch(url, { signal })).text());
    */
@@ -409,6 +410,17 @@ export class RetryableError extends Error {
     this.retryAfter = options.retryAfter;
   }
 }
+
+/**
+ * A class of errors, for `errors` in a definition.
+ *
+ * @example
+ * class HttpError extends Error {
+ *   status = 0;
+ * }
+ * const errors: readonly ErrorClass[] = [HttpError];
+ */
+export type ErrorClass = abstract new (...args: never) => Error;
 
 /**
  * An awaited job ended without a result. The message is its reason; `status` is `failed`, `cancelled` or `timed_out`.

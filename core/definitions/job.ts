@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import { escapeId, mayBeName } from "../store/ids.ts";
+import type { ErrorClass } from "./context.ts";
 import type { View } from "./view.ts";
 
 /** A job was not started, and nothing else was done: why, in words for the caller. */
@@ -95,6 +96,13 @@ export interface JobOptions<Args, Result = unknown> {
   version?: number;
   /** `container`: the function needs more than a Worker offers (time, memory, Node). Default: `anywhere`. */
   runs?: "anywhere" | "container";
+  /**
+   * Classes of errors that stay what they are after a step: `instanceof` and their own fields, as far as JSON holds them.
+   * Their constructors are not called again. Every other error comes back as an `Error` with its name, message, `code`,
+   * `status` and `cause`; a `NonRetryableError`, a `RetryableError` and a `TimeoutError` stay what they are.
+   * Temporal: the `type` and `details` of an `ApplicationFailure`; Restate: a `TerminalError` and its metadata.
+   */
+  errors?: readonly ErrorClass[];
   /** How jobs are shown to people. Default: their results as a tree. */
   view?: View;
   /**
@@ -122,6 +130,7 @@ export interface Job<Args = unknown, Result = unknown> {
   /** The worker group that runs the jobs; undefined for the deployment's. */
   readonly group: string | undefined;
   readonly keepFor: number | "forever" | undefined;
+  readonly errors?: readonly ErrorClass[];
   /**
    * The job name, which agents see and pass back. It never contains `:` or `~`, which separate the parts of promise ids.
    */
@@ -207,6 +216,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     restarts: (reason, args) => restarts(reason, args),
     answers,
     ...(options.view && { view: options.view }),
+    ...(options.errors && { errors: options.errors }),
   };
 }
 

@@ -122,7 +122,7 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   const writer = new JournalWriter(journal, lease, wakeup);
   const report = new StateReport(commands, run, runtime.onState);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, run });
-  const replay = new Replay({ journal, commands, awaitables, run });
+  const replay = new Replay({ journal, commands, awaitables, run, runtime });
   return { journal, lease, runtime, signal, clock, wakeup, commands, run, writer, report, awaitables, replay };
 }
 

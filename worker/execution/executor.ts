@@ -217,6 +217,7 @@ export class Executor {
       cancel: (name) => this.#childJobs.cancel(promise.id, name),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
       ...(cached.memo && { memo: cached.memo }),
+      ...(job.errors && { errors: job.errors }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),
