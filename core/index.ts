@@ -40,6 +40,7 @@ export {
   type Step,
   type StepOptions,
   TimeoutError,
+  type TypedQuestion,
   type Winner,
 } from "./definitions/context.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";

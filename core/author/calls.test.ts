@@ -164,3 +164,26 @@ test("a model's broken JSON is asked for again", async () => {
   const twice = async (ctx: Context) => ctx.step("ask", ({ attempt }) => JSON.parse(words[attempt - 1] ?? ""));
   expect((await replayed(twice, {})).result).toEqual({ a: 1 });
 });
+
+test("the answer to a question with a zod schema has its type", async () => {
+  const schema = z.object({ copies: z.number().int().default(1), color: z.enum(["red", "blue"]) });
+  const asked = async (ctx: Context) => {
+    const answer = await ctx.ask("print", { message: "How many?", schema });
+    if (answer.action !== "accept") return "none";
+    expectTypeOf(answer.content.copies).toEqualTypeOf<number>();
+    return answer.content;
+  };
+  const answers = { print: { color: "blue" } };
+  expect((await replayed(asked, {}, { answers })).result).toEqual({ copies: 1, color: "blue" });
+  const picky = (ctx: Context) =>
+    ctx.ask("print", { message: "How many?", schema: schema.refine(({ copies }) => copies > 1, "too few") });
+  await expect(replayed(picky, {}, { answers })).rejects.toThrow('the answer to "print" does not fit: too few');
+});
+
+test("a question whose form nobody could fill in is refused", async () => {
+  const schema = z.object({ address: z.object({ city: z.string() }) });
+  const nested = (ctx: Context) => ctx.ask("where", { message: "Where?", schema });
+  await expect(replayed(nested, {})).rejects.toThrow('ctx.ask("where"): the field address is an object. Forms have');
+  const dated = (ctx: Context) => ctx.ask("when", { message: "When?", schema: z.object({ at: z.date() }) });
+  await expect(replayed(dated, {})).rejects.toThrow('ctx.ask("when"): its schema cannot be a form: Date');
+});

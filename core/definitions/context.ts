@@ -12,6 +12,8 @@
  * 5. Steps and functions return values that JSON can hold.
  */
 
+import type * as z from "zod";
+
 /**
  * A second in milliseconds, as every time in this interface is.
  *
@@ -172,14 +174,28 @@ export interface Question {
 }
 
 /**
+ * A question whose form is a zod schema: the content of the answer has its type. What a form cannot say (`refine`) is
+ * checked when the answer comes; one that does not fit is an error of {@link Context.ask}.
+ *
+ * @example
+ * const release = { message: "Release 1.2?", schema: z.object({ approved: z.boolean() }) } satisfies TypedQuestion<unknown>;
+ * const answer = await ctx.ask("approve", release);
+ * const isApproved = answer.action === "accept" && answer.content.approved; // a boolean
+ */
+export interface TypedQuestion<Content> extends Pick<Question, "message" | "answeredBy"> {
+  /** An object of primitive fields: forms have no others. */
+  schema: z.ZodType<Content>;
+}
+
+/**
  * The person filled in the form, declined, or closed it. A question that is cancelled comes back as `cancel`.
  *
  * @example
  * const answer: Answer = await ctx.ask("go on", question);
  * if (answer.action !== "accept") throw new NonRetryableError("nobody wants to go on");
  */
-export type Answer =
-  | { action: "accept"; content: Record<string, unknown> }
+export type Answer<Content = Record<string, unknown>> =
+  | { action: "accept"; content: Content }
   | { action: "decline" }
   | { action: "cancel" };
 
@@ -361,10 +377,11 @@ export interface Context<Env = unknown> {
 
   /**
    * Asks a question, and waits for the answer until the job's deadline. Holds no worker meanwhile. Several questions may
-   * be open at once, under names of their own.
+   * be open at once, under names of their own. Temporal: a Signal and `condition`; Restate: an awakeable.
    *
    * @example const answer = await ctx.ask("go on", { message: "Go on?", requestedSchema: { type: "object", properties: {} } });
    */
+  ask<Content>(name: string, question: TypedQuestion<Content>): Promise<Answer<Content>>;
   ask(name: string, question: Question): Promise<Answer>;
 
   /**

@@ -14,6 +14,7 @@ import {
   type Step,
   type StepOptions,
   TimeoutError,
+  type TypedQuestion,
   type Winner,
 } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
@@ -22,6 +23,7 @@ import { words } from "../steps/attempt.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
+import { fitting, formOf } from "./form.ts";
 import type { FunctionRun } from "./function-run.ts";
 import type { StateReport } from "./state-report.ts";
 
@@ -154,16 +156,15 @@ export class ExecutionContext implements Context {
     });
   }
 
-  ask(name: string, question: Question): Promise<Answer> {
-    return this.#issue("ask", name, (command) => {
-      const { type, properties } = question?.requestedSchema ?? {};
-      if (typeof question?.message !== "string" || type !== "object" || typeof properties !== "object") {
-        const form = 'requestedSchema: { type: "object", properties: { … } }';
-        throw new NondeterminismError(`ctx.ask("${name}") takes { message: "…", ${form} }`);
-      }
+  ask<Content>(name: string, question: TypedQuestion<Content>): Promise<Answer<Content>>;
+  ask(name: string, question: Question): Promise<Answer>;
+  ask(name: string, asked: Question | TypedQuestion<unknown>): Promise<Answer<unknown>> {
+    const answered = this.#issue<Answer>("ask", name, (command) => {
+      const question = formOf(name, asked);
       command.question = question;
       command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
     });
+    return asked && "schema" in asked ? noted(answered.then((answer) => fitting(name, asked, answer))) : answered;
   }
 
   await<T>(job: string | ChildJob<T>): Promise<T> {
