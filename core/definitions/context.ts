@@ -147,6 +147,12 @@ export interface StepOptions {
    * The others wait. An attempt's `timeout`, by default a minute, begins when its wait is over.
    */
   concurrency?: { name: string; limit: number };
+  /**
+   * How many attempts of steps with this name in `rate` begin within `per` milliseconds, on all workers of the deployment
+   * together, as an upstream's quota has it: `{ name: "billing", limit: 60, per: MINUTE }`. The others wait.
+   * Temporal: `taskQueueActivitiesPerSecond`; Restate has no counterpart.
+   */
+  rate?: { name: string; limit: number; per: number };
 }
 
 /**

@@ -40,12 +40,11 @@ export class LeaseLost extends Error {
   override name = "LeaseLost";
 }
 
-/** How many attempts may be under way at once in all of a deployment, and how long one may take in milliseconds. */
-export interface Limit {
-  name: string;
-  limit: number;
-  time: number;
-}
+/**
+ * How many attempts may be under way at once in all of a deployment, and how long one may take in milliseconds; or how many
+ * may begin within `per` milliseconds.
+ */
+export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
 
 /** The job, and what its function may use. */
 export interface Runtime {

@@ -8,12 +8,15 @@ const { group, namespace, env } = ownGroup();
 
 let resonate: Resonate;
 let worker: Awaited<ReturnType<typeof startWorker>>;
+let second: Awaited<ReturnType<typeof startWorker>>;
 beforeAll(async () => {
   resonate = await startResonate();
-  worker = await startWorker({ ...resonate.env, ...env }, { script });
+  const start = () => startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "3" }, { script });
+  [worker, second] = await Promise.all([start(), start()]);
 });
 afterAll(async () => {
   await worker?.[Symbol.asyncDispose]();
+  await second?.[Symbol.asyncDispose]();
   await resonate?.[Symbol.asyncDispose]();
 });
 
@@ -22,4 +25,15 @@ test("a job is cancelled by the handle of the one that started it", { timeout: 3
   await resonate.start({ id, func: "impatient", args: { n: 1 }, group });
   expect((await resonate.settled(id)).value.data).toEqual(["late", "nap_1", "cancelled"]);
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
+});
+
+test("of steps with a rate no more begin in its span than it says, on all workers", { timeout: 60_000 }, async () => {
+  const ids = Array.from({ length: 10 }, (_, n) => `${namespace}rated_${n}`);
+  await Promise.all(ids.map((id, n) => resonate.start({ id, func: "rated", args: { n }, group })));
+  const begun = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 30_000)).value.data as number));
+  begun.sort((a, b) => a - b);
+  // Of any three, the last begins a second after the first; the workers' clock is the same.
+  const spans = begun.slice(2).map((at, i) => at - (begun[i] ?? 0));
+  expect(Math.min(...spans)).toBeGreaterThanOrEqual(950);
+  expect((begun.at(-1) ?? 0) - (begun[0] ?? 0)).toBeLessThan(12_000);
 });

@@ -8,6 +8,7 @@ const id = ({ n }: { n: number }) => n;
 
 const nap = defineJob({ kind: "nap", args, id, result: z.string() });
 const impatient = defineJob({ kind: "impatient", args, id });
+const rated = defineJob({ kind: "rated", args, id });
 
 await runWorker({
   functions: [
@@ -22,5 +23,8 @@ await runWorker({
       const why = await child.result().catch((error) => error.status);
       return [first.winner, child.name, why];
     }),
+    implement(rated, async (ctx) =>
+      ctx.step("do", () => Date.now(), { rate: { name: "quota", limit: 2, per: SECOND } }),
+    ),
   ],
 });
