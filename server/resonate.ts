@@ -5,6 +5,7 @@
 import { Dispatcher } from "./engine/dispatcher.ts";
 import { Engine, type EngineRequest } from "./engine/engine.ts";
 import type { Change, Outcome, Response } from "./engine/records.ts";
+import { TransactionOver } from "./engine/sql.ts";
 import { type Store, TooLarge } from "./engine/store.ts";
 import { Connections, type PollConnection } from "./wire/poll-connections.ts";
 
@@ -87,6 +88,7 @@ export class Resonate {
     } catch (error) {
       if (error instanceof TooLarge)
         return { response: { kind: request.kind, head: { status: 413 }, data: error.message }, changes: [] };
+      if (error instanceof TransactionOver) throw error;
       this.#host.log.error({ err: error, kind: request.kind }, "request failed");
       return { response: failed(request.kind), changes: [] };
     }
@@ -113,7 +115,7 @@ export class Resonate {
       if (changes.length > 0) this.#host.onCommit?.();
       return result;
     } catch (error) {
-      this.#logFailure(error);
+      this.#logFailure(error instanceof TransactionOver ? error.cause : error);
       return undefined;
     }
   }

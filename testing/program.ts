@@ -52,6 +52,9 @@ export function run(script: string, { args = [], env = {}, imports = [], cwd }: 
 export function watch(child: Child): Program {
   if (child.pid === undefined) throw new Error("the process did not start");
   let output = "";
+  const logs: LogLine[] = [];
+  /** How much of the output is in `logs`: it is parsed once, because tests look into it many times. */
+  let parsed = 0;
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
       output += text;
@@ -61,7 +64,12 @@ export function watch(child: Child): Program {
     pid: child.pid,
     exited: child.exited,
     output: () => output,
-    logs: () => output.split("\n").flatMap(parseLine),
+    logs() {
+      const end = output.lastIndexOf("\n") + 1;
+      if (end > parsed) logs.push(...output.slice(parsed, end).split("\n").flatMap(parseLine));
+      parsed = Math.max(parsed, end);
+      return [...logs];
+    },
     signal: (signal) => child.kill(signal),
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");
@@ -75,18 +83,19 @@ function parseLine(line: string): LogLine[] {
   try {
     return [JSON.parse(line)];
   } catch {
-    return []; // still being written
+    return []; // not a line of the log
   }
 }
 
 /** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
 export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 15_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
-  for (;;) {
+  // The longer it takes, the less often it is asked: a condition may cost requests.
+  for (let pause = 10; ; pause = Math.min(1.5 * pause, 150)) {
     const value = await condition();
     if (value) return value;
     if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 

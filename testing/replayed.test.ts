@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import type { DurableFunction } from "../core/author/implement.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../core/definitions/context.ts";
@@ -132,7 +133,7 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
   [
     "a name made outside of steps, and used before and after a sleep",
     async (ctx) => {
-      const order = crypto.randomUUID();
+      const order = randomUUID();
       const sent = await ctx.step("send", () => order);
       await ctx.sleep("a while", MINUTE);
       return sent === order;

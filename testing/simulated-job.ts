@@ -30,7 +30,15 @@ interface Host {
 /** Runs one execution, and stores how it ended; returns what the worker remembers then. @throws {LeaseLost} */
 export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
   const { task, promise } = acquired;
-  const usual = { jobName: JOB, deadline: promise.timeoutAt, env: {}, log: silent, metrics: uncounted };
+  const usual = {
+    jobName: JOB,
+    deadline: promise.timeoutAt,
+    startedAt: promise.createdAt,
+    seed: "a seed",
+    env: {},
+    log: silent,
+    metrics: uncounted,
+  };
   const runtime = { ...usual, ...host.runtime };
   const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);
   if (host.suspend) lease.suspend = host.suspend;

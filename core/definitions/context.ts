@@ -5,8 +5,9 @@
  * leaves a record in the job's journal, and a call that has a record returns what that holds: its work is not repeated.
  * Five rules follow. Code that breaks one is refused at its first run, with words that say what to write:
  *
- * 1. Code that has an effect or may differ the second time (a request, a random number, the time of day) is in a step.
- * 2. Outside of steps, only promises of these methods are awaited.
+ * 1. Code that has an effect or may differ the second time (a request, a timer) is in a step; for the time and random
+ *    values there are `now`, `random` and `uuid`.
+ * 2. Outside of steps, only promises of these methods are awaited, and all of them are.
  * 3. A step uses its own parameter, never the context around it, and changes nothing outside of itself: it returns.
  * 4. Work that runs side by side has names of its own: `ctx.all` and `ctx.race` see to that.
  * 5. Steps and functions return values that JSON can hold.
@@ -397,6 +398,31 @@ export interface Context<Env = unknown> {
    */
   progress(done: number, total?: number, message?: string): void;
   progress(message: string): void;
+
+  /**
+   * The time, in milliseconds since the epoch: that of the Resonate server when the newest outcome came about that the
+   * function knows of. The same whenever the function runs again.
+   *
+   * @example
+   * const end = ctx.now() + HOUR;
+   * while (ctx.now() < end) await ctx.sleep("a while", 10 * MINUTE);
+   */
+  now(): number;
+
+  /**
+   * A random number from 0 to 1, without 1: the same whenever the function runs again.
+   *
+   * @example const page = pages[Math.floor(ctx.random() * pages.length)];
+   */
+  random(): number;
+
+  /**
+   * A random UUID, the same whenever the function runs again. It is made from a secret in the job's promise; jobs that
+   * earlier releases or other clients have started have no secret there, and theirs can be guessed.
+   *
+   * @example const order = ctx.uuid();
+   */
+  uuid(): string;
 }
 
 /**

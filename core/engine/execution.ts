@@ -1,6 +1,7 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import type { Context } from "../definitions/context.ts";
 import { machineClock } from "./clock.ts";
+import { outside } from "./guard/guard.ts";
 import type { Journal } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { Awaitables } from "./replay/awaitables.ts";
@@ -118,7 +119,11 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   const clock = runtime.clock ?? machineClock;
   const wakeup = new Wakeup(clock);
   const commands = new Commands();
-  const run = new FunctionRun(clock, wakeup, journal.events.length > 0);
+  const run = new FunctionRun(clock, wakeup, {
+    isReplaying: journal.events.length > 0,
+    isStrict: runtime.seed !== undefined,
+    startedAt: runtime.startedAt,
+  });
   const writer = new JournalWriter(journal, lease, wakeup);
   const report = new StateReport(commands, run, runtime.onState);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, run });
@@ -126,13 +131,13 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   return { journal, lease, runtime, signal, clock, wakeup, commands, run, writer, report, awaitables, replay };
 }
 
-/** `whole`, of which methods do something only while `isHeard`. */
+/** `whole`, of which methods do something only while `isHeard`: they are no part of the function that calls them. */
 function onlyIf<T extends object>(isHeard: () => boolean, whole: T): T {
   return new Proxy(whole, {
     get(target, name) {
       const method: unknown = Reflect.get(target, name);
       if (typeof method !== "function") return method;
-      return (...args: unknown[]) => (isHeard() ? method.apply(target, args) : undefined);
+      return (...args: unknown[]) => (isHeard() ? outside(() => method.apply(target, args)) : undefined);
     },
   });
 }

@@ -52,7 +52,13 @@ export interface Runtime {
   /** The key of the caller who started the job; empty where callers are not told apart. */
   owner?: string;
   /** Milliseconds since the epoch. */
+  startedAt: number;
   deadline: number;
+  /**
+   * What `ctx.random` and `ctx.uuid` are made from. Jobs that earlier releases or other clients have started have none:
+   * they are held to the rules of that time, and theirs is made from what is known of the job, and no secret.
+   */
+  seed?: string | undefined;
   env: unknown;
   log: Log;
   metrics: Metrics;

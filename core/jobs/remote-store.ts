@@ -147,7 +147,7 @@ export class RemoteStore {
   ): Promise<DurablePromise> {
     const timeoutAt = job.deadline(args, now);
     const noted = this.#noteStart(job, name, args, now, timeoutAt);
-    const call = { func: job.kind, args: [args], version: 1 };
+    const call = { func: job.kind, args: [args], version: 1, seed: crypto.randomUUID() };
     const param = encodeValue(call);
     const reserved = await this.#reserve(job, name, args, { now, timeoutAt, bytes: sizeOf({ param, value: {} }) });
     // When this fails, the job may exist: its reservation stays until a look at the promise settles it.

@@ -1,7 +1,7 @@
 /** Identifies the caller of a request and applies the caller's limits, for MCP and for the pages' data alike. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { createFanOut } from "../../core/store/pacing/fan-out.ts";
+import { createFanOut, type FanOut } from "../../core/store/pacing/fan-out.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { isStream, LONGEST_STREAM } from "../http/event-stream.ts";
 import { tooManyRequests } from "../http/rate-limit.ts";
@@ -9,6 +9,9 @@ import type { RequestLog } from "../http/request-log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import type { StreamSlot } from "../http/stream-slots.ts";
 import type { Edge } from "./composition.ts";
+
+/** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
+const CALLS = 3;
 
 /** How often an open stream asks whether its caller has been blocked, in milliseconds. */
 const BLOCKS = 20_000;
@@ -27,6 +30,8 @@ export interface Identified {
   key: string;
   /** The jobs as the caller sees them, for this request alone. */
   store: RemoteStore;
+  /** Counts the request's own calls to the Resonate server. */
+  fanOut: FanOut;
 }
 
 /** The response to an address of which too many tokens have been refused. */
@@ -55,20 +60,30 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   // The request itself, before its body is read; the rest of its weight is charged once it is known.
   const limited = await rateLimit?.(key, { weight: 1, of: 1 });
   if (limited) return limited;
-  return { request, caller, scopes, expires, key, store: store.as(caller, line.requestId, createFanOut()) };
+  const fanOut = createFanOut();
+  return { request, caller, scopes, expires, key, fanOut, store: store.as(caller, line.requestId, fanOut) };
 }
 
 /** Lets an identified caller's MCP request be answered within the caller's limits. */
 export async function admitted(
-  { request, caller, scopes, expires, key, store }: Identified,
+  { request, caller, scopes, expires, key, store, fanOut }: Identified,
   { auth, rateLimit, slots, isBlocked }: Edge,
   line: RequestLog,
   answer: (request: Request, scope: RequestScope) => Promise<Response>,
 ): Promise<Response> {
   let slot: StreamSlot | undefined;
+  let paid = 1;
+  /** Charges what the request has taken beyond its weight. */
+  const settle = () => {
+    const weight = Math.ceil(fanOut.count / CALLS) - paid;
+    if (weight <= 0) return;
+    paid += weight;
+    void rateLimit?.(key, { weight, of: paid, isDone: true });
+  };
   const release = () => {
     slot?.release();
     slot = undefined;
+    settle();
   };
   let until = Math.min(Date.now() + LONGEST_STREAM, expires);
   let asked = Date.now();
@@ -94,6 +109,7 @@ export async function admitted(
       return { renew, release };
     },
     async admit({ weight, access, streams }) {
+      paid = Math.max(paid, weight);
       const refusal =
         (weight > 1 ? await rateLimit?.(key, { weight: weight - 1, of: weight }) : undefined) ??
         (await auth.authorize(request, scopes, access));
@@ -107,6 +123,7 @@ export async function admitted(
     response = await answer(request, scope);
     return response;
   } finally {
+    // A stream is charged when it ends.
     if (!response || !isStream(response)) release();
   }
 }

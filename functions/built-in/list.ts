@@ -107,10 +107,10 @@ async function take(
   }
 
   async function takeFrom(batch: readonly OwnStep[]): Promise<{ isFull: boolean }> {
-    const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, signal)));
+    const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, status, signal)));
     for (const [i, { cursor }] of batch.entries()) {
       const job = listed[i];
-      if (job && (status === undefined || job.status === status) && !taken.has(job.job_name)) {
+      if (job && !taken.has(job.job_name)) {
         room -= costOf(job) + 1;
         if (room < 0) return { isFull: true };
         taken.set(job.job_name, job);
@@ -121,10 +121,17 @@ async function take(
   }
 }
 
-async function list(store: RemoteStore, { name, job, startedAt, promise }: OwnJob, signal: AbortSignal) {
+/** A job as it is listed; undefined for one that is gone, or has another status than the one that is asked for. */
+async function list(
+  store: RemoteStore,
+  { name, job, startedAt, promise }: OwnJob,
+  wanted: JobStatus | undefined,
+  signal: AbortSignal,
+) {
   const found = promise ?? (await store.get(name, signal));
   if (!found) return undefined; // its retention is over
   const { status, finished_at } = viewOf(name, found);
+  if (wanted !== undefined && status !== wanted) return undefined;
   const started_at = new Date(startedAt).toISOString();
   const telling = status === "running" && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());
   const times = { started_at, ...(finished_at !== undefined && { finished_at }) };

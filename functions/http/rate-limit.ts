@@ -11,6 +11,8 @@ export interface Charge {
   weight: number;
   /** What the request counts as in all. */
   of: number;
+  /** Whether the work is done: it counts even where it is too much. */
+  isDone?: boolean;
 }
 
 /** Cloudflare's rate-limiting binding. */
@@ -34,8 +36,10 @@ export function createRateLimit(limiter: RateLimiterBinding | undefined, most: n
   }
   if (most === 0) return undefined;
   const counts = new Counts();
-  return async (key, { weight, of }) =>
-    counts.add(key, weight, most) ? undefined : tooManyRequests(String(most), of, counts.secondsLeft);
+  return async (key, { weight, of, isDone }) =>
+    counts.add(key, weight, isDone ? undefined : most)
+      ? undefined
+      : tooManyRequests(String(most), of, counts.secondsLeft);
 }
 
 /** Counts by key, forgotten at the end of each period. */

@@ -6,17 +6,17 @@ import { runChaos } from "./run.ts";
 
 vi.setConfig({ testTimeout: 90_000 });
 
-const SEED = 20;
+const SEED = 24;
 const lease = 4_000;
 
 describe.concurrent("a run", () => {
   test("of kills, pauses and a failing archive: no job is lost, repeated, changed, wrong, early or invented", async () => {
-    const plan = makePlan({ seed: SEED, seconds: 10, workers: 2, lease });
+    const plan = makePlan({ seed: SEED, seconds: 6, workers: 2, lease });
     const outcome = await runChaos(plan, { workers: 2, lease, quiet: 45_000 });
     console.log(`chaos, seed ${SEED}\n${report(outcome)}`);
     expect(outcome.violations).toEqual([]);
     expect(outcome.faults.length).toBeGreaterThan(5);
-    expect(outcome.jobs.size).toBeGreaterThan(150);
+    expect(outcome.jobs.size).toBeGreaterThan(90);
   });
 
   test("of a worker that does wrong: each wrong is found, and nothing else", async () => {

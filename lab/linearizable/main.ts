@@ -2,7 +2,7 @@
  * `npm run linearizable`: records short histories of a Resonate server under concurrent clients, with crashes and with a moved
  * clock, and runs the checker (Go, `checker/`), which decides whether each history is linearizable.
  *
- *   npm run linearizable -- [--host embedded|object] [--resonate URL]  default: both hosts of the project
+ *   npm run linearizable -- [--host embedded|object] [--resonate URL|PROGRAM]  default: both hosts of the project
  *     [--histories 1000] [--clients 8] [--requests 10] [--seed N]
  *     [--exact]     the clock moves only while no request is under way
  *     [--keep DIR]  keeps the recorded histories there
@@ -17,7 +17,7 @@ import { join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
 import { parseArgs } from "node:util";
 import { type Plan, record } from "./record.ts";
-import { givenServer, isHostName, type Subject, startHost } from "./subject.ts";
+import { givenServer, isHostName, type Subject, startHost, startRelease } from "./subject.ts";
 
 const { values } = parseArgs({
   options: {
@@ -59,7 +59,8 @@ process.exit(isLinearizable ? 0 : 1);
 
 function subjects(): [string, () => Promise<Subject>][] {
   const { resonate, host } = values;
-  if (resonate !== undefined) return [["given", async () => givenServer(resonate)]];
+  if (resonate !== undefined)
+    return [["given", async () => (URL.canParse(resonate) ? givenServer(resonate) : startRelease(resonate))]];
   const names = host === undefined ? ["embedded", "object"] : [host];
   return names.map((name) => {
     if (!isHostName(name)) throw new Error("--host takes embedded or object.");

@@ -2,7 +2,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../../testing/port.ts";
 import { type Program, run, until } from "../../testing/program.ts";
+import { startRealServer } from "../upgrade/generation.ts";
 import { CLOCK_PATH } from "./clock/held-date.ts";
 
 export interface Answer {
@@ -39,6 +41,26 @@ export function givenServer(url: string): Subject {
     start: async () => {},
     [Symbol.asyncDispose]: async () => {},
   };
+}
+
+/** A release of the real server on a SQLite file of its own. It uses the machine's clock. */
+export async function startRelease(program: string): Promise<Subject> {
+  const data = mkdtempSync(join(tmpdir(), "linearizable-"));
+  const port = await freePort();
+  const start = () => startRealServer(program, data, port);
+  let server = await start();
+  const machineClock = givenServer(server.url);
+  return Object.assign(machineClock, {
+    call: (kind: string, request: object) => post(server.url, kind, request).catch(() => undefined),
+    kill: () => server[Symbol.asyncDispose](),
+    async start() {
+      server = await start();
+    },
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      rmSync(data, { recursive: true, force: true });
+    },
+  });
 }
 
 const HOSTS = {

@@ -121,11 +121,26 @@ export class Store {
   }
 
   /**
-   * Writes a promise. `stored` is the promise as the store holds it: only the callbacks and listeners that differ are written.
+   * Writes a promise. `stored` is the promise as the store holds it: only what differs is written, the callbacks and listeners
+   * alone where only they do.
    *
    * @throws {TooLarge}
    */
   putPromise(promise: StoredPromise, stored?: StoredPromise): void {
+    if (!stored || !isAsStored(promise, stored)) this.#writePromise(promise);
+    const { id } = promise;
+    const { callbacks = NONE, listeners = NONE } = stored ?? {};
+    for (const awaiter of without(callbacks, promise.callbacks))
+      this.#sql.run("DELETE FROM callbacks WHERE awaited = ? AND awaiter = ?", id, awaiter);
+    for (const awaiter of without(promise.callbacks, callbacks))
+      this.#sql.run("INSERT INTO callbacks VALUES (?, ?)", id, awaiter);
+    for (const address of without(listeners, promise.listeners))
+      this.#sql.run("DELETE FROM listeners WHERE promise = ? AND address = ?", id, address);
+    for (const address of without(promise.listeners, listeners))
+      this.#sql.run("INSERT INTO listeners VALUES (?, ?)", id, address);
+  }
+
+  #writePromise(promise: StoredPromise): void {
     const { id, state, tags, timeoutAt, createdAt, settledAt } = promise;
     const parts = [promise.param, promise.value, tags].map((part) => JSON.stringify(part));
     if (sizeOf(parts.join("")) > MAX_ROW) throw new TooLarge(id);
@@ -141,15 +156,6 @@ export class Store {
       settledAt,
       state === "pending" && tags["resonate:target"] !== undefined ? timeoutAt : null,
     );
-    const { callbacks = NONE, listeners = NONE } = stored ?? {};
-    for (const awaiter of without(callbacks, promise.callbacks))
-      this.#sql.run("DELETE FROM callbacks WHERE awaited = ? AND awaiter = ?", id, awaiter);
-    for (const awaiter of without(promise.callbacks, callbacks))
-      this.#sql.run("INSERT INTO callbacks VALUES (?, ?)", id, awaiter);
-    for (const address of without(listeners, promise.listeners))
-      this.#sql.run("DELETE FROM listeners WHERE promise = ? AND address = ?", id, address);
-    for (const address of without(promise.listeners, listeners))
-      this.#sql.run("INSERT INTO listeners VALUES (?, ?)", id, address);
   }
 
   putTask({ id, state, version, pid, ttl, resumes, timer, dispatchedTo }: Task): void {
@@ -363,6 +369,10 @@ export class Store {
     return this.#sql.all(statement, ...values).map((row) => Object.values(row)[0] as string);
   }
 }
+
+/** Whether two records of a promise differ in nothing that changes, besides callbacks and listeners. */
+const isAsStored = (promise: StoredPromise, stored: StoredPromise): boolean =>
+  promise.state === stored.state && promise.value === stored.value && promise.settledAt === stored.settledAt;
 
 const NONE: ReadonlySet<string> = new Set();
 const without = (all: ReadonlySet<string>, others: ReadonlySet<string>) => [...all].filter((each) => !others.has(each));

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Row, Sql, SqlValue } from "../engine/sql.ts";
+import { type Row, type Sql, type SqlValue, TransactionOver } from "../engine/sql.ts";
 
 /** Node's SQLite as the store uses it. A commit is on disk when it returns. */
 export class NodeSql implements Sql {
@@ -25,25 +25,21 @@ export class NodeSql implements Sql {
       this.run("COMMIT");
       return result;
     } catch (error) {
-      // SQLite rolls back by itself when the disk is full, for example.
       if (this.#db.isTransaction) this.run("ROLLBACK");
       throw error;
     }
   }
 
   attempt<T>(work: () => T): T {
-    // Outside a transaction, a savepoint would commit what its caller takes for undone.
-    if (!this.#db.isTransaction) throw new Error("the transaction was rolled back");
     this.run("SAVEPOINT attempt");
     try {
       const result = work();
       this.run("RELEASE attempt");
       return result;
     } catch (error) {
-      if (this.#db.isTransaction) {
-        this.run("ROLLBACK TO attempt");
-        this.run("RELEASE attempt");
-      }
+      if (!this.#db.isTransaction) throw new TransactionOver("the transaction was rolled back", { cause: error });
+      this.run("ROLLBACK TO attempt");
+      this.run("RELEASE attempt");
       throw error;
     }
   }

@@ -39,6 +39,22 @@ async function each(count: number, func: string, jobs: (n: number) => { id: stri
   return { read: (read - before.read) / count, written: (written - before.written) / count };
 }
 
+test("a wait writes a row and its index for what is pending, and nothing for what has ended", async () => {
+  const server = connectTo(url, async () => {});
+  const ids = Array.from({ length: 20 }, (_, n) => `waited_${n}`);
+  const address = "poll://uni@edge/waiter";
+  for (const id of ids) await server.call("promise.create", promise(id, { timeoutAt: Date.now() + 3_600_000 }));
+  const wait = async () => {
+    const before = await rows();
+    for (const awaited of ids) await server.call("promise.register_listener", { awaited, address });
+    return ((await rows()).written - before.written) / ids.length;
+  };
+  expect(await wait()).toBeLessThanOrEqual(2);
+  expect(await wait()).toBe(0);
+  for (const id of ids) await server.call("promise.settle", { id, state: "resolved", value: {} });
+  expect(await wait()).toBe(0);
+});
+
 test("a job that fetches, and one that waits, write no more than is said", async () => {
   const month = await each(8, "weather_data", (n) => ({
     id: `weather_data_47.61_-122.3${n + 1}_2013_5`,

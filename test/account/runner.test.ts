@@ -69,6 +69,13 @@ test("jobs of a paused kind sleep until it goes on", async () => {
   await until("it to end", async () => (await statusOf("timer_paused")) === "complete", 30_000);
 });
 
+test("what may not stand outside a step is refused there, by the Worker as well", async () => {
+  const natural = await client.callTool("numbered", { name: "natural", natural: true });
+  expect(natural.text).toContain("crypto.randomUUID() was called outside of a step. Write ctx.uuid()");
+  const written = await client.callTool("numbered", { name: "written", natural: false });
+  expect(written.content.result.number).toMatch(/^[\da-f]{8}-[\da-f]{4}-4/);
+});
+
 test("a kind that needs a container ends at once, and its error names it", async () => {
   const { isError, text } = await client.callTool("heavy", { name: "one" });
   expect(isError).toBe(true);

@@ -1,27 +1,44 @@
-/** What one caller may ask for, where browsers may ask from, and what the edge writes down about it. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+/**
+ * What one caller may ask for, where browsers may ask from, and what the edge logs about it. Most tests share one edge, each with
+ * callers of its own.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
 import { until } from "../../testing/program.ts";
-import { startGate } from "../support/gate.ts";
+import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { accept, startTaskStack } from "../tasks/support.ts";
 import { bearer, bearerBindings, callerAt, listTools } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const NAMES = ["ada", "bob", "carol", "dan", "eve", "fay"] as const;
+const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`])) as Record<
+  (typeof NAMES)[number],
+  string
+>;
+const ORIGINS = { CORS_ORIGINS: "https://a.example, https://b.example" };
 
 let resonate: Resonate;
+let gate: Gate;
+let stack: Stack;
 beforeAll(async () => {
   resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  const bindings = { ...bearerBindings(TOKENS), ...ORIGINS, MAX_JOBS: "3", RESONATE_URL: gate.url };
+  stack = await startTaskStack({ resonate, workers: 0, bindings });
 });
-afterAll(() => resonate?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
 
 const serve = (bindings: Record<string, string>): Promise<Stack> =>
   startStack({ resonate, workers: 0, bindings: { ...bearerBindings(TOKENS), ...bindings } });
 
 test("a caller's requests in a minute are limited, and it is told when to come back; others are not", async () => {
-  await using stack = await serve({ RATE_LIMIT: "5" });
+  await using stack = await serve({ RATE_LIMIT: "5", LOG_LEVEL: "warn" });
   const ask = () => listTools(stack.url, bearer(TOKENS.ada));
   for (let i = 0; i < 5; i++) expect((await ask()).status).toBe(200);
   const refused = await ask();
@@ -35,10 +52,11 @@ test("a caller's requests in a minute are limited, and it is told when to come b
   });
   expect((await listTools(stack.url, bearer(TOKENS.bob))).status).toBe(200);
   expect((await listTools(stack.url)).status).toBe(401);
+  // The log has no line below its level.
+  expect(stack.edge.process.logs().filter(({ level }) => level === "info")).toEqual([]);
 });
 
 test("a caller's jobs of one length are limited; those there are, other lengths and other callers are not", async () => {
-  await using stack = await serve({ MAX_JOBS: "3" });
   const [ada, bob] = [callerAt(stack.url, TOKENS.ada), callerAt(stack.url, TOKENS.bob)];
   const set = (name: string, seconds = 600) => ada.call("set_timer", { timer_name: name, seconds });
   const started = await Promise.allSettled(["a", "b", "c", "d", "e"].map((name) => set(name)));
@@ -57,9 +75,7 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
 });
 
 test("to cancel a month that callers share takes the edge few calls, whoever of them it is", async () => {
-  await using gate = await startGate(resonate.url);
-  await using stack = await serve({ RESONATE_URL: gate.url });
-  const [ada, bob] = [callerAt(stack.url, TOKENS.ada), callerAt(stack.url, TOKENS.bob)];
+  const [ada, bob] = [callerAt(stack.url, TOKENS.carol), callerAt(stack.url, TOKENS.dan)];
   const { job_name } = await ada.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
   await bob.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
   const cancel = async (caller: typeof ada) => {
@@ -71,33 +87,39 @@ test("to cancel a month that callers share takes the edge few calls, whoever of 
   expect(await cancel(bob)).toMatchObject({ outcome: { cancelled: [job_name] } });
 });
 
-test.each(["none", "bearer"])(
-  "with AUTH_MODE %s the edge makes one call to start a gathering, set a timer, look at one that runs and at one that is complete",
-  async (mode) => {
-    await using gate = await startGate(resonate.url);
-    await using stack = await serve({ AUTH_MODE: mode, RESONATE_URL: gate.url });
-    const ada = callerAt(stack.url, TOKENS.ada);
-    const counts: number[] = [];
-    await ada.call("set_timer", { timer_name: "complete", seconds: 600 });
-    const { id = "" } =
-      gate.calls.findLast(({ kind, id }) => kind === "promise.create" && id?.endsWith("timer_complete")) ?? {};
-    await resonate.call("promise.settle", { id, state: "resolved", value: {} });
-    for (const [tool, args] of [
-      ["start_gathering", { latitude: 1, longitude: 1, year: 2013, month: 1 }],
-      ["set_timer", { timer_name: "cheap", seconds: 600 }],
-      ["probe_status", { job_names: ["timer_cheap"] }],
-      ["probe_status", { job_names: ["timer_complete"] }],
-    ] as const) {
-      const before = gate.calls.length;
-      await ada.call(tool, args);
-      counts.push(gate.calls.length - before);
-    }
-    expect(counts).toEqual([1, 1, 1, 1]);
-  },
-);
+/** The edge's requests for a caller's second start of a job, a timer's, and looks at one that runs and one that is complete. */
+async function requestsOf(url: string): Promise<number[]> {
+  const caller = callerAt(url, TOKENS.eve);
+  const counts: number[] = [];
+  await caller.call("set_timer", { timer_name: "complete", seconds: 600 });
+  const { id = "" } =
+    gate.calls.findLast(({ kind, id }) => kind === "promise.create" && id?.endsWith("timer_complete")) ?? {};
+  await resonate.call("promise.settle", { id, state: "resolved", value: {} });
+  for (const [tool, args] of [
+    ["start_gathering", { latitude: 1, longitude: 1, year: 2013, month: 2 }],
+    ["set_timer", { timer_name: "cheap", seconds: 600 }],
+    ["probe_status", { job_names: ["timer_cheap"] }],
+    ["probe_status", { job_names: ["timer_complete"] }],
+  ] as const) {
+    const before = gate.calls.length;
+    await caller.call(tool, args);
+    counts.push(gate.calls.length - before);
+  }
+  return counts;
+}
+
+test("the edge makes one call to start a gathering, set a timer, look at one that runs and at one that is complete", async () => {
+  expect(await requestsOf(stack.url)).toEqual([1, 1, 1, 1]);
+});
+
+test("so it does without authentication; and where no origin is listed, a page may call it from nowhere", async () => {
+  await using open = await serve({ AUTH_MODE: "none", RESONATE_URL: gate.url, ALLOWED_HOSTS: "" });
+  expect(await requestsOf(open.url)).toEqual([1, 1, 1, 1]);
+  const response = await preflight(open.url, "https://a.example");
+  expect(response.headers.get("access-control-allow-origin")).toBeNull();
+});
 
 test("a request may not be larger than is said", async () => {
-  await using stack = await serve({});
   const { status, error } = await rpc(
     stack.url,
     "tools/call",
@@ -108,8 +130,8 @@ test("a request may not be larger than is said", async () => {
 });
 
 test("an answer to a question may not be longer than is said, and the question stays open", async () => {
-  await using stack = await startTaskStack({ resonate, bindings: bearerBindings(TOKENS) });
-  const { tasks } = callerAt(stack.url, TOKENS.ada);
+  await stack.addWorker();
+  const { tasks } = callerAt(stack.url, TOKENS.fay);
   const { taskId } = await tasks.call("confirm_delete", { filename: "long" });
   const { inputRequests } = await tasks.reaches(taskId, "input_required");
   const [key = ""] = Object.keys(inputRequests);
@@ -118,78 +140,64 @@ test("an answer to a question may not be longer than is said, and the question s
   expect((await tasks.get(taskId)).status).toBe("input_required");
 });
 
-describe("a page in a browser", () => {
-  const preflight = (url: string, origin: string) =>
-    fetch(url, {
-      method: "OPTIONS",
-      headers: {
-        origin,
-        "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization,content-type,mcp-protocol-version,mcp-method,mcp-name",
-      },
-    });
-
-  test("may call the server from the origins that are listed, and from no other", async () => {
-    await using stack = await serve({ CORS_ORIGINS: "https://a.example, https://b.example" });
-    const allowed = await preflight(stack.url, "https://b.example");
-    expect(allowed.status).toBe(204);
-    expect(allowed.headers.get("access-control-allow-origin")).toBe("https://b.example");
-    expect(allowed.headers.get("access-control-allow-headers")).toContain("mcp-protocol-version");
-    const call = await listTools(stack.url, { ...bearer(TOKENS.ada), origin: "https://a.example" });
-    expect(call.status).toBe(200);
-    expect(call.headers.get("access-control-allow-origin")).toBe("https://a.example");
-    const refused = await listTools(stack.url, { origin: "https://a.example" });
-    expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([401, "https://a.example"]);
-    expect(refused.headers.get("access-control-expose-headers")).toContain("www-authenticate");
-
-    const other = await preflight(stack.url, "https://c.example");
-    expect(other.headers.get("access-control-allow-origin")).toBeNull();
-    // On this machine a page of another origin is not served at all, whatever it may read of the answer.
-    expect((await listTools(stack.url, { ...bearer(TOKENS.ada), origin: "https://c.example" })).status).toBe(403);
+const preflight = (url: string, origin: string) =>
+  fetch(url, {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "authorization,content-type,mcp-protocol-version,mcp-method,mcp-name",
+    },
   });
 
-  test("may call it from nowhere when none is listed", async () => {
-    await using stack = await serve({ ALLOWED_HOSTS: "" });
-    const response = await preflight(stack.url, "https://a.example");
-    expect(response.headers.get("access-control-allow-origin")).toBeNull();
-  });
+test("a page in a browser may call the server from the origins that are listed, and from no other", async () => {
+  const allowed = await preflight(stack.url, "https://b.example");
+  expect(allowed.status).toBe(204);
+  expect(allowed.headers.get("access-control-allow-origin")).toBe("https://b.example");
+  expect(allowed.headers.get("access-control-allow-headers")).toContain("mcp-protocol-version");
+  const call = await listTools(stack.url, { ...bearer(TOKENS.ada), origin: "https://a.example" });
+  expect(call.status).toBe(200);
+  expect(call.headers.get("access-control-allow-origin")).toBe("https://a.example");
+  const refused = await listTools(stack.url, { origin: "https://a.example" });
+  expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([401, "https://a.example"]);
+  expect(refused.headers.get("access-control-expose-headers")).toContain("www-authenticate");
+
+  const other = await preflight(stack.url, "https://c.example");
+  expect(other.headers.get("access-control-allow-origin")).toBeNull();
+  // On this machine a page of another origin is not served at all, whether or not it could read the answer.
+  expect((await listTools(stack.url, { ...bearer(TOKENS.ada), origin: "https://c.example" })).status).toBe(403);
 });
 
-describe("the log", () => {
-  test("has one line a request, with what ties it to the job and nothing that is secret", async () => {
-    await using stack = await serve({});
-    const ada = callerAt(stack.url, TOKENS.ada);
-    await listTools(stack.url, bearer("a-wrong-token"));
-    const { headers } = await listTools(stack.url, { ...bearer(TOKENS.ada), "cf-ray": "0123456789abcdef-SEA" });
-    expect(headers.get("x-request-id")).toBe("0123456789abcdef-SEA");
-    await ada.call("set_timer", { timer_name: "tea", seconds: 600 });
-    await ada.call("await_result", { job_names: ["timer_tea", "timer_hush"], timeout_seconds: 1 });
-    await ada.call("probe_status", { job_names: ["timer_hush"] });
-    await expect(ada.call("hush", {})).rejects.toThrow("there is no tool");
+test("the log has one line a request, with what ties it to the job and nothing that is secret", async () => {
+  const before = stack.edge.process.logs().length;
+  const dan = callerAt(stack.url, TOKENS.dan);
+  await listTools(stack.url, bearer("a-wrong-token"));
+  const { headers } = await listTools(stack.url, { ...bearer(TOKENS.dan), "cf-ray": "0123456789abcdef-SEA" });
+  expect(headers.get("x-request-id")).toBe("0123456789abcdef-SEA");
+  await dan.call("set_timer", { timer_name: "tea", seconds: 600 });
+  await dan.call("await_result", { job_names: ["timer_tea", "timer_hush"], timeout_seconds: 1 });
+  await dan.call("probe_status", { job_names: ["timer_hush"] });
+  await expect(dan.call("hush", {})).rejects.toThrow("there is no tool");
 
-    const lines = await until("six lines", () => {
-      const requests = stack.edge.process.logs().filter(({ msg }) => msg === "request");
-      return requests.length >= 6 ? requests : undefined;
-    });
-    expect(lines).toMatchObject([
-      { level: "info", status: 401 },
-      { method: "tools/list", caller: "ada", status: 200, request_id: "0123456789abcdef-SEA" },
-      { method: "tools/call", tool: "set_timer", caller: "ada", status: 200 },
-      { method: "tools/call", tool: "await_result", caller: "ada", status: 200 },
-      { method: "tools/call", tool: "probe_status", caller: "ada", status: 200 },
-      { method: "tools/call", caller: "ada", status: 200 },
-    ]);
-    expect(lines[2]?.job).toMatch(/^c[\w-]{16}\.timer_tea$/);
-    expect(lines[3]?.duration_ms).toBeGreaterThanOrEqual(900);
-    for (const line of lines) expect(line.request_id).toMatch(/\S/);
-    expect(stack.edge.process.output()).not.toMatch(/token-of|a-wrong-token|hush/);
+  const lines = await until("six lines", () => {
+    const requests = stack.edge.process
+      .logs()
+      .slice(before)
+      .filter(({ msg }) => msg === "request");
+    return requests.length >= 6 ? requests : undefined;
   });
-
-  test("has no more than is wanted", async () => {
-    await using stack = await serve({ LOG_LEVEL: "warn" });
-    expect((await listTools(stack.url, bearer(TOKENS.ada))).status).toBe(200);
-    expect(stack.edge.process.output()).toBe("");
-  });
+  expect(lines).toMatchObject([
+    { level: "info", status: 401 },
+    { method: "tools/list", caller: "dan", status: 200, request_id: "0123456789abcdef-SEA" },
+    { method: "tools/call", tool: "set_timer", caller: "dan", status: 200 },
+    { method: "tools/call", tool: "await_result", caller: "dan", status: 200 },
+    { method: "tools/call", tool: "probe_status", caller: "dan", status: 200 },
+    { method: "tools/call", caller: "dan", status: 200 },
+  ]);
+  expect(lines[2]?.job).toMatch(/^c[\w-]{16}\.timer_tea$/);
+  expect(lines[3]?.duration_ms).toBeGreaterThanOrEqual(900);
+  for (const line of lines) expect(line.request_id).toMatch(/\S/);
+  expect(stack.edge.process.output()).not.toMatch(/token-of|a-wrong-token|hush/);
 });
 
 test("Cloudflare's rate limiter decides where it is bound", async () => {

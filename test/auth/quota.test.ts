@@ -1,4 +1,8 @@
-/** How many jobs a caller may start: exactly as many as is said, for one request each, and anew when they end. */
+/**
+ * How many jobs a caller may start: exactly as many as the quota says, for one request each, and again when they end. The tests
+ * share one edge with two isolates, each with a caller of its own; those that need a worker start it, and those that end the
+ * edge come last.
+ */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,16 +15,33 @@ import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 import { bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada" };
+const MOST = 20;
+const NAMES = ["range", "turns", "at-once", "ends", "months", "restarts"] as const;
+const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`]));
 
 let resonate: Resonate;
+let gate: Gate;
+let stack: Stack;
+let objects: string;
 beforeAll(async () => {
   resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  objects = await mkdtemp(join(tmpdir(), "objects-"));
+  stack = await serve({ MAX_JOBS: String(MOST), RESONATE_URL: gate.url }, { beside: {}, objects });
 });
-afterAll(() => resonate?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+  await rm(objects, { recursive: true, force: true });
+});
 
 const serve = (bindings: Record<string, string>, options: StackOptions = {}): Promise<Stack> =>
   startStack({ resonate, workers: 0, ...options, bindings: { ...bearerBindings(TOKENS), ...bindings } });
+
+/** The caller of this name, at each of the two isolates. */
+const isolates = (name: (typeof NAMES)[number]) =>
+  [stack.url, stack.beside].map((url) => callerAt(url, TOKENS[name] ?? "")) as [TestCaller, TestCaller];
 
 /** In seconds. Of those that take up to 30 days: such a period hardly ends meanwhile. */
 const LONG = 20 * 86_400;
@@ -46,106 +67,55 @@ const listed = async (caller: TestCaller): Promise<string[]> =>
 /** The requests since then, and how many of them each start took. */
 const requests = ({ calls }: Gate, since: number) => calls.length - since;
 
-test("at two isolates a caller starts as many as is said, for one request each, however often it asks", {
-  timeout: 120_000,
-}, async () => {
-  const most = 100;
-  await using gate = await startGate(resonate.url);
-  await using stack = await serve({ MAX_JOBS: String(most), RESONATE_URL: gate.url }, { beside: {} });
-  const callers = [stack.url, stack.beside].map((url) => callerAt(url, TOKENS.ada)) as [TestCaller, TestCaller];
-  const at = (i: number) => callers[i % 2] as TestCaller;
+test("a range is refused that counts for more than is left", async () => {
+  const [ada] = isolates("range");
+  const range = (latitude: number, from: string, to: string) =>
+    ada.tasks.call("weather_range", { latitude, longitude: 1, from, to, confirm: true });
+  const [refused, first, second, third] = [
+    await range(1, "2010-01", "2011-09"),
+    await range(2, "2010-01", "2011-02"),
+    await range(3, "2010-01", "2010-07"),
+    await range(4, "2010-01", "2010-06"),
+  ];
+  expect(refused).toMatchObject({ isError: true });
+  expect(refused.content[0].text).toMatch(
+    /^Nothing was done: this counts as 21 jobs, and a caller may start 20 jobs that take up to 30 days in 30 days/,
+  );
+  expect(first.status).toBe("working");
+  expect(second.content[0].text).toMatch(/this counts as 7 jobs/);
+  expect(third.status).toBe("working");
+  expect(await timer(ada, "one", 5 * 86_400)).toBe(false);
+  await ada.tasks.cancel(third.taskId);
+  expect((await range(3, "2010-01", "2010-06")).status).toBe("working");
+});
+
+test("at two isolates a caller starts as many as the quota says, for one request each, however often it asks", async () => {
+  const callers = isolates("turns");
   const costs: number[] = [];
-  for (let i = 0; i < most; i++) {
+  for (let i = 0; i < MOST; i++) {
     const before = gate.calls.length;
-    expect(await timer(at(i), `t${i}`)).toBe(true);
+    expect(await timer(callers[i % 2] as TestCaller, `t${i}`)).toBe(true);
     costs.push(requests(gate, before));
   }
-  expect(Math.max(...costs.slice(0, 1))).toBeLessThanOrEqual(4);
+  expect(costs[0]).toBeLessThanOrEqual(4);
   expect(Math.max(...costs.slice(1))).toBe(1);
-  const more = await Promise.all(Array.from({ length: 20 }, (_, i) => timer(at(i), `m${i}`)));
+  const more = await Promise.all(Array.from({ length: 20 }, (_, i) => timer(callers[i % 2] as TestCaller, `m${i}`)));
   expect(more.filter(Boolean)).toEqual([]);
-  // One that is there is found all the same.
+  // One that exists is found.
   expect(await timer(callers[0], "t0")).toBe(true);
   expect(await timer(callers[1], "t1")).toBe(true);
 });
 
-test("as many at once as is said, when all come at once", async () => {
-  await using stack = await serve({ MAX_JOBS: "40" }, { beside: {} });
-  const callers = [stack.url, stack.beside].map((url) => callerAt(url, TOKENS.ada));
-  const starts = Array.from({ length: 50 }, (_, i) => timer(callers[i % 2] as TestCaller, `c${i}`));
-  expect((await Promise.all(starts)).filter(Boolean).length).toBe(40);
-});
-
-test("an edge that begins again, with its objects' storage or without, counts and lists what was started", {
-  timeout: 120_000,
-}, async () => {
-  const objects = await mkdtemp(join(tmpdir(), "objects-"));
-  await using gate = await startGate(resonate.url);
-  await using stack = await serve({ MAX_JOBS: "30", RESONATE_URL: gate.url }, { objects });
-  const ada = callerAt(stack.url, TOKENS.ada);
-  const names = Array.from({ length: 28 }, (_, i) => `s${i}`);
-  for (const name of names) expect(await timer(ada, name)).toBe(true);
-  await stack.edge.kill();
-  await stack.edge.start();
-  const before = gate.calls.length;
-  expect(await timer(ada, "kept")).toBe(true);
-  expect(requests(gate, before)).toBe(1);
-
-  await stack.edge.kill();
-  await rm(objects, { recursive: true });
-  await mkdir(objects);
-  await stack.edge.start();
-  expect(await timer(ada, "lost")).toBe(true);
-  expect(await timer(ada, "one more")).toBe(false);
-  expect((await listed(ada)).sort()).toEqual([...names, "kept", "lost"].map((name) => `timer_${name}`).sort());
-  await stack.edge.end();
-  await rm(objects, { recursive: true });
-});
-
-test("a reservation comes back whose edge died before the job was there; an end that nobody heard is found", {
-  timeout: 120_000,
-}, async () => {
-  await inOneHour();
-  await using gate = await startGate(resonate.url);
-  await using stack = await serve({ MAX_JOBS: "2", RESONATE_URL: gate.url });
-  const ada = callerAt(stack.url, TOKENS.ada);
-  expect(await timer(ada, "first", HOUR)).toBe(true);
-  const held = gate.hold("promise.create");
-  const died = timer(ada, "died", HOUR).catch(() => "without an answer");
-  await held;
-  await stack.edge.kill();
-  expect(await died).toBe("without an answer");
-  gate.release("promise.create");
-  await stack.edge.start();
-  // The edge could still be about to create the job.
-  expect(await timer(ada, "second", HOUR)).toBe(false);
-  await until("the reservation to come back", () => timer(ada, "second", HOUR), 60_000);
-  expect(await timer(ada, "third", HOUR)).toBe(false);
-  expect((await listed(ada)).sort()).toEqual(["timer_first", "timer_second"]);
-
-  const { key } = await callerOf("ada");
-  await resonate.call("promise.settle", { id: `${stack.namespace}${key}timer_first`, state: "rejected", value: {} });
-  expect(await timer(ada, "third", HOUR)).toBe(true);
-  expect(await timer(ada, "fourth", HOUR)).toBe(false);
-});
-
-test("without the object a quota serves no start and says why; without a quota all is served, and listed by a search", async () => {
-  await using limited = await serve({ MAX_JOBS: "10", CALLER: "" });
-  const ada = callerAt(limited.url, TOKENS.ada);
-  await expect(ada.call("set_timer", { timer_name: "t", seconds: LONG })).rejects.toThrow(/no CALLER binding/);
-  expect(limited.edge.process.output()).toContain("binds no CALLER");
-  await using open = await serve({ MAX_JOBS: "0", CALLER: "" });
-  const bob = callerAt(open.url, TOKENS.ada);
-  expect(await timer(bob, "searched for")).toBe(true);
-  expect(await listed(bob)).toEqual(["timer_searched for"]);
+test("as many as the quota says when all come at once", async () => {
+  const callers = isolates("at-once");
+  const starts = Array.from({ length: 30 }, (_, i) => timer(callers[i % 2] as TestCaller, `c${i}`));
+  expect((await Promise.all(starts)).filter(Boolean).length).toBe(MOST);
 });
 
 test("a place comes back when its job ends before its time, by itself or cancelled", { timeout: 180_000 }, async () => {
   await inOneHour();
-  const most = 20;
-  await using gate = await startGate(resonate.url);
-  await using stack = await serve({ MAX_JOBS: String(most), RESONATE_URL: gate.url }, { workers: 1 });
-  const ada = callerAt(stack.url, TOKENS.ada);
+  await stack.addWorker();
+  const [ada] = isolates("ends");
   const short = Array.from({ length: 10 }, (_, i) => `short${i}`);
   for (const name of short) expect(await timer(ada, name, 10)).toBe(true);
   for (let i = 0; i < 10; i++) expect(await timer(ada, `long${i}`, HOUR)).toBe(true);
@@ -169,7 +139,7 @@ test("a place comes back when its job ends before its time, by itself or cancell
   // In use and given back over and over, a start costs the same.
   await ada.call("cancel_job", { job_names: ["timer_x0", "timer_x1"] });
   const costs: number[] = [];
-  for (let i = 0; i < 3 * most; i++) {
+  for (let i = 0; i < 2 * MOST; i++) {
     const before = gate.calls.length;
     expect(await timer(ada, `round${i}`, HOUR)).toBe(true);
     costs.push(gate.calls.slice(before).filter(({ id }) => !id?.includes(":")).length);
@@ -179,35 +149,69 @@ test("a place comes back when its job ends before its time, by itself or cancell
 });
 
 test("a range counts for its months, and they take nothing of their own", { timeout: 120_000 }, async () => {
-  await using stack = await serve({ MAX_JOBS: "36" }, { workers: 1 });
-  const ada = callerAt(stack.url, TOKENS.ada);
+  const [ada] = isolates("months");
   for (const latitude of [47.6, 47.7]) {
-    const range = { latitude, longitude: -122.3, from: "2012-01", to: "2014-12", confirm: true };
+    const range = { latitude, longitude: -122.3, from: "2012-01", to: "2013-08", confirm: true };
     const { taskId } = await ada.tasks.call("weather_range", range);
     await ada.tasks.reaches(taskId, "completed", 60_000);
     // Its reservation has come back: the next one counts for as many.
   }
 });
 
-test("a range is refused that counts for more than is left", async () => {
-  await using stack = await serve({ MAX_JOBS: "30" });
-  const ada = callerAt(stack.url, TOKENS.ada);
-  const range = (latitude: number, from: string, to: string) =>
-    ada.tasks.call("weather_range", { latitude, longitude: 1, from, to, confirm: true });
-  const [refused, first, second, third] = [
-    await range(1, "2010-01", "2012-07"),
-    await range(2, "2010-01", "2011-12"),
-    await range(3, "2010-01", "2010-07"),
-    await range(4, "2010-01", "2010-06"),
-  ];
-  expect(refused).toMatchObject({ isError: true });
-  expect(refused.content[0].text).toMatch(
-    /^Nothing was done: this counts as 31 jobs, and a caller may start 30 jobs that take up to 30 days in 30 days/,
-  );
-  expect(first.status).toBe("working");
-  expect(second.content[0].text).toMatch(/this counts as 7 jobs/);
-  expect(third.status).toBe("working");
-  expect(await timer(ada, "one", 5 * 86_400)).toBe(false);
-  await ada.tasks.cancel(third.taskId);
-  expect((await range(3, "2010-01", "2010-06")).status).toBe("working");
+test("a reservation comes back whose edge died before the job was there; an end that nobody heard is found", {
+  timeout: 120_000,
+}, async () => {
+  await inOneHour();
+  await using stack = await serve({ MAX_JOBS: "2", RESONATE_URL: gate.url });
+  const ada = callerAt(stack.url, TOKENS.restarts ?? "");
+  expect(await timer(ada, "first", HOUR)).toBe(true);
+  const held = gate.hold("promise.create");
+  const died = timer(ada, "died", HOUR).catch(() => "without an answer");
+  await held;
+  await stack.edge.kill();
+  expect(await died).toBe("without an answer");
+  gate.release("promise.create");
+  await stack.edge.start();
+  // The edge could still be about to create the job.
+  expect(await timer(ada, "second", HOUR)).toBe(false);
+  await until("the reservation to come back", () => timer(ada, "second", HOUR), 60_000);
+  expect(await timer(ada, "third", HOUR)).toBe(false);
+  expect((await listed(ada)).sort()).toEqual(["timer_first", "timer_second"]);
+
+  const { key } = await callerOf("restarts");
+  await resonate.call("promise.settle", { id: `${stack.namespace}${key}timer_first`, state: "rejected", value: {} });
+  expect(await timer(ada, "third", HOUR)).toBe(true);
+  expect(await timer(ada, "fourth", HOUR)).toBe(false);
+});
+
+test("without the object a quota serves no start and says why; without a quota all is served, and listed by a search", async () => {
+  await using limited = await serve({ MAX_JOBS: "10", CALLER: "" });
+  const ada = callerAt(limited.url, TOKENS.restarts ?? "");
+  await expect(ada.call("set_timer", { timer_name: "t", seconds: LONG })).rejects.toThrow(/no CALLER binding/);
+  expect(limited.edge.process.output()).toContain("binds no CALLER");
+  await using open = await serve({ MAX_JOBS: "0", CALLER: "" });
+  const bob = callerAt(open.url, TOKENS.restarts ?? "");
+  expect(await timer(bob, "searched for")).toBe(true);
+  expect(await listed(bob)).toEqual(["timer_searched for"]);
+});
+
+test("an edge that begins again, with its objects' storage or without, counts and lists what was started", {
+  timeout: 120_000,
+}, async () => {
+  const [ada] = isolates("restarts");
+  const names = Array.from({ length: MOST - 2 }, (_, i) => `s${i}`);
+  for (const name of names) expect(await timer(ada, name)).toBe(true);
+  await stack.edge.kill();
+  await stack.edge.start();
+  const before = gate.calls.length;
+  expect(await timer(ada, "kept")).toBe(true);
+  expect(requests(gate, before)).toBe(1);
+
+  await stack.edge.kill();
+  await rm(objects, { recursive: true });
+  await mkdir(objects);
+  await stack.edge.start();
+  expect(await timer(ada, "lost")).toBe(true);
+  expect(await timer(ada, "one more")).toBe(false);
+  expect((await listed(ada)).sort()).toEqual([...names, "kept", "lost"].map((name) => `timer_${name}`).sort());
 });

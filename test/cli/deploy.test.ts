@@ -22,26 +22,30 @@ const NAME = "durable-mcp-edge";
 const edge = () => platform.workers.get(NAME);
 const bound = (name: string, worker = edge()) => worker?.bindings.find((binding) => binding.name === name);
 
-test("a first deployment is whole, and where nobody sits there no token is made", async () => {
-  const { exitCode, output } = await deploy("--no-wait");
+test("a first deployment is whole, bounded where --paid says so, and without a terminal no token is made", async () => {
+  const { exitCode, output } = await deploy("--name", "paid", "--paid", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
   expect(output).not.toContain("dme_");
-  expect(Object.keys(edge()?.modules ?? {}).sort()).toEqual([
+  const made = platform.workers.get("paid");
+  expect(Object.keys(made?.modules ?? {}).sort()).toEqual([
     "index.js",
     "modules/resonate.js",
     "modules/runner.js",
     "modules/sdk.js",
   ]);
-  const objects = edge()?.bindings.filter(({ type }) => type === "durable_object_namespace");
+  const objects = made?.bindings.filter(({ type }) => type === "durable_object_namespace");
   expect(objects?.map(({ name, class_name }) => `${name} ${class_name}`).sort()).toEqual([
     "CALLER CallerObject",
     "LISTENER Listener",
     "RESONATE ResonateObject",
     "RUNNER RunnerObject",
   ]);
+  expect(made?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
+  // The configuration that it was deployed with, beside the project's, is removed.
+  expect((await readdir(".")).filter((file) => file.startsWith(".wrangler-"))).toEqual([]);
 });
 
-test("it makes the first caller, whose token is shown and of whom the deployment knows the hash; once", async () => {
+test("it makes the first caller, whose token is shown and of which the deployment knows the hash", async () => {
   const { exitCode, output } = await deploy("--caller", "ada", "--no-wait");
   expect(exitCode).toBe(0);
   const [token = ""] = /dme_[\w-]+/.exec(output) ?? [];
@@ -51,41 +55,27 @@ test("it makes the first caller, whose token is shown and of whom the deployment
   expect(output).toContain(
     "claude mcp add --transport http durable-mcp-edge https://durable-mcp-edge.me.workers.dev/mcp",
   );
-
-  const again = await deploy("--caller", "ada", "--no-wait");
-  expect([again.exitCode, again.output]).toEqual([0, expect.not.stringContaining("dme_")]);
-  expect(JSON.parse(bound("BEARER_TOKENS")?.text ?? "[]")).toEqual([{ name: "ada", sha256 }]);
 });
 
-test("--dry-run sends nothing and says what it would", async () => {
-  const before = platform.uploads.length;
-  const { exitCode, output } = await deploy("--dry-run");
-  expect([exitCode, output]).toEqual([0, expect.stringContaining("env.RESONATE (ResonateObject)")]);
-  expect(platform.uploads.length).toBe(before);
-});
-
-test("--paid bounds what a request may take, where the account has no Containers to tell the plan by", async () => {
-  const { exitCode, output } = await deploy("--name", "paid", "--paid", "--no-wait");
-  expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
-  expect(platform.workers.get("paid")?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
-  // What it was deployed with beside the project's configuration is gone.
-  expect((await readdir(".")).filter((file) => file.startsWith(".wrangler-"))).toEqual([]);
-});
-
-test("jobs run in the account's Workers where it has no Containers, or there is no image; it says so", async () => {
+test("jobs run in the account's Workers where it has no Containers, or there is no image; --dry-run sends nothing", async () => {
   const refused = await deploy("--container", "--no-wait");
   expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining("the account has no Containers")]);
   expect(edge()?.limits).toBeUndefined();
   platform.hasContainers = true;
-  expect((await deploy("--dry-run")).output).toContain("own Workers: as they did before");
+  const before = platform.uploads.length;
+  const dry = await deploy("--dry-run");
+  expect([dry.exitCode, dry.output]).toEqual([0, expect.stringContaining("env.RESONATE (ResonateObject)")]);
+  expect(dry.output).toContain("own Workers: as they did before");
   const imageless = await deploy("--container", "--no-wait");
   expect([imageless.exitCode, imageless.output]).toEqual([1, expect.stringContaining("no Docker runs here")]);
-  expect(bound("RUNS_IN")?.text).toBe("workers");
+  expect([bound("RUNS_IN")?.text, platform.uploads.length]).toEqual(["workers", before]);
 });
 
-test("with an image they run in a container", async () => {
-  const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--no-wait");
+test("with an image they run in a container; a caller that exists gets no second token", async () => {
+  const callers = bound("BEARER_TOKENS")?.text;
+  const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--caller", "ada", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
+  expect([output, bound("BEARER_TOKENS")?.text]).toEqual([expect.not.stringContaining("dme_"), callers]);
   // The plan that has Containers has limits, too.
   expect(edge()?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
   // Each is bound to what the other has.
@@ -123,24 +113,6 @@ test("a worker elsewhere, and an operator, get a token each, beside those that a
   expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
 });
 
-test("where its data is, is said the first time and stays; wanted elsewhere, nothing is deployed", async () => {
-  const other = ["--name", "in-europe", "--no-wait"];
-  expect((await deploy(...other, "--jurisdiction", "eu", "--location", "weur")).exitCode).toBe(0);
-  expect((await deploy(...other)).exitCode).toBe(0);
-  const europe = platform.workers.get("in-europe");
-  expect([bound("RESONATE_JURISDICTION", europe)?.text, bound("RESONATE_LOCATION", europe)?.text]).toEqual([
-    "eu",
-    "weur",
-  ]);
-  const before = platform.uploads.length;
-  const moved = await deploy(...other, "--jurisdiction", "us");
-  expect([moved.exitCode, moved.output]).toEqual([1, expect.stringContaining("in the jurisdiction eu")]);
-  const late = await deploy("--location", "apac", "--no-wait");
-  expect([late.exitCode, late.output]).toEqual([1, expect.stringContaining("without a location of its own")]);
-  expect((await deploy("--location", "mars")).output).toContain("--location needs one of wnam");
-  expect(platform.uploads.length).toBe(before);
-}, 120_000);
-
 /** Runs the command at a terminal and types `answer` when `question` is there. */
 async function deployAtTerminal(question: string, answer: string, ...args: string[]) {
   const line = [process.execPath, "cli/main.ts", "deploy", ...args].map((word) => `'${word}'`).join(" ");
@@ -157,29 +129,39 @@ async function deployAtTerminal(question: string, answer: string, ...args: strin
   return { exitCode, output: shown, isAsked };
 }
 
-test("at a terminal it makes a caller, asks about workers elsewhere, and asks before it removes", async () => {
+test("at a terminal it makes a caller, and asks once about workers elsewhere; its location is set once, and a wrong one deploys nothing", async () => {
   const name = ["--name", "asked"];
   const asks = "take jobs, too (a private network, a GPU)? [y/N] ";
-  const { exitCode, output, isAsked } = await deployAtTerminal(asks, "y", ...name, "--no-wait");
+  const where = ["--jurisdiction", "eu", "--location", "weur"];
+  const { exitCode, output, isAsked } = await deployAtTerminal(asks, "y", ...name, ...where, "--no-wait");
   expect([exitCode, isAsked]).toEqual([0, true]);
   const tokens = [...new Set(output.match(/dme_[\w-]+/g))].map((token) =>
     createHash("sha256").update(token).digest("hex"),
   );
-  const there = platform.workers.get("asked");
-  const [caller] = JSON.parse(bound("BEARER_TOKENS", there)?.text ?? "[]");
-  const [machine] = JSON.parse(bound("RESONATE_TOKENS", there)?.text ?? "[]");
+  const made = platform.workers.get("asked");
+  const [caller] = JSON.parse(bound("BEARER_TOKENS", made)?.text ?? "[]");
+  const [machine] = JSON.parse(bound("RESONATE_TOKENS", made)?.text ?? "[]");
   expect(tokens).toEqual([caller.sha256, machine.sha256]);
-  expect([machine.name, bound("RESONATE_PUBLIC", there)?.text]).toEqual(["machine", "1"]);
-  // Whoever is there has been asked, and has a caller.
-  expect((await deployAtTerminal(asks, "y", ...name, "--no-wait")).isAsked).toBe(false);
+  expect([machine.name, bound("RESONATE_PUBLIC", made)?.text]).toEqual(["machine", "1"]);
 
-  const goes = "Type its name to go on: ";
-  const refused = await deployAtTerminal(goes, "asket", ...name, "--remove");
-  expect([refused.exitCode, platform.workers.has("asked")]).toEqual([1, true]);
-  // A Worker of somebody else's that would break is named, and there is one question.
+  expect(await deployAtTerminal(asks, "y", ...name, "--no-wait")).toMatchObject({ exitCode: 0, isAsked: false });
+  const again = platform.workers.get("asked");
+  expect(["JURISDICTION", "LOCATION"].map((each) => bound(`RESONATE_${each}`, again)?.text)).toEqual(["eu", "weur"]);
+
+  const before = platform.uploads.length;
+  const moved = await deploy(...name, "--no-wait", "--jurisdiction", "us");
+  expect([moved.exitCode, moved.output]).toEqual([1, expect.stringContaining("in the jurisdiction eu")]);
+  const late = await deploy("--location", "apac", "--no-wait");
+  expect([late.exitCode, late.output]).toEqual([1, expect.stringContaining("without a location of its own")]);
+  expect((await deploy("--location", "mars")).output).toContain("--location needs one of wnam");
+  expect(platform.uploads.length).toBe(before);
+}, 120_000);
+
+test("at a terminal it names the Worker that would break, and asks one question before it removes", async () => {
+  // A Worker of another project that would break.
   const binding = { name: "THEIRS", type: "durable_object_namespace", class_name: "Listener", script_name: "asked" };
   platform.workers.set("another", { modules: {}, bindings: [binding], migrations: undefined, limits: undefined });
-  const removed = await deployAtTerminal(goes, "asked", ...name, "--remove");
+  const removed = await deployAtTerminal("Type its name to go on: ", "asked", "--name", "asked", "--remove");
   expect([removed.exitCode, platform.workers.has("asked")]).toEqual([0, false]);
   expect(removed.output).toContain("another uses it, and will break");
   expect(removed.output.match(/are you sure|\? /gi)).toBeNull();

@@ -46,10 +46,16 @@ describe("where callers are told apart", () => {
   let bob: TestCaller;
   beforeAll(async () => {
     stack = await startStack({
-      ...{ resonate, workers: 0, beside: {} },
+      ...{ resonate, workers: 0, beside: { RATE_LIMIT: "90" } },
       bindings: {
         RESONATE_URL: gate.url,
-        ...bearerBindings({ ada: "token-of-ada", bob: "token-of-bob", cy: "token-of-cy", dora: "token-of-dora" }),
+        ...bearerBindings({
+          ada: "token-of-ada",
+          bob: "token-of-bob",
+          cy: "token-of-cy",
+          dora: "token-of-dora",
+          fay: "token-of-fay",
+        }),
       },
     });
     [ada, bob] = [callerAt(stack.url, "token-of-ada"), callerAt(stack.url, "token-of-bob")];
@@ -101,6 +107,18 @@ describe("where callers are told apart", () => {
     expect(ended).toEqual(Array.from({ length: 10 }, (_, i) => `timer_d${27 - 3 * i}`));
     expect((await all(dora, { status: "running", limit: 7 })).length).toBe(20);
     expect(await all(dora, { kind: "weather_data" })).toEqual([]);
+  });
+
+  test("with a status that few have it reads each running job once at most, and what it takes is charged", async () => {
+    const fay = callerAt(stack.url, "token-of-fay");
+    const month = (n: number) => ({ latitude: 10 + n / 100, longitude: 1, year: 2013, month: 5 });
+    await Promise.all(Array.from({ length: 40 }, (_, n) => fay.call("start_gathering", month(n))));
+    const calls = await counted(() => fay.call("list_jobs", { status: "failed", limit: 100 }));
+    expect(calls["promise.get"]?.length).toBeLessThan(50);
+    // By its weight alone it could be asked for nine times at the other isolate.
+    const there = callerAt(stack.beside, "token-of-fay");
+    for (let n = 0; n < 6; n++) await there.call("list_jobs", { status: "failed", limit: 100 });
+    expect(await there.call("list_jobs", { status: "failed" }).catch(() => "no")).toBe("no");
   });
 
   test("a cursor that no list returned is refused, or begins there", async () => {

@@ -1,10 +1,11 @@
 /** Events by web hook: verified, signed, repeated through crashes; to public addresses alone. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { receive } from "../../docs/examples/receiver.ts";
 import { until } from "../../testing/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { newSecret, startReceiver } from "./receiver.ts";
+import { newSecret, serve, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
@@ -75,6 +76,19 @@ test("a verified receiver is told of each end, signed, and of no other caller's;
   await ada.start(...timer("after"));
   await ada.collect(again.cursor, 1);
   expect([delivered.length, forged]).toEqual([1, []]);
+});
+
+test("the receiver in the documents keeps what is sent to it, and nothing that is forged", async () => {
+  await using ada = await hooksAt(TOKENS.ada);
+  const secret = newSecret();
+  const kept: { eventId?: string }[] = [];
+  await using server = await serve((request) => receive(request, secret, async (event) => void kept.push(event)));
+  await ada.subscribe(server.url, secret, { arguments: { job_names: ["timer_kept"] } });
+  await ada.start(...timer("kept"));
+  await until("the delivery", () => kept.length > 0);
+  expect(kept[0]).toMatchObject({ eventId: "ended_timer_kept" });
+  const forged = await fetch(server.url, { method: "POST", body: "{}", headers: { "webhook-signature": "v1,x" } });
+  expect([forged.status, kept.length]).toEqual([401, 1]);
 });
 
 test("a delivery that failed comes again under the same id, also when the edge was killed meanwhile", {

@@ -1,8 +1,9 @@
 /** A receiver of web hooks, which checks signatures with the library that receivers use. */
 import { randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
+import { createAdaptorServer } from "@hono/node-server";
 
 /** The library's own module is CommonJS. */
 const { Webhook } = createRequire(import.meta.url)("standardwebhooks") as {
@@ -65,6 +66,20 @@ export async function startReceiver(secret: string) {
     delivered,
     forged,
     state,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Serves what answers requests as Workers do. */
+export async function serve(answer: (request: Request) => Promise<Response>) {
+  const server = createAdaptorServer({ fetch: answer }) as Server;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hooks`,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

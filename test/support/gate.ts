@@ -11,8 +11,11 @@ export interface Gate extends AsyncDisposable {
   open(): Promise<void>;
   /** Passes the next call of a kind on, but resets the connection instead of answering. Resolves when that is done. */
   loseAnswer(kind: string): Promise<void>;
-  /** Neither passes on nor answers calls of a kind until `release`. Resolves when the first is there. */
-  hold(kind: string): Promise<void>;
+  /**
+   * Neither passes on nor answers calls of a kind until `release`: those about ids that begin with `of`, but for so many that
+   * come `first`. Resolves when the first one is held.
+   */
+  hold(kind: string, options?: { of?: string; first?: number }): Promise<void>;
   /** Answers calls of a kind itself with the status that `decide` says, as another version of the server may. */
   refuse(kind: string, decide: (data: Record<string, unknown>) => number | undefined): void;
   /** Passes calls of a kind on again; those held back stay unanswered. */
@@ -49,7 +52,7 @@ interface Call {
 
 export async function startGate(target: string): Promise<Gate> {
   const lost = new Map<string, () => void>();
-  const held = new Map<string, () => void>();
+  const held = new Map<string, { of: string; first: number; resolve(): void }>();
   const refusals = new Map<string, (data: Record<string, unknown>) => number | undefined>();
   const calls: Call[] = [];
   const streams = new Set<ServerResponse>();
@@ -68,9 +71,9 @@ export async function startGate(target: string): Promise<Gate> {
     if (req.headers["content-type"] === LINES) return void res.writeHead(400).end();
     const { kind = "", data } = body === "" ? {} : JSON.parse(body);
     const hold = held.get(kind);
-    if (hold) {
+    if (hold && String(data?.id ?? "").startsWith(hold.of) && hold.first-- <= 0) {
       heldBack += 1;
-      return hold();
+      return hold.resolve();
     }
     const status = refusals.get(kind)?.(data);
     if (status !== undefined) {
@@ -127,7 +130,7 @@ export async function startGate(target: string): Promise<Gate> {
     close,
     open: () => listen(port),
     loseAnswer: (kind) => new Promise((resolve) => lost.set(kind, resolve)),
-    hold: (kind) => new Promise((resolve) => held.set(kind, resolve)),
+    hold: (kind, { of = "", first = 0 } = {}) => new Promise((resolve) => held.set(kind, { of, first, resolve })),
     refuse: (kind, decide) => void refusals.set(kind, decide),
     release: (kind) => void held.delete(kind),
     calls,

@@ -6,12 +6,17 @@ import { AFTER } from "../../core/jobs/after.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 
-/** What a job's promise holds: the function to run and its arguments. */
-const Invocation = z.object({ func: z.string(), args: z.array(z.unknown()) });
+/** What a job's promise holds: the function to run, its arguments, and what its random values are made from. */
+const Invocation = z.object({ func: z.string(), args: z.array(z.unknown()), seed: z.string().optional() });
 
 /** A version of a durable function with the job's arguments, or {@link AFTER}: the clean-up of a cancelled job. */
 export type FoundCode =
-  | { code: NonNullable<ReturnType<Implementation["versionOf"]>>; args: unknown; implementation: Implementation }
+  | {
+      code: NonNullable<ReturnType<Implementation["versionOf"]>>;
+      args: unknown;
+      seed: string | undefined;
+      implementation: Implementation;
+    }
   | typeof AFTER;
 
 /** The code for a job; undefined when its kind, or the version of its definition, is not among `implementations`. */
@@ -23,7 +28,7 @@ export function codeFor(promise: PromiseRecord, implementations: readonly Implem
   // A job that another Resonate client has started names no version.
   const version = promise.tags[VERSION_TAG] ?? implementation.job.version;
   const code = implementation.versionOf(Number(version));
-  return code && { code, args: invocation.args[0], implementation };
+  return code && { code, args: invocation.args[0], seed: invocation.seed, implementation };
 }
 
 /**

@@ -163,7 +163,7 @@ export class Executor {
   /** One execution: the function runs over its journal, and on from there. @throws {LeaseLost} */
   async #replay(
     execution: JobExecution,
-    { code, args, implementation }: Exclude<FoundCode, string>,
+    { code, args, seed, implementation }: Exclude<FoundCode, string>,
     stop: AbortController,
   ): Promise<Ending> {
     const { acquired, lease, cached, reporter } = execution;
@@ -173,7 +173,7 @@ export class Executor {
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
-    const runtime = this.#runtime(execution, implementation, { stop, settlement, children });
+    const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed });
     try {
       const outcome = await new Execution(code as never, args, cached.journal, lease, runtime).run();
       return await conclude(outcome, execution, { cache: this.#cache, instruments });
@@ -191,7 +191,7 @@ export class Executor {
   #runtime(
     { acquired, cached, reporter, kind, log }: JobExecution,
     { env, job }: Implementation,
-    about: { stop: AbortController; settlement: SettlementWatch; children: string[] },
+    about: { stop: AbortController; settlement: SettlementWatch; children: string[]; seed: string | undefined },
   ): Runtime {
     const { task, promise } = acquired;
     const { store, instruments, nameOf, lease: patience } = this.#options;
@@ -201,7 +201,9 @@ export class Executor {
     const quiet = job.expectedAt !== undefined;
     return {
       jobName: nameOf(promise.id),
+      startedAt: promise.createdAt,
       deadline: promise.timeoutAt,
+      seed: about.seed,
       owner,
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),

@@ -3,6 +3,7 @@
  * tells which attempt of a step has caused it.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { currentRun } from "../../core/engine/guard/guard.ts";
 import { type LineLog, reasonOf, thrown } from "../execution/instruments.ts";
 import type { Logger } from "./logger.ts";
 
@@ -35,6 +36,7 @@ export function containUncaught(log: Logger): void {
   });
   // The attempt may still handle it, so it fails nothing.
   process.on("unhandledRejection", (reason) => {
+    currentRun()?.unhandled(reason);
     const attempt = attempts.getStore();
     const { step, log: target }: { step?: string; log: LineLog } = attempt ?? { log };
     target.error({ ...(step !== undefined && { step }), reason: reasonOf(reason) }, "unhandled rejection");

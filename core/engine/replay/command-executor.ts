@@ -8,7 +8,7 @@ import { type ExecutionEnd, type Lease, LeaseLost, type Runtime } from "../runti
 import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
 import { type Command, hasEffects, isGroup, type Work } from "./command.ts";
 import type { Commands } from "./commands.ts";
-import { changedSince, tooLate, WAITS } from "./determinism.ts";
+import { changedSince, tooLate, unhandled, WAITS } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
 import type { Replay } from "./replay.ts";
 import type { StateReport } from "./state-report.ts";
@@ -74,7 +74,10 @@ export class CommandExecutor {
       if (!end && (await this.#handOverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
       if (end && needed.length === 0) {
+        // What nothing awaits is reported when a turn is over.
+        await clock.turn();
         this.#refuse(changedSince(end.value));
+        if (run.isStrict) this.#refuse(unheard(commands));
         await this.#verify();
         if (run.broken) continue;
         return { kind: "complete", value: end.value };
@@ -179,6 +182,10 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
 function nextDue(commands: readonly Command[], now: number): number | undefined {
   const due = commands.flatMap(({ pause, awaited }) => pause?.due ?? awaited?.due ?? []);
   return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + LOOK_AGAIN))) : undefined;
+}
+
+function unheard({ unheard }: Commands): string | undefined {
+  return unheard && unhandled(unheard.failed?.error, `${unheard.kind} "${unheard.path}"`);
 }
 
 function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {

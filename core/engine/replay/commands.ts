@@ -28,6 +28,12 @@ export class Commands {
     return this.#byPath.keys();
   }
 
+  /** The first call that has failed without anything that awaits it. */
+  get unheard(): Command | undefined {
+    for (const command of this.#byPath.values()) if (command.failed?.isAwaited() === false) return command;
+    return undefined;
+  }
+
   get(path: string): Command | undefined {
     return this.#byPath.get(path);
   }
@@ -39,7 +45,15 @@ export class Commands {
     if (named) refuseUnsure(named, issued);
     const count = (named?.count ?? 0) + 1;
     const path = count === 1 ? first : `${first}#${count}`;
-    const command = { ...issued, path, attempts: 0, failingSince: 0, runningSince: 0, isRunning: false, isOver: false };
+    const command = {
+      ...issued,
+      path,
+      attempts: 0,
+      failingSince: 0,
+      runningSince: 0,
+      isRunning: false,
+      isOver: false,
+    };
     this.#named.set(first, { count, last: command, open: (named?.open ?? new Set()).add(command) });
     this.#byPath.set(path, command);
     this.open.add(command);

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
@@ -235,7 +236,7 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
   ],
   "a random number outside of steps": [
     /^run again from its records, the function did something else: step "0\.\d+" was recorded here, "0\.\d+" came\. What may/,
-    async (ctx) => ctx.step(`${Math.random()}`, () => 1),
+    async (ctx) => ctx.step(`0.${randomInt(2 ** 40)}`, () => 1),
   ],
   "a wait without end": [/waits for something that is not ctx's/, never],
   "a wait for a branch that was given up": [

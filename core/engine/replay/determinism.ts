@@ -1,6 +1,6 @@
 /** The words that refuse code which breaks a rule of `definitions/context.ts`, or does not fit the journal. */
 import type { JournalEntry } from "../journal.ts";
-import { difference, returned } from "../values.ts";
+import { difference, returned, toStored } from "../values.ts";
 
 const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";
 
@@ -50,6 +50,10 @@ export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | un
   return path === undefined ? undefined : `returned something else${path && ` at ${path}`}`;
 }
 
+/** A loop that waits for a time, and for nothing else. */
+export const NEVER_LATER =
+  "was called 10,000 times without an await in between: it is the time of the last outcome of a call, and moves on with the next. Write await ctx.sleep(name, ms) in the loop";
+
 const UNAWAITED =
   "Each call of ctx is awaited before the function returns; forEach awaits nothing: write for … of, or ctx.all(items, async (ctx, item) => …)";
 
@@ -59,6 +63,11 @@ export function changedSince(value: unknown): string | undefined {
   const path = whole && difference(value, whole);
   if (path === undefined) return undefined;
   return `what the function returned changed after it had ended${path && `, at ${path}`}. ${UNAWAITED}`;
+}
+
+/** What fails without anybody to see it. */
+export function unhandled(reason: unknown, what = "what the function began"): string {
+  return `${what} has failed, and nothing awaits it: ${toStored(reason).message}. ${UNAWAITED}`;
 }
 
 /** Where a job waits for nothing but sleeps that end after its deadline, and so can only time out. */

@@ -18,6 +18,9 @@ import {
   type Winner,
 } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
+import { outside } from "../guard/guard.ts";
+import { Outcome } from "../guard/outcome.ts";
+import { seededNumber, seededUuid } from "../guard/seeded.ts";
 import type { Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
 import type { Command, CommandKind } from "./command.ts";
@@ -48,15 +51,21 @@ const METHODS = [
   "any",
   "timeout",
   "progress",
+  "now",
+  "random",
+  "uuid",
 ] as const;
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
-  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards">;
+  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
-  readonly runtime: Pick<Runtime, "jobName" | "deadline" | "env" | "start" | "cancel" | "log" | "metrics">;
+  readonly runtime: Pick<
+    Runtime,
+    "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics"
+  >;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
@@ -70,6 +79,8 @@ export class ExecutionContext implements Context {
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #isClosed = false;
+  /** How many values were made from the seed. */
+  #drawn = 0;
 
   constructor(parts: ContextParts, parent?: ExecutionContext, path = "") {
     this.#parts = parts;
@@ -147,7 +158,8 @@ export class ExecutionContext implements Context {
 
   sleep(name: string, until: number | Date): Promise<void> {
     return this.#issue("sleep", name, (command) => {
-      const end = typeof until === "number" ? this.#parts.clock.now() + until : Number(until?.getTime?.());
+      const end =
+        typeof until === "number" ? outside(() => this.#parts.clock.now()) + until : Number(until?.getTime?.());
       if (!Number.isFinite(end)) {
         throw new NondeterminismError(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
@@ -316,8 +328,36 @@ export class ExecutionContext implements Context {
 
   progress(done: number | string, total?: number, message?: string): void {
     const { report } = this.#parts;
-    if (typeof done === "string") report.progress({ message: done });
-    else report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) });
+    const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+    outside(() => report.progress(typeof done === "string" ? { message: done } : { done, ...said }));
+  }
+
+  now(): number {
+    this.#refuseInStep("now", "A step uses Date.now()");
+    return this.#parts.run.now();
+  }
+
+  random(): number {
+    this.#refuseInStep("random", "Call it before the step");
+    return seededNumber(...this.#draw());
+  }
+
+  uuid(): string {
+    this.#refuseInStep("uuid", "Call it before the step");
+    return seededUuid(...this.#draw());
+  }
+
+  /** The job's seed, and what tells this call from all others. */
+  #draw(): [seed: string, of: string] {
+    const { seed, jobName, startedAt } = this.#parts.runtime;
+    this.#drawn += 1;
+    return [seed ?? `${jobName} ${startedAt}`, `${this.#path}#${this.#drawn}`];
+  }
+
+  /** What is called in a step comes at another time in each run. */
+  #refuseInStep(name: string, instead: string): void {
+    const { run } = this.#parts;
+    if (!run.isOpen) throw run.breaks(`ctx.${name}() was called inside of a step, or ${AWAITED}. ${instead}`);
   }
 
   /** Nothing in this context matters any more. */
@@ -371,10 +411,10 @@ export class ExecutionContext implements Context {
     longest = kind === "await" ? MAX_AWAITED : MAX_NAME,
   ): Promise<T> {
     const { commands, run } = this.#parts;
-    const promise = new Promise<unknown>((resolve, reject) => {
+    let command: Command | undefined;
+    const outcome = new Outcome<unknown>((resolve, reject) => {
       // A branch that lost, or an item after another has failed, waits until it is forgotten with the execution.
       if (this.#isAbandoned) return;
-      let command: Command | undefined;
       try {
         this.#refuse(kind, name, longest);
         const { window, cause } = run;
@@ -385,7 +425,12 @@ export class ExecutionContext implements Context {
         reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
       }
     });
-    return noted(promise as Promise<T>);
+    // An outcome that nobody awaits must not end the process, which runs other jobs as well.
+    outcome.catch((error) => {
+      if (command) command.failed = { error, isAwaited: () => outcome.isAwaited };
+    });
+    outcome.isAwaited = false;
+    return outcome as Promise<T>;
   }
 
   /** Rules 2 and 3. */
@@ -403,7 +448,7 @@ export class ExecutionContext implements Context {
   }
 }
 
-/** An outcome that nobody awaits must not end the process, which runs other jobs as well. */
+/** What follows from an outcome must not end the process when nobody awaits it. */
 function noted<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -5,11 +5,16 @@
  */
 import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
+import { type Guarded, inside } from "../guard/guard.ts";
+import { placeOf } from "../guard/place.ts";
 import type { Command } from "./command.ts";
-import { AWAITED, type FunctionEnd } from "./determinism.ts";
+import { AWAITED, type FunctionEnd, NEVER_LATER, unhandled } from "./determinism.ts";
 import type { Wakeup } from "./wakeup.ts";
 
-export class FunctionRun {
+/** How often a function may ask for the time without waiting for anything in between: a loop on it would not end. */
+const MOST_LOOKS = 10_000;
+
+export class FunctionRun implements Guarded {
   readonly #clock: Clock;
   readonly #wakeup: Wakeup;
   readonly #afterwards: (() => void)[] = [];
@@ -23,29 +28,43 @@ export class FunctionRun {
   broken: NondeterminismError | undefined;
   /** Whether the outcomes that are handed over come from the journal. */
   isReplaying: boolean;
+  readonly isStrict: boolean;
+  #now: number;
+  #looks = 0;
 
-  constructor(clock: Clock, wakeup: Wakeup, isReplaying: boolean) {
+  constructor(clock: Clock, wakeup: Wakeup, about: { isReplaying: boolean; isStrict: boolean; startedAt: number }) {
     this.#clock = clock;
     this.#wakeup = wakeup;
-    this.isReplaying = isReplaying;
+    this.isReplaying = about.isReplaying;
+    this.isStrict = about.isStrict;
+    this.#now = about.startedAt;
   }
 
   async begin(fn: () => Promise<unknown>): Promise<void> {
     await this.moveOn(() => {
-      fn().then(
+      inside(this, fn).then(
         (value) => this.#ended({ value }),
         (error) => this.#ended({ error }),
       );
     });
   }
 
-  /** Opens a window: hands something to the function, and lets it run until it waits. */
-  async moveOn(hand: () => void, cause?: Command): Promise<void> {
+  /** The server's time of the newest outcome that the function knows of: the same in each run. */
+  now(): number {
+    this.#looks += 1;
+    if (this.#looks > MOST_LOOKS) throw this.breaks(`ctx.now()${placeOf()} ${NEVER_LATER}`);
+    return this.#now;
+  }
+
+  /** Opens a window: hands something to the function that came about `at` a time, and lets it run until it waits. */
+  async moveOn(hand: () => void, cause?: Command, at = 0): Promise<void> {
     // Lets the microtasks of running steps finish: they must not find the window open.
     if (!this.isReplaying) await this.#clock.turn();
     this.isOpen = true;
     this.window += 1;
     this.cause = cause;
+    this.#now = Math.max(this.#now, at);
+    this.#looks = 0;
     hand();
     await whenDrained(() => {
       this.isOpen = false;
@@ -63,6 +82,11 @@ export class FunctionRun {
     this.broken ??= new NondeterminismError(words);
     this.#wakeup.wake();
     return this.broken;
+  }
+
+  /** Something that the function began has failed, and nothing awaits it. */
+  unhandled(reason: unknown): void {
+    if (this.isStrict) this.breaks(unhandled(reason));
   }
 
   #ended(end: NonNullable<FunctionEnd>): void {

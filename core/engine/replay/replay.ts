@@ -89,14 +89,14 @@ export class Replay {
       case "race": {
         const { winner } = command;
         if (!command.isOver && winner?.key !== event.winner) throw otherWinner(command.path, event.winner, winner?.key);
-        return this.#settle(command, () => {
+        return this.#settle(command, promise.createdAt, () => {
           if (winner?.failed) command.reject(winner.value);
           else command.resolve({ winner: winner?.key, value: winner?.value });
         });
       }
       default: {
         const { error } = event;
-        return this.#settle(command, () =>
+        return this.#settle(command, promise.createdAt, () =>
           error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(record.value),
         );
       }
@@ -105,7 +105,7 @@ export class Replay {
 
   /** Hands over what came of a sleep, a question or another job. */
   async handAwaited(command: Command, settled: PromiseRecord): Promise<void> {
-    await this.#settle(command, () => {
+    await this.#settle(command, settled.settledAt ?? 0, () => {
       const isResolved = settled.state === "resolved";
       if (command.kind === "sleep") command.resolve(undefined);
       else if (command.kind === "ask") command.resolve(isResolved ? decodeValue(settled.value) : { action: "cancel" });
@@ -114,12 +114,16 @@ export class Replay {
     });
   }
 
-  async #settle(command: Command, settle: () => void): Promise<void> {
+  async #settle(command: Command, at: number, settle: () => void): Promise<void> {
     if (command.isOver) return;
-    await this.#parts.run.moveOn(() => {
-      this.#parts.commands.close(command);
-      settle();
-    }, command);
+    await this.#parts.run.moveOn(
+      () => {
+        this.#parts.commands.close(command);
+        settle();
+      },
+      command,
+      at,
+    );
   }
 
   /**

@@ -4,12 +4,18 @@ import type { ResonateClient } from "../client.ts";
 const MOST = 16;
 
 /** Runs functions, a bounded number at a time. Each request has its own, as requests of an isolate share no promises. */
-export type FanOut = <Result>(run: () => Promise<Result>) => Promise<Result>;
+export interface FanOut {
+  <Result>(run: () => Promise<Result>): Promise<Result>;
+  /** How many there have been. */
+  readonly count: number;
+}
 
 export function createFanOut(most = MOST): FanOut {
   const waiting: (() => void)[] = [];
   let free = most;
-  return async (run) => {
+  let count = 0;
+  const fanOut = async <Result>(run: () => Promise<Result>) => {
+    count += 1;
     if (free > 0) free -= 1;
     else await new Promise<void>((resolve) => waiting.push(resolve));
     try {
@@ -20,6 +26,7 @@ export function createFanOut(most = MOST): FanOut {
       else free += 1;
     }
   };
+  return Object.defineProperty(fanOut, "count", { get: () => count }) as FanOut;
 }
 
 /** The same client with its requests bounded by `fanOut`; connections, which stay open, are not. */

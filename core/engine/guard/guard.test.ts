@@ -1,0 +1,194 @@
+/** What a function may not do outside of steps, and what it writes instead. */
+import { expect, test } from "vitest";
+import { replayed } from "../../../testing/replayed.ts";
+import { SimulatedJob } from "../../../testing/simulated-job.ts";
+import { type Context, HOUR, MINUTE } from "../../definitions/context.ts";
+
+type Fn = (ctx: Context) => Promise<unknown>;
+
+const refused = (words: string | RegExp) => ({
+  kind: "failed",
+  error: expect.objectContaining({ name: "NondeterminismError", message: expect.stringMatching(words) }),
+});
+
+const calls: Record<string, [call: () => unknown, words: RegExp]> = {
+  "Date.now": [() => Date.now(), /^Date\.now\(\) was called .* Write ctx\.now\(\)/],
+  "new Date": [() => new Date(), /^new Date\(\) was called .* Write ctx\.now\(\).*: new Date\(ctx\.now\(\)\)/],
+  "Date called": [() => Date(), /^Date\(\) was called/],
+  "performance.now": [() => performance.now(), /^performance\.now\(\) was called .* Write ctx\.now\(\)/],
+  hrtime: [() => process.hrtime(), /^process\.hrtime\(\) was called/],
+  "hrtime.bigint": [() => process.hrtime.bigint(), /^process\.hrtime\.bigint\(\) was called/],
+  "Math.random": [() => Math.random(), /^Math\.random\(\) was called .* Write ctx\.random\(\)/],
+  randomUUID: [() => crypto.randomUUID(), /^crypto\.randomUUID\(\) was called .* Write ctx\.uuid\(\)/],
+  getRandomValues: [() => crypto.getRandomValues(new Uint8Array(1)), /^crypto\.getRandomValues\(\) was called/],
+  fetch: [() => void fetch("data:,x"), /^fetch was called .* Write await ctx\.step\("fetch", /],
+  setTimeout: [() => setTimeout(() => {}, 1), /^setTimeout was called .* Write await ctx\.sleep\("a while", ms\)/],
+  setInterval: [() => setInterval(() => {}, 1), /^setInterval was called .* Write await ctx\.until/],
+};
+
+test.each(Object.entries(calls))(
+  "%s: refused at its line, even where it is caught, and free in steps",
+  async (_what, [call, words]) => {
+    const outside: Fn = async (ctx) => {
+      await ctx.step("first", () => 1);
+      try {
+        call();
+      } catch {
+        // A library may catch it.
+      }
+      return "done";
+    };
+    expect(await new SimulatedJob(outside).toEnd()).toEqual(refused(words));
+    expect(await new SimulatedJob(outside).toEnd()).toEqual(
+      refused(/ outside of a step at guard\/guard\.test\.ts:\d+\./),
+    );
+    const inside: Fn = async (ctx) => {
+      await ctx.step("free", () => {
+        clearInterval(call() as never);
+      });
+      return "done";
+    };
+    expect(await new SimulatedJob(inside).toEnd()).toEqual({ kind: "complete", value: "done" });
+    expect(() => clearInterval(call() as never)).not.toThrow();
+  },
+);
+
+test("dates of values, the log and what else is the engine's are no part of the function", async () => {
+  const lines: number[] = [];
+  const note = () => lines.push(Date.now());
+  const log = { debug: note, info: note, warn: note, error: note };
+  const fn: Fn = async (ctx) => {
+    ctx.log.info("begun");
+    ctx.progress("begun");
+    await ctx.sleep("a minute", MINUTE);
+    class Day extends Date {}
+    const dates = [new Date(0), new Date("1970-01-01"), new Date(1970, 0, 1), new Day(0)];
+    const isDate = dates.every((date) => date instanceof Date) && dates[0]?.constructor === Date;
+    return [isDate, dates[0]?.getTime(), dates[3] instanceof Day, Date.UTC(1970, 0, 1), Date.name, Date.length];
+  };
+  const outcome = await new SimulatedJob(fn, { log }).toEnd();
+  expect(outcome).toEqual({ kind: "complete", value: [true, 0, true, 0, "Date", 7] });
+  expect(lines).toHaveLength(1);
+});
+
+test("one job's steps beside another's windows are free", async () => {
+  const busy =
+    (name: string): Fn =>
+    async (ctx) => {
+      for (let i = 0; i < 20; i++) {
+        await ctx.step(name, async () => {
+          for (let k = 0; k < 50; k++) await Promise.resolve(Date.now());
+          return new Promise((resolve) => setTimeout(resolve, 1));
+        });
+      }
+      return name;
+    };
+  const ends = await Promise.all(["a", "b", "c"].map((name) => replayed(busy(name), {}, { runs: 1 })));
+  expect(ends.map(({ result }) => result)).toEqual(["a", "b", "c"]);
+});
+
+test("a job of an earlier release, which has no seed, goes on as it began", async () => {
+  const fn: Fn = async (ctx) => {
+    const isLater = Date.now() > 0;
+    void ctx.step("fails", () => Promise.reject(new TypeError("no")));
+    await ctx.sleep("a while", MINUTE);
+    return [isLater, ctx.uuid().length];
+  };
+  expect(await new SimulatedJob(fn, { seed: undefined }).toEnd()).toEqual({ kind: "complete", value: [true, 36] });
+});
+
+// --- what is written instead ------------------------------------------------------------------------------------------
+
+test("an id made once is the same in two steps with a sleep between, in every run, and another in each job", async () => {
+  const sent: string[] = [];
+  const order = async (ctx: Context) => {
+    const id = ctx.uuid();
+    await ctx.step("create", () => sent.push(`create ${id}`));
+    await ctx.sleep("a minute", MINUTE);
+    await ctx.step("pay", () => sent.push(`pay ${id}`));
+    return id;
+  };
+  const { result } = await replayed(order, {});
+  expect(result).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+  expect([...new Set(sent)].toSorted()).toEqual([`create ${result}`, `pay ${result}`]);
+  const others = await Promise.all(["one", "two"].map((seed) => new SimulatedJob(order, { seed }).toEnd()));
+  expect(new Set([result, ...others.map((end) => "value" in end && end.value)]).size).toBe(3);
+});
+
+test("random numbers differ from call to call and from item to item, and come again in each run", async () => {
+  const { result } = await replayed(async (ctx: Context) => {
+    const own = [ctx.random(), ctx.random()];
+    const items = await ctx.all(["a", "b", "c"], async (item) => {
+      await item.sleep("a while", 1_000 * item.random());
+      return [item.random(), item.uuid()];
+    });
+    return [...own, ...items.flat()];
+  }, {});
+  expect(new Set(result).size).toBe(8);
+  for (const value of result) if (typeof value === "number") expect(value >= 0 && value < 1).toBe(true);
+});
+
+test("a loop on the time ends, and the time is the server's", async () => {
+  const { result } = await replayed(async (ctx: Context) => {
+    const begun = ctx.now();
+    let steps = 0;
+    while (ctx.now() < begun + HOUR) {
+      steps += await ctx.step("work", () => 1);
+      await ctx.sleep("a while", 20 * MINUTE);
+    }
+    return [steps, ctx.now() - begun >= HOUR];
+  }, {});
+  expect(result).toEqual([3, true]);
+});
+
+test("a loop on the time that waits for nothing is told, with its line", async () => {
+  const hangs: Fn = async (ctx) => {
+    const end = ctx.now() + HOUR;
+    while (ctx.now() < end);
+  };
+  const words = /^ctx\.now\(\) at guard\/guard\.test\.ts:\d+ was called 10,000 times without an await/;
+  expect(await new SimulatedJob(hangs).toEnd()).toEqual(refused(words));
+});
+
+test.each(["now", "random", "uuid"] as const)("ctx.%s in a step is refused", async (call) => {
+  const outcome = await new SimulatedJob((ctx: Context) => ctx.step("one", () => ctx[call]())).toEnd();
+  expect(outcome).toEqual(refused(`^ctx\\.${call}\\(\\) was called inside of a step`));
+});
+
+// --- what nobody awaits -----------------------------------------------------------------------------------------------
+
+test("a step that fails and that nobody awaits fails the job", async () => {
+  const forgotten: Fn = async (ctx) => {
+    void ctx.step("note", () => Promise.reject(new TypeError("no such note")));
+    await ctx.sleep("a while", MINUTE);
+    return "done";
+  };
+  expect(await new SimulatedJob(forgotten).toEnd()).toEqual(
+    refused(/^step "note" has failed, and nothing awaits it: no such note\. Each call of ctx is awaited/),
+  );
+  const awaited: Record<string, Fn> = {
+    "with await, later": async (ctx) => {
+      const note = ctx.step("note", () => Promise.reject(new TypeError("no")));
+      await ctx.sleep("a while", MINUTE);
+      return note.catch(() => "done");
+    },
+    "with then": async (ctx) => {
+      ctx.step("note", () => Promise.reject(new TypeError("no"))).then(undefined, () => {});
+      return "done";
+    },
+    "in a list": async (ctx) => {
+      await Promise.allSettled([ctx.step("note", () => Promise.reject(new TypeError("no")))]);
+      return "done";
+    },
+  };
+  for (const [how, fn] of Object.entries(awaited)) {
+    expect(await new SimulatedJob(fn).toEnd(), how).toEqual({ kind: "complete", value: "done" });
+  }
+});
+
+test("the guard is one: globals are replaced once", async () => {
+  await new SimulatedJob(async () => 1).toEnd();
+  const before = [Date, fetch, setTimeout, Date.now, process.hrtime];
+  await new SimulatedJob(async () => 1).toEnd();
+  expect([Date, fetch, setTimeout, Date.now, process.hrtime]).toEqual(before);
+});

@@ -1,0 +1,64 @@
+/** Where in the author's source something is called, from the stack. */
+
+/** How far down the stack the author's function may be. */
+const DEPTH = 50;
+
+const LOCATION = /(?:\(|\s)((?:file:\/\/)?\/[^()]*?):(\d+):\d+\)?$/;
+
+/** This package's code between an author's function and what it calls. */
+const OWN = /\/core\/(?:engine|author|definitions)\/(?!.*\.test\.)/;
+
+interface Frame {
+  file: string;
+  line: string;
+}
+
+/** `, at the line of the function`, and the library that led there; empty where the stack does not tell. */
+export function placeOf(): string {
+  const frames = authorFrames(stackHere());
+  const [called] = frames;
+  const led = frames.findLast(({ file }) => !file.includes("/node_modules/"));
+  if (!called || !led) return "";
+  const through = called.file === led.file ? "" : ` (through ${inWords(called)})`;
+  return ` at ${inWords(led)}${through}`;
+}
+
+/** The first line of the author's in an error's stack, as ` (at file:line)`; empty where it does not tell. */
+export function lineIn({ stack = "" }: Error): string {
+  const frame = framesOf(stack).find(({ file }) => !OWN.test(file) && !file.includes("/node_modules/"));
+  return frame ? ` (at ${inWords(frame)})` : "";
+}
+
+/** The frames of the innermost of the author's functions: those before this package's code that called it. */
+function authorFrames(stack: string): Frame[] {
+  const frames = framesOf(stack);
+  // In a bundle all code is one file, and nothing tells whose it is.
+  if (!frames[0] || !OWN.test(frames[0].file)) return [];
+  const begin = frames.findIndex(({ file }) => !OWN.test(file));
+  if (begin < 0) return [];
+  const rest = frames.slice(begin);
+  const end = rest.findIndex(({ file }) => OWN.test(file));
+  return end < 0 ? rest : rest.slice(0, end);
+}
+
+function framesOf(stack: string): Frame[] {
+  return stack.split("\n").flatMap((text) => {
+    const [, file, line] = LOCATION.exec(text.trim()) ?? [];
+    return file && line ? [{ file, line }] : [];
+  });
+}
+
+function stackHere(): string {
+  const errors = Error as { stackTraceLimit?: number };
+  const { stackTraceLimit = 10 } = errors;
+  errors.stackTraceLimit = DEPTH;
+  const { stack = "" } = new Error("here");
+  errors.stackTraceLimit = stackTraceLimit;
+  return stack;
+}
+
+/** The path from the package or the last folder on. */
+function inWords({ file, line }: Frame): string {
+  const path = file.split("/node_modules/").at(-1) as string;
+  return `${path === file ? file.split("/").slice(-2).join("/") : path}:${line}`;
+}

@@ -1,0 +1,23 @@
+/** Values that look random and are the same in each run of a function: from its job's seed, and the call's ordinal. */
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+
+/** `of` names the call among those of the job. */
+const bytes = (seed: string, of: string): Uint8Array => sha256(utf8ToBytes(`${seed}\n${of}`));
+
+/** A number from 0 to 1, without 1. */
+export function seededNumber(seed: string, of: string): number {
+  const view = new DataView(bytes(seed, of).buffer);
+  return (view.getUint32(0) * 2 ** 21 + (view.getUint32(4) >>> 11)) / 2 ** 53;
+}
+
+/** A UUID of version 4. */
+export function seededUuid(seed: string, of: string): string {
+  const value = bytes(seed, of).slice(0, 16);
+  const set = (i: number, mask: number, mark: number) => {
+    value[i] = ((value[i] as number) & mask) | mark;
+  };
+  set(6, 0x0f, 0x40);
+  set(8, 0x3f, 0x80);
+  return bytesToHex(value).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}

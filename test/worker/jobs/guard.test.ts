@@ -1,0 +1,101 @@
+/** Code as it is written by somebody who thinks of it as code that runs once, on a worker that is killed. */
+import { createServer } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Job } from "../../../core/definitions/job.ts";
+import { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { endpointOf } from "../../../core/store/endpoint.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+import { forgetful, lasting, order, request } from "../scripts/guarded.ts";
+
+const { namespace, env } = ownGroup();
+let resonate: Resonate;
+let store: RemoteStore;
+let worker: WorkerProcess;
+const launch = async () => {
+  worker = await startWorker(
+    { ...resonate.env, ...env, LEASE_SECONDS: "1" },
+    { script: "test/worker/scripts/guarded-worker.ts" },
+  );
+};
+beforeAll(async () => {
+  resonate = await startResonate();
+  const place = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env });
+  store = new RemoteStore(place, [order, lasting, forgetful, request] as Job[]);
+  await launch();
+});
+afterAll(async () => {
+  await worker?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+/** Starts a job, and resolves with how it ends. */
+async function endOf<Args>(job: Job<Args>, args: Args) {
+  await store.create(job, await job.name(args), args, Date.now());
+  const { state, value } = await resonate.settled(namespace + (await job.name(args)), 30_000);
+  return { state, value: (value.data as { message?: string }).message ?? value.data };
+}
+
+describe.concurrent("outside of steps", () => {
+  test("an id made in the function's own code is refused, and the library and the line are told", async () => {
+    const end = await endOf(order, { name: "natural", isNatural: true, pause: 100 });
+    expect(end).toEqual({
+      state: "rejected",
+      value: expect.stringMatching(
+        /^crypto\.randomUUID\(\) was called outside of a step at scripts\/guarded-worker\.ts:\d+\. Write ctx\.uuid\(\)/,
+      ),
+    });
+  });
+
+  test("a loop on the process's time is refused, and one on ctx.now() ends", async () => {
+    const natural = await endOf(lasting, { name: "natural", isNatural: true, pause: 0 });
+    expect(natural).toEqual({ state: "rejected", value: expect.stringContaining("Write ctx.now()") });
+    const written = await endOf(lasting, { name: "written", isNatural: false, pause: 0 });
+    expect(written).toEqual({ state: "resolved", value: { steps: 3 } });
+  });
+
+  test("a request is refused before it is sent", async () => {
+    const seen: unknown[] = [];
+    const site = createServer((incoming, response) => {
+      seen.push(incoming.url);
+      response.end();
+    });
+    await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(site.address() as { port: number }).port}/`;
+    const end = await endOf(request, { name: "void", url });
+    expect(end).toEqual({
+      state: "rejected",
+      value: expect.stringContaining("fetch was called outside of a step at "),
+    });
+    expect(seen).toEqual([]);
+    site.close();
+  });
+
+  test("steps that fail in a forEach, which nothing awaits, fail the job", async () => {
+    const end = await endOf(forgetful, { name: "forgets", isNatural: true, pause: 0 });
+    expect(end).toEqual({
+      state: "rejected",
+      value: expect.stringMatching(/[ab] is gone\. Each call of ctx is awaited/),
+    });
+  });
+});
+
+test("an id and a number from ctx are the same after the worker is killed, and others in the next job", async () => {
+  const start = async (name: string) => {
+    const args = { name, isNatural: false, pause: 3_000 };
+    await store.create(order, await order.name(args), args, Date.now());
+    return namespace + (await order.name(args));
+  };
+  const ids = await Promise.all(["one", "two"].map(start));
+  await until("both to sleep", async () =>
+    (await Promise.all(ids.map((id) => resonate.call("task.get", { id })))).every(
+      ({ data }) => typeof data === "object" && data.task.state === "suspended",
+    ),
+  );
+  await worker[Symbol.asyncDispose]();
+  await launch();
+  const results = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 45_000)).value.data));
+  for (const { sent } of results) expect(sent[1].split("order=")[1]).toBe(sent[0].split("order=")[1]);
+  expect(new Set(results.flatMap(({ sent, random }) => [sent[0], random])).size).toBe(4);
+});

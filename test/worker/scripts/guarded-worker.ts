@@ -1,0 +1,40 @@
+/** The product's worker with functions that are written as if they ran once, and with one that is written for replays. */
+import { implement } from "../../../core/index.ts";
+import { runWorker } from "../../../worker/process/run-worker.ts";
+import { forgetful, lasting, order, request } from "./guarded.ts";
+
+/** A library, as far as the function knows. */
+const orderNumber = () => crypto.randomUUID();
+
+await runWorker({
+  functions: [
+    implement(order, async (ctx, { isNatural, pause }) => {
+      const id = isNatural ? orderNumber() : ctx.uuid();
+      const create = await ctx.step("create", () => `/create?order=${id}`);
+      await ctx.sleep("a while", pause);
+      const pay = await ctx.step("pay", () => `/pay?order=${id}`);
+      return { sent: [create, pay], random: ctx.random() };
+    }),
+    implement(lasting, async (ctx, { isNatural }) => {
+      const time = () => (isNatural ? Date.now() : ctx.now());
+      const begun = time();
+      let steps = 0;
+      while (time() < begun + 1_500) {
+        steps += await ctx.step("work", () => 1);
+        await ctx.sleep("a while", 700);
+      }
+      return { steps };
+    }),
+    implement(request, async (ctx, { url }) => {
+      void fetch(url);
+      await ctx.sleep("a while", 100);
+      return {};
+    }),
+    implement(forgetful, async (ctx) => {
+      ["a", "b"].forEach(async (name) => {
+        await ctx.step(name, () => Promise.reject(new TypeError(`${name} is gone`)));
+      });
+      return { done: true };
+    }),
+  ],
+});
