@@ -21,6 +21,8 @@ export {
 export {
   type AllOptions,
   type Answer,
+  BudgetExceeded,
+  type Budgets,
   type ChildJob,
   type Context,
   DAY,
@@ -37,6 +39,7 @@ export {
   type Retry,
   RetryableError,
   SECOND,
+  type Spent,
   type Step,
   type StepOptions,
   TimeoutError,

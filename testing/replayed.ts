@@ -1,6 +1,7 @@
 /** The test that every durable function should have: killed and replayed at every point, it must end the same. */
 import type { DurableFunction, Implementation } from "../core/author/implement.ts";
 import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
+import type { Job } from "../core/definitions/job.ts";
 import type { Runnable } from "../core/engine/execution.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./trial.ts";
 
@@ -71,8 +72,8 @@ export async function replayed<Args, Result>(
   args: Args,
   options: ReplayedOptions = {},
 ): Promise<Replayed<Result>> {
-  const errors = typeof fn === "function" ? undefined : fn.job.errors;
-  const world = () => ({ ...worldOf(options), ...(errors && { errors }) });
+  const { errors, budget } = typeof fn === "function" ? {} : (fn.job as Partial<Job>);
+  const world = () => ({ ...worldOf(options), ...(errors && { errors }), ...(budget && { budget }) });
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
   const run = (plan: Plan) => trial(() => code as Runnable, args, world(), plan);
   // The outcome that an author has in mind who thinks of it as code that runs once.

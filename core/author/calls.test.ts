@@ -187,3 +187,45 @@ test("a question whose form nobody could fill in is refused", async () => {
   const dated = (ctx: Context) => ctx.ask("when", { message: "When?", schema: z.object({ at: z.date() }) });
   await expect(replayed(dated, {})).rejects.toThrow('ctx.ask("when"): its schema cannot be a form: Date');
 });
+
+const budgeted = (limit: number, onExceeded: "ask" | "fail", code: (ctx: Context) => Promise<unknown>) =>
+  implement(
+    defineJob({ kind: "budgeted", args: z.object({}), id: () => "x", budget: { tokens: { limit, onExceeded } } }),
+    code,
+  );
+
+const research = async (ctx: Context) => {
+  const found = await ctx.allSettled([1, 2, 3, 4, 5], async (c, n) => {
+    await c.sleep("wait", n * SECOND);
+    const tokens = await c.step("search", () => 30);
+    return c.spend(tokens, { of: "tokens" });
+  });
+  const failed = found.filter(({ status }) => status === "rejected").length;
+  const spent = await ctx.spend(0, { of: "tokens" }).catch((error) => [error.name, error.message]);
+  return { failed, spent };
+};
+
+test("what is spent side by side is counted once, and the call that crosses the budget fails", async () => {
+  const { result, runs } = await replayed(budgeted(120, "fail", research), {});
+  expect(result).toEqual({ failed: 1, spent: ["BudgetExceeded", "150 of 120 tokens are spent"] });
+  expect(runs).toBeGreaterThan(50);
+});
+
+test("a budget that asks goes on when more is allowed, and asks once for all that wait", async () => {
+  const accept = { "tokens up to 100": {}, "tokens up to 150": {} };
+  const { result } = await replayed(budgeted(50, "ask", research), {}, { answers: accept });
+  expect(result).toEqual({ failed: 0, spent: { spent: 150, limit: 150, left: 0 } });
+  const declined = { "tokens up to 100": { action: "decline" as const } };
+  const ended = await replayed(budgeted(50, "ask", research), {}, { answers: declined });
+  expect(ended.result).toMatchObject({ failed: 4, spent: ["BudgetExceeded", expect.stringContaining("not allowed")] });
+});
+
+test("an amount or a budget that is none is refused", async () => {
+  const spends = (amount: number, of: string) =>
+    replayed(
+      budgeted(5, "fail", (ctx) => ctx.spend(amount, { of })),
+      {},
+    );
+  await expect(spends(Number.NaN, "tokens")).rejects.toThrow("ctx.spend: NaN is no amount of tokens");
+  await expect(spends(1, "euros")).rejects.toThrow('ctx.spend: there is no budget of "euros"');
+});

@@ -110,6 +110,7 @@ export interface DurableToolOptions<Args, Result>
       | "group"
       | "view"
       | "errors"
+      | "budget"
     > {
   /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;

@@ -392,6 +392,17 @@ export interface Context<Env = unknown> {
   ask(name: string, question: Question): Promise<Answer>;
 
   /**
+   * Counts what the job spends of a `budget` in its definition, and returns what is left. What crosses the budget is counted
+   * as well; then the call fails with a {@link BudgetExceeded}, or the job asks its user whether it may spend more, as the
+   * definition says. The sum is exact through crashes, and of calls side by side. Temporal and Restate have no counterpart.
+   *
+   * @example
+   * const { text, tokens } = await ctx.step("ask the model", () => ({ text: "…", tokens: 1_200 }));
+   * const { left } = await ctx.spend(tokens, { of: "tokens" });
+   */
+  spend(amount: number, options: { of: string }): Promise<Spent>;
+
+  /**
    * Reports how far the job is, to those who look at it. It is not awaited, and cheap: not every call is stored.
    *
    * @example ctx.progress(7, 36, "7 of 36 months");
@@ -457,6 +468,48 @@ export class RetryableError extends Error {
   constructor(message: string, options: ErrorOptions & { retryAfter: number }) {
     super(message, options);
     this.retryAfter = options.retryAfter;
+  }
+}
+
+/**
+ * What a job may spend, by the name of what it is. When more is spent, `fail` (the default) throws a
+ * {@link BudgetExceeded}, and `ask` asks the user, who may allow it as often as it is used up again.
+ *
+ * @example
+ * const budget: Budgets = { tokens: { limit: 100_000, onExceeded: "ask" }, pages: { limit: 500 } };
+ */
+export type Budgets = Readonly<Record<string, { limit: number; onExceeded?: "ask" | "fail" }>>;
+
+/**
+ * What a job has spent of a budget.
+ *
+ * @example
+ * const isScarce = ({ left, limit }: Spent) => left < limit / 10;
+ */
+export interface Spent {
+  spent: number;
+  /** What may be spent, with what the user has allowed since. */
+  limit: number;
+  left: number;
+}
+
+/**
+ * A job has spent more than its budget.
+ *
+ * @example
+ * const isSpent = (error: unknown) => error instanceof BudgetExceeded && error.of === "tokens";
+ */
+export class BudgetExceeded extends NonRetryableError {
+  override name = "BudgetExceeded";
+  readonly of: string;
+  readonly spent: number;
+  readonly limit: number;
+
+  constructor(of: string, { spent, limit }: Spent, reason?: string) {
+    super(`${spent} of ${limit} ${of} are spent${reason === undefined ? "" : `: ${reason}`}`);
+    this.of = of;
+    this.spent = spent;
+    this.limit = limit;
   }
 }
 

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { escapeId, mayBeName } from "../store/ids.ts";
-import type { ErrorClass } from "./context.ts";
+import type { Budgets, ErrorClass } from "./context.ts";
 import type { View } from "./view.ts";
 
 /** A job was not started, and nothing else was done: why, in words for the caller. */
@@ -103,6 +103,8 @@ export interface JobOptions<Args, Result = unknown> {
    * Temporal: the `type` and `details` of an `ApplicationFailure`; Restate: a `TerminalError` and its metadata.
    */
   errors?: readonly ErrorClass[];
+  /** What a job may spend, by name; see `ctx.spend`. Default: nothing is counted. */
+  budget?: Budgets;
   /** How jobs are shown to people. Default: their results as a tree. */
   view?: View;
   /**
@@ -131,6 +133,7 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly group: string | undefined;
   readonly keepFor: number | "forever" | undefined;
   readonly errors?: readonly ErrorClass[];
+  readonly budget?: Budgets;
   /**
    * The job name, which agents see and pass back. It never contains `:` or `~`, which separate the parts of promise ids.
    */
@@ -180,6 +183,9 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       throw new Error(`${kind}: ${span} is no number of milliseconds.`);
     }
   }
+  for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
+    if (!(Number.isFinite(limit) && limit >= 0)) throw new Error(`${kind}: ${limit} is no budget of ${of}.`);
+  }
   return {
     kind,
     prefix,
@@ -217,6 +223,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     answers,
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),
+    ...(options.budget && { budget: options.budget }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** What an execution works with, and how it ends. */
-import type { Context, ErrorClass, Log, Metrics, Step } from "../definitions/context.ts";
+import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../definitions/context.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalRecord } from "./journal.ts";
@@ -72,6 +72,8 @@ export interface Runtime {
   promiseOf(jobName: string): string | undefined;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
+  /** What the job may spend. */
+  budget?: Budgets;
   /** The classes of errors that steps give back as they were thrown. */
   errors?: readonly ErrorClass[];
   /** Waits until one more attempt may be under way; resolves with a function that ends it. Default: at once. */

@@ -220,6 +220,7 @@ export class Executor {
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
       ...(cached.memo && { memo: cached.memo }),
       ...(job.errors && { errors: job.errors }),
+      ...(job.budget && { budget: job.budget }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),

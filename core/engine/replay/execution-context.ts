@@ -10,6 +10,7 @@ import {
   NondeterminismError,
   type Question,
   SECOND,
+  type Spent,
   type Startable,
   type Step,
   type StepOptions,
@@ -28,6 +29,7 @@ import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
 import { fitting, formOf } from "./form.ts";
 import type { FunctionRun } from "./function-run.ts";
+import type { Spending } from "./spending.ts";
 import type { StateReport } from "./state-report.ts";
 
 /** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */
@@ -50,6 +52,7 @@ const METHODS = [
   "race",
   "any",
   "timeout",
+  "spend",
   "progress",
   "now",
   "random",
@@ -62,6 +65,7 @@ interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
+  readonly spending: Spending;
   readonly runtime: Pick<
     Runtime,
     "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics"
@@ -326,6 +330,32 @@ export class ExecutionContext implements Context {
     });
   }
 
+  spend(amount: number, { of }: { of: string }): Promise<Spent> {
+    const { spending, run } = this.#parts;
+    const spent = new Promise<Spent>((resolve, reject) => {
+      if (this.#isAbandoned) return;
+      try {
+        this.#refuse("spend", of, MAX_NAME);
+        spending.add(of, amount);
+      } catch (error) {
+        return reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
+      }
+      spending.within(of, (limit, spent) => this.#root.#mayGrow(of, limit, spent)).then(resolve, reject);
+    });
+    return noted(spent);
+  }
+
+  /** Asks once for all branches: the question outlives those that are abandoned. */
+  async #mayGrow(of: string, limit: number, { spent, limit: before }: Spent): Promise<boolean> {
+    const message = `${this.jobName} has spent ${spent} ${of}, and may spend ${before}. May it spend up to ${limit}?`;
+    const requestedSchema = { type: "object" as const, properties: {} };
+    return (await this.ask(`${of} up to ${limit}`, { message, requestedSchema })).action === "accept";
+  }
+
+  get #root(): ExecutionContext {
+    return this.#parent ? this.#parent.#root : this;
+  }
+
   progress(done: number | string, total?: number, message?: string): void {
     const { report } = this.#parts;
     const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
@@ -434,7 +464,7 @@ export class ExecutionContext implements Context {
   }
 
   /** Rules 2 and 3. */
-  #refuse(kind: CommandKind, name: string, most: number): void {
+  #refuse(kind: CommandKind | "spend", name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
       throw new NondeterminismError(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
     }
