@@ -423,7 +423,7 @@ export interface Context<Env = unknown> {
   /**
    * A random number from 0 to 1, without 1: the same whenever the function runs again.
    *
-   * @example const page = pages[Math.floor(ctx.random() * pages.length)];
+   * @example const page = urls[Math.floor(ctx.random() * urls.length)];
    */
   random(): number;
 
