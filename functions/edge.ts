@@ -7,7 +7,7 @@ import { builtIn } from "./built-in/index.ts";
 import { instructionsOf } from "./mcp/identity.ts";
 
 export { resonateObject, runnerObject } from "./app/lazy-objects.ts";
-export { CallerObject } from "./caller/caller-object.ts";
+export { CallerObject } from "./caller/lazy-caller-object.ts";
 export { Listener } from "./listener/listener.ts";
 
 /**

@@ -29,6 +29,13 @@ const Job: FC = () => {
       {job && !refused && (
         <>
           <Facts job={job} />
+          {job.resumed_from && (
+            <p class="quiet">
+              It went on from <a href={jobPath(job.resumed_from)}>{job.resumed_from}</a>: what that had finished was not
+              done again.
+            </p>
+          )}
+          {job.began_anew && <p class="quiet">It began from the start: {job.began_anew}.</p>}
           {job.newer && (
             <p class="notice">
               A newer attempt is {job.newer.status}: <a href={jobPath(job.newer.job_name)}>{job.newer.job_name}</a>

@@ -3,6 +3,7 @@ import type { DurableFunction, Implementation } from "../core/author/implement.t
 import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
 import type { Job } from "../core/definitions/job.ts";
 import type { Runnable } from "../core/engine/execution.ts";
+import { Inputs } from "./inputs.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./trial.ts";
 
 /**
@@ -75,7 +76,12 @@ export async function replayed<Args, Result>(
   const { errors, budget } = typeof fn === "function" ? {} : (fn.job as Partial<Job>);
   const world = () => ({ ...worldOf(options), ...(errors && { errors }), ...(budget && { budget }) });
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
-  const run = (plan: Plan) => trial(() => code as Runnable, args, world(), plan);
+  const inputs = () => {
+    const all = new Inputs(code as object);
+    return (step: string, stepFn: object) => all.differ(step, stepFn);
+  };
+  const run = (plan: Plan) =>
+    trial(() => code as Runnable, args, { ...world(), ...(plan.deaths.length === 0 && { inputs }) }, plan);
   // The outcome that an author has in mind who thinks of it as code that runs once.
   const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
   if (awake.error?.name === "NondeterminismError") throw thrown(awake, options);

@@ -32,6 +32,7 @@ export function callJob(kind: string, prefix: string, shared: boolean): Job<Call
     prefix,
     args: CallArgs,
     id: ({ tool, key }) => `${tool}.${key}`,
+    otherArguments: "accept",
     deadline: DEADLINE,
     shared,
     answers: true,

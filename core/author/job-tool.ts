@@ -105,6 +105,8 @@ export interface DurableToolOptions<Args, Result>
       | "freshFor"
       | "keepFor"
       | "counts"
+      | "onRestart"
+      | "otherArguments"
       | "version"
       | "runs"
       | "group"
@@ -190,7 +192,9 @@ function jobTool<Input, Args, Result, Output extends object>(
         const promise = await launch(input, context);
         const output = await options.answer(startedOf(promise), input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
-        return structured(output, { job: promise.name, isView: promise_id === promise.name });
+        const answer = structured(output, { job: promise.name, isView: promise_id === promise.name });
+        const { note } = promise;
+        return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
       },
     };
   }
@@ -271,13 +275,13 @@ export async function waitFor(
   } finally {
     clearInterval(ticker);
   }
-  if (settled) return presentJob(settled);
+  if (settled) return presentJob(started.note === undefined ? settled : { ...settled, note: started.note });
   const last = signal.aborted ? snapshot : await look(snapshot);
   const { name } = started;
   const how = howToAnswer(name, last);
   const agree =
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
-  const note = `${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
+  const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
     { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
     { job: name, isView: true },

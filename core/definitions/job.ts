@@ -86,6 +86,17 @@ export interface JobOptions<Args, Result = unknown> {
    * Default: always.
    */
   restarts?(reason: string | undefined, args: Args): boolean;
+  /**
+   * What a job does that is started again after it failed, was cancelled or timed out. By default it begins from the start, as
+   * any new job. `resume`: it does not repeat the steps that the attempt before had finished, if it has the same arguments
+   * and version, and if nothing was recorded after the first failure that reached the function. For functions without undo.
+   */
+  onRestart?: "resume";
+  /**
+   * What a start gets that finds a job of its name with other arguments, where `id` leaves some out: the job with a `note`
+   * that says so (the default), a refusal, or the job without a word (`accept`).
+   */
+  otherArguments?: "note" | "refuse" | "accept";
   /** Whether the result is the tool's whole answer, as the protocol has it (`content` and all), and not a value in one. */
   answers?: boolean;
   /**
@@ -149,6 +160,8 @@ export interface Job<Args = unknown, Result = unknown> {
   freshFor(result: unknown, args?: Args): number | undefined;
   /** Whether the same call may start a job again that ended without a result. */
   restarts(reason: string | undefined, args: Args): boolean;
+  readonly onRestart: "resume" | undefined;
+  readonly otherArguments: "note" | "refuse" | "accept";
   /** Whether the result is the tool's whole answer, as the protocol has it. */
   readonly answers: boolean;
   /** How jobs are shown to people. */
@@ -220,6 +233,8 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     counts: (args) => counts?.(args) ?? 1,
     freshFor: (result, args) => (typeof freshFor === "function" ? freshFor(result as Result, args as Args) : freshFor),
     restarts: (reason, args) => restarts(reason, args),
+    onRestart: options.onRestart,
+    otherArguments: options.otherArguments ?? "note",
     answers,
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),

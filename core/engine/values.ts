@@ -6,6 +6,7 @@ import {
   RetryableError,
   TimeoutError,
 } from "../definitions/context.ts";
+import { lineIn } from "./guard/place.ts";
 
 /** The largest result of a step or a job, in bytes of JSON. With the request around it, it stays below servers' limits. */
 export const MAX_RESULT = 1_000_000;
@@ -179,6 +180,8 @@ export interface StoredError {
   fields?: Record<string, unknown>;
   /** How many attempts of a step had failed when it was given up, where another one could have helped. */
   attempts?: number;
+  /** Where the code is wrong that threw it: ` (at file:line)`. */
+  at?: string;
 }
 
 export function toStored(
@@ -199,17 +202,27 @@ export function toStored(
     ...(registered && { class: registered.name }),
     ...(fields && { fields }),
     ...(attempts !== undefined && { attempts }),
+    ...placed(thrown),
   };
+}
+
+/** The place of a fault of the code; of other errors the message says enough. */
+function placed(thrown: unknown): { at?: string } {
+  if (thrown instanceof Error && typeof (thrown as StoredError).at === "string")
+    return { at: (thrown as StoredError).at as string };
+  const at = thrown instanceof Error && isFault(thrown) ? lineIn(thrown) : "";
+  return at === "" ? {} : { at };
 }
 
 /** The error as the function sees it, live as in a replay. */
 export function fromStored(
-  { name, message, code, status, cause, class: registered, fields, attempts }: StoredError,
+  { name, message, code, status, cause, class: registered, fields, attempts, at }: StoredError,
   classes: readonly ErrorClass[] = [],
 ): Error {
   const error = new Error(message, cause && { cause: fromStored(cause, classes) });
   const type = classes.find((each) => each.name === registered) ?? KNOWN.get(name);
   if (type) Object.setPrototypeOf(error, type.prototype);
+  if (at !== undefined) Object.defineProperty(error, "at", { value: at });
   if (error.name !== name) {
     Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
   }
@@ -280,7 +293,12 @@ const COMPILED = /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Functi
 export function isFinal(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   if (["NonRetryableError", "NondeterminismError", "ProtocolFailure"].includes(thrown.name)) return true;
-  if (["ReferenceError", "RangeError"].includes(thrown.name)) return true;
-  if (thrown.name === "SyntaxError") return COMPILED.test(thrown.stack ?? "");
-  return thrown.name === "TypeError" && thrown.cause === undefined;
+  return isFault(thrown);
+}
+
+/** Whether the code is wrong that threw it. */
+function isFault(thrown: Error): boolean {
+  const { name, cause } = thrown;
+  if (name === "SyntaxError") return COMPILED.test(thrown.stack ?? "");
+  return ["ReferenceError", "RangeError"].includes(name) || (name === "TypeError" && cause === undefined);
 }

@@ -31,7 +31,16 @@ export interface DurablePromise {
   keep: string | undefined;
   /** The version of its definition. */
   version: number;
+  /** The name of the attempt before, where this one was asked to go on from it. */
+  earlier: string | undefined;
+  /** What its worker made of that: see {@link Resumption}. */
+  resumption?: Resumption;
+  /** What a start has to say about the job that it found. */
+  note?: string;
 }
+
+/** How an attempt that was asked to resume began: with the finished steps of the attempt before, or from the start and why. */
+export type Resumption = { from: string } | { anew: string };
 
 /** The key of the caller for whom a job was started, by its id without the namespace; empty where there is none. */
 export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): string =>

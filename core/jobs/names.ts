@@ -1,5 +1,5 @@
 import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
-import { decodeValue, KEEP, RESERVATION, STARTER } from "../store/codec.ts";
+import { decodeValue, EARLIER, KEEP, RESERVATION, STARTER } from "../store/codec.ts";
 import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { sizeOf } from "./caller/stored.ts";
@@ -107,6 +107,7 @@ export class Names {
       bytes: sizeOf(record),
       keep: record.tags[KEEP],
       version: Number(record.tags[VERSION_TAG] ?? 0),
+      earlier: record.tags[EARLIER] === undefined ? undefined : this.nameIn(record.tags[EARLIER]),
     };
   }
 }

@@ -3,10 +3,10 @@
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { ResonateClient } from "../store/client.ts";
-import { childOf, EARLIER, encodeValue, KEEP, lineage, RESERVATION, STARTER } from "../store/codec.ts";
+import { childOf, decodeValue, EARLIER, encodeValue, KEEP, lineage, RESERVATION, STARTER } from "../store/codec.ts";
 import type { Channel } from "../store/connections.ts";
 import { ResonateUnavailable } from "../store/failures.ts";
-import { cleanUpId, isRoot, rootOf, splitKey, startRecordId } from "../store/ids.ts";
+import { cleanUpId, isRoot, resumptionId, rootOf, splitKey, startRecordId } from "../store/ids.ts";
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { AFTER } from "./after.ts";
@@ -15,7 +15,7 @@ import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs
 import { exceeded, reservationFor, reservationIn, tagOf } from "./caller/reservation.ts";
 import { StorageExceeded, sizeOf } from "./caller/stored.ts";
 import { Claims } from "./claims.ts";
-import type { DurablePromise } from "./durable-promise.ts";
+import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
@@ -132,7 +132,7 @@ export class RemoteStore {
 
   /**
    * Creates the promise `name` with the worker group as its target, or returns the existing one. `earlier` is the attempt
-   * before: where it failed, the new one does not repeat its finished steps.
+   * before, whose finished steps the new one does not repeat.
    *
    * @throws {NotStarted} when something else has its name, or it would end before it began
    * @throws {QuotaExceeded} when it does not exist and the caller has started too many
@@ -167,8 +167,7 @@ export class RemoteStore {
     reservation: string | undefined,
   ): Promise<DurablePromise> {
     const own = ownTags(this.#names, job);
-    const failed = earlier?.state === "rejected" || earlier?.state === "rejected_timedout";
-    const again = failed && earlier.version === job.version && { [EARLIER]: this.#names.id(job, earlier.name) };
+    const again = earlier && { [EARLIER]: this.#names.id(job, earlier.name) };
     const place = reservation !== undefined && { [RESERVATION]: reservation };
     if (!this.#claims(job)) {
       return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...place });
@@ -204,7 +203,10 @@ export class RemoteStore {
     const id = this.#names.idOf(name);
     if (id === undefined) return undefined;
     const record = await this.#client.call({ kind: "promise.get", data: { id } }, signal);
-    return record && this.#names.decode(record);
+    const promise = record && this.#names.decode(record);
+    if (promise?.earlier === undefined) return promise;
+    const told = await this.child(resumptionId(id), signal);
+    return told ? { ...promise, resumption: decodeValue(told.param) as Resumption } : promise;
   }
 
   /** Whether the job waits for a worker; false where the server does not say. */
@@ -293,7 +295,7 @@ export class RemoteStore {
         onSettled({
           name: this.#names.nameIn(rootOf(id)),
           isChild: !isRoot(id),
-          promise: promise && isRoot(id) ? this.#names.decode(promise) : undefined,
+          promise: promise && isRoot(id) ? whole(this.#names.decode(promise)) : undefined,
         }),
       signal,
     });
@@ -480,3 +482,6 @@ export class RemoteStore {
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, this.#client, this.#shared);
   }
 }
+
+/** A promise that holds all there is to know of its job. Of another one more is read. */
+const whole = (promise: DurablePromise | undefined) => (promise?.earlier === undefined ? promise : undefined);

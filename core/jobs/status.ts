@@ -48,6 +48,8 @@ export const JobView = z.object({
     .object({ job_name: z.string(), status: JobStatus })
     .optional()
     .describe("The attempt that was started after this one had ended."),
+  resumed_from: z.string().optional().describe("The attempt whose finished steps this one did not repeat."),
+  began_anew: z.string().optional().describe("Why an attempt that was to resume began from the start."),
   waiting_for: z.array(WaitingFor).optional().describe("What it waits to be told, while it is running."),
   started_at: z.string().optional().describe("ISO 8601, UTC."),
   finished_at: z.string().optional().describe("ISO 8601, UTC."),
@@ -89,7 +91,7 @@ export function stateOf(status: JobStatus): DurablePromise["state"] | undefined 
 
 export function viewOf(
   name: string,
-  promise: Pick<DurablePromise, "state" | "value" | "createdAt" | "settledAt"> | undefined,
+  promise: Pick<DurablePromise, "state" | "value" | "createdAt" | "settledAt" | "resumption"> | undefined,
 ): JobView {
   if (!promise) return notFound(name);
   const view: JobView = {
@@ -98,6 +100,9 @@ export function viewOf(
     started_at: new Date(promise.createdAt).toISOString(),
   };
   if (promise.settledAt !== undefined) view.finished_at = new Date(promise.settledAt).toISOString();
+  const { resumption } = promise;
+  if (resumption)
+    Object.assign(view, "from" in resumption ? { resumed_from: resumption.from } : { began_anew: resumption.anew });
   switch (promise.state) {
     case "resolved":
       view.result = promise.value;

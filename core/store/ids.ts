@@ -120,6 +120,9 @@ export const leaseWakeupId = (job: string, version: number): string => child(job
 /** The wake-up promise of a blocked job; `period` counts the periods after each of which the job is looked at again. */
 export const unhandledWakeupId = (job: string, period: number): string => child(job, "b", period);
 
+/** What the worker of an attempt that was asked to resume says about it. */
+export const resumptionId = (job: string): string => child(job, "o", "");
+
 /** The task that cleans up after a cancelled job. */
 export const cleanUpId = (job: string): string => child(job, "x", "");
 

@@ -39,10 +39,10 @@ export function presentJob(promise: DurablePromise): ToolAnswer {
   // An answer that is too large is summarized as every large result is.
   if (promise.job.answers && held.result?.value) return { ...asContent(held.result.value), [ABOUT]: { job } };
   const fitted = arrange([held], limit);
-  const note = noteOn(fitted);
+  const note = [promise.note, noteOn(fitted)].filter((each) => each !== undefined).join(" ");
   const [view] = fitted.views;
   const answer = structured(
-    { ...view, ...(note !== undefined && { note }) },
+    { ...view, ...(note !== "" && { note }) },
     { job, isView: true, links: linksTo([view?.summary]) },
   );
   const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);

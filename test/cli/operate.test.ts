@@ -1,5 +1,5 @@
 /** What an operator does about jobs: pauses a kind, lists what is in trouble, has it looked at again. */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -8,7 +8,7 @@ import { startJob } from "../../core/jobs/start.ts";
 import { run, until } from "../../testing/program.ts";
 import { ownGroup, startWorker } from "../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { titles } from "../worker/scripts/changing.ts";
+import { strictForecast, titles } from "../worker/scripts/changing.ts";
 
 vi.setConfig({ testTimeout: 150_000 });
 
@@ -97,6 +97,34 @@ test("a job that is blocked is listed, and looked at again when it is told so", 
       "titles_1: it is looked at again\ntitles_2: there is no such job\n",
     );
     await changed.said(job.name, "job blocked", 2);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("a job that failed is started again from its last good step when it is told so", async () => {
+  const { command, settings, group, namespace } = deployment();
+  const folder = await mkdtemp(join(tmpdir(), "operate-"));
+  const store = new RemoteStore({ url: resonate.url, group, namespace }, [strictForecast]);
+  const ended = (name: string) =>
+    until(`${name} to end`, async () => {
+      const promise = await store.get(name);
+      return promise?.state === "pending" ? undefined : promise;
+    });
+  try {
+    const script = "test/worker/scripts/changing-worker.ts";
+    await using _worker = await startWorker({ ...settings, FOLDER: folder }, { script });
+    await writeFile(join(folder, "no-mail"), "");
+    const { name } = await startJob(store, strictForecast, { name: "today", city: "Athens" }, Date.now());
+    expect(await ended(name)).toMatchObject({ state: "rejected" });
+    await rm(join(folder, "no-mail"));
+    expect(await command("retry", name)).toBe(`${name}: it is started again as ${name}~2\n`);
+    expect(await ended(`${name}~2`)).toMatchObject({
+      value: { city: "Athens", weather: "sunny in Athens" },
+      resumption: { from: name },
+    });
+    expect(await readFile(join(folder, "asked"), "utf8")).toBe("x");
+    expect(await command("retry", name, `${name}~2`)).toBe(`${name}: it is complete\n${name}~2: it is complete\n`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -31,6 +31,8 @@ export const timer = defineJob({
   }),
   result: z.string(),
   id: ({ timer_name }) => timer_name,
+  // A timer that is set again keeps its time, and says so in words of its own.
+  otherArguments: "accept",
   expectedAt: ({ fires_at }) => Date.parse(fires_at),
   deadline: ({ fires_at }) => Date.parse(fires_at) + GRACE,
   view: { as: "countdown", until: "fires_at" },

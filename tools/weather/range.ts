@@ -62,6 +62,8 @@ export const range = defineJob({
   args: Range,
   result: Gathered,
   id: ({ from, to, ...where }) => `${placeId(where)}_${from}_${to}${zoneAndDay(where)}`,
+  // What is not part of the name changes nothing in the result.
+  otherArguments: "accept",
   // Leaves time for a person to answer; the months have their own deadlines.
   deadline: 14 * DAY,
   // A caller's quota counts requests to the archive.

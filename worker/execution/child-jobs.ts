@@ -38,11 +38,14 @@ export class ChildJobs {
 
   /** Starts a job on behalf of the job with the promise `parent`; resolves with its name. */
   async start(parent: string, job: Job, args: unknown, signal: AbortSignal): Promise<string> {
+    const { nameOf } = this.#options;
     const store = this.#options.store.onBehalfOf(parent);
     const child = await this.#starts.add(async () => {
       if (signal.aborted) throw new LeaseLost("the job is no longer run here");
       try {
-        return await startJob(store, job, job.args.parse(args), Date.now());
+        const child = await startJob(store, job, job.args.parse(args), Date.now());
+        if (child.note !== undefined) this.#options.log.warn({ job: nameOf(parent) }, child.note);
+        return child;
       } catch (error) {
         if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
         throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);

@@ -4,16 +4,18 @@ import type { Log } from "../../core/definitions/context.ts";
 import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
-import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
+import { Journal } from "../../core/engine/journal.ts";
 import { type Send, TaskLease } from "../../core/engine/lease.ts";
+import { nameIn } from "../../core/engine/replay/commands.ts";
+import { stepsToKeep } from "../../core/engine/resume.ts";
 import { SETTLED } from "../../core/engine/runtime.ts";
 import { AFTER } from "../../core/jobs/after.ts";
-import { ownerOf } from "../../core/jobs/durable-promise.ts";
+import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
-import { EARLIER, STARTER } from "../../core/store/codec.ts";
+import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
 import { ResonateRefused } from "../../core/store/failures.ts";
-import { splitKey } from "../../core/store/ids.ts";
+import { resumptionId, splitKey } from "../../core/store/ids.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/protocol.ts";
 import type { ServerRules } from "../../core/store/server-rules.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
@@ -137,7 +139,7 @@ export class Executor {
     let reporter: Reporter | undefined;
     try {
       const lease = this.#leaseOn(acquired);
-      const cached = await this.#journalOf(acquired, lease);
+      const cached = await this.#journalOf(acquired, lease, log);
       const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
       reporter = new Reporter(this.#options.store.feeds, promise, newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, log }, found, stop);
@@ -254,16 +256,34 @@ export class Executor {
   }
 
   /** The job's journal: from the cache, or read where the cache lacks records. */
-  async #journalOf({ task, promise }: AcquiredTask, lease: TaskLease): Promise<CachedJob> {
+  async #journalOf({ task, promise }: AcquiredTask, lease: TaskLease, log: LineLog): Promise<CachedJob> {
     const cached = this.#cache.take(promise.id);
     const { journal } = cached;
     if (task.version > 1 && journal.version !== task.version - 1) {
       cached.newestEntry = undefined;
       await journal.load(promise.id, (id, n) => lease.record(id, n));
     }
-    const failedAttempt = promise.tags[EARLIER];
-    if (failedAttempt !== undefined) cached.memo ??= await memoOf(failedAttempt, lease);
+    const earlier = promise.tags[EARLIER];
+    if (earlier !== undefined) cached.memo ??= await this.#resume(promise.id, earlier, lease, log);
     return cached;
+  }
+
+  /** What the job keeps of the attempt before, from which it was asked to go on. Says which it is, once, with the job. */
+  async #resume(id: string, earlier: string, lease: TaskLease, log: LineLog): Promise<NonNullable<CachedJob["memo"]>> {
+    const { store, nameOf } = this.#options;
+    const before = new Journal();
+    await before.load(earlier, (each) => lease.get(each));
+    const own = store.onBehalfOf(id);
+    const steps = await stepsToKeep(before.events, async (path) => {
+      const awaited = own.idOf(nameIn(path));
+      return awaited === undefined ? undefined : (await lease.get(awaited))?.state;
+    });
+    const name = splitKey(nameOf(earlier)).name;
+    const anew = `${name} recorded work after a failure, which may have undone its steps: they are done again`;
+    const told = await lease.create(resumptionId(id), steps ? { from: name } : { anew }, "resolved");
+    const resumption = decodeValue(told.param) as Resumption;
+    if (lease.version === 1) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
+    return "from" in resumption && steps ? steps : new Map();
   }
 
   /** Rejects if another worker may have the job by now, which would do its work twice. @throws {LeaseLost} */
@@ -293,13 +313,6 @@ export class Executor {
 /** When a job is expected to end, for the log, if its definition says so. */
 function expectedEnd({ implementation: { job }, args }: Exclude<FoundCode, string>): object {
   return job.expectedAt ? { expected_at: job.expectedAt(args) } : {};
-}
-
-/** The outcomes of the steps of a failed attempt, by command. */
-async function memoOf(id: string, lease: TaskLease): Promise<ReadonlyMap<string, JournalRecord>> {
-  const journal = new Journal();
-  await journal.load(id, (each) => lease.get(each));
-  return new Map(journal.events.flatMap((each) => (each.event.kind === "step" ? [[each.event.op, each]] : [])));
 }
 
 function logOf(log: LineLog): Log {

@@ -101,3 +101,7 @@ function comesAfter(earlier: Command, window: number, cause: Command | undefined
 
 /** A name within a path, where `/` separates contexts and `#` precedes a count. */
 export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));
+
+/** The name of the call at the end of a path. */
+export const nameIn = (path: string): string =>
+  (path.split("/").at(-1) ?? "").replace(/#\d+$/, "").replace(/%(?:25|2F|23)/g, decodeURIComponent);

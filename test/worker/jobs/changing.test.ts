@@ -6,10 +6,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { doing } from "../../../core/jobs/feed/progress-feed.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/start.ts";
+import { viewOf } from "../../../core/jobs/status.ts";
 import { until } from "../../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { halves, pages, titles } from "../scripts/changing.ts";
+import { forecast, halves, pages, resumedTrip, strictForecast, titles, trip } from "../scripts/changing.ts";
 
 const { group, namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -26,7 +27,7 @@ const start = (code: string) =>
 beforeAll(async () => {
   [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "changing-"))]);
   const place = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  store = new RemoteStore(place, [titles, halves, pages]);
+  store = new RemoteStore(place, [titles, halves, pages, trip, resumedTrip, forecast, strictForecast]);
   worker = await start("first");
 });
 afterAll(async () => {
@@ -45,14 +46,63 @@ const ended = async (name: string) =>
     30_000,
   );
 
-test("a job that failed is started again from its last good step", async () => {
+/** What was booked since the last look, and the idempotency keys of that. */
+async function bookings() {
+  const lines = (await readFile(join(folder, "bookings"), "utf8")).trim().split("\n");
+  await rm(join(folder, "bookings"));
+  const words = lines.map((line) => line.split(" "));
+  return { what: words.map(([what]) => what), keys: words.map(([, key]) => key) };
+}
+
+test.each([trip, resumedTrip])("a saga that undid its steps books all of it anew: $kind", async (job) => {
+  await writeFile(join(folder, "no-car"), "");
+  const first = await startJob(store, job, { n: 1 }, Date.now());
+  expect(await ended(first.name)).toMatchObject({ state: "rejected", value: new Error("there is no car") });
+  const before = await bookings();
+  expect(before.what).toEqual(["flight", "hotel", "-hotel", "-flight", "closed"]);
+  await rm(join(folder, "no-car"));
+  const again = await ended((await startJob(store, job, { n: 1 }, Date.now())).name);
+  expect(again).toMatchObject({ name: `${first.name}~2`, value: { booked: ["flight", "hotel", "car"] } });
+  const after = await bookings();
+  expect(after.what).toEqual(["flight", "hotel", "car", "closed"]);
+  expect(after.keys.filter((key) => before.keys.includes(key))).toEqual([]);
+  const anew = expect.stringContaining(`${first.name} recorded work after a failure`);
+  const told = viewOf(again.name, again);
+  expect(told).toEqual(expect.objectContaining(job === resumedTrip ? { began_anew: anew } : { status: "complete" }));
+  expect(told).not.toHaveProperty("resumed_from");
+});
+
+test("a name with other arguments: its steps are not taken over, and its result comes with a note or not at all", async () => {
+  await writeFile(join(folder, "no-mail"), "");
+  const [athens, berlin] = ["Athens", "Berlin"].map((city) => ({ name: "today", city }));
+  if (!athens || !berlin) throw new Error("two cities");
+  for (const job of [forecast, strictForecast]) {
+    const first = await startJob(store, job, athens, Date.now());
+    expect(await ended(first.name)).toMatchObject({ state: "rejected" });
+  }
+  await rm(join(folder, "no-mail"));
+  const again = await startJob(store, forecast, berlin, Date.now());
+  expect(await ended(again.name)).toMatchObject({ value: { city: "Berlin", weather: "sunny in Berlin" } });
+  expect((await startJob(store, forecast, { ...berlin }, Date.now())).note).toBeUndefined();
+  const found = await startJob(store, forecast, athens, Date.now());
+  expect(found).toMatchObject({ name: "forecast_today~2", value: { city: "Berlin" } });
+  expect(found.note).toMatch(/^forecast_today~2 was started with other arguments: .*Berlin/);
+  const strict = await startJob(store, strictForecast, berlin, Date.now());
+  expect(await ended(strict.name)).toMatchObject({ value: { city: "Berlin", weather: "sunny in Berlin" } });
+  await expect(startJob(store, strictForecast, athens, Date.now())).rejects.toThrow("with other arguments");
+});
+
+test("a job that failed is started again from its last good step, where its definition asks for it", async () => {
   await writeFile(join(folder, "broken"), "");
   const first = await startJob(store, halves, { n: 1 }, Date.now());
   expect(await ended(first.name)).toMatchObject({ state: "rejected", value: new Error("the second half is broken") });
   await rm(join(folder, "broken"));
   const again = await startJob(store, halves, { n: 1 }, Date.now());
   expect(again.name).toBe("halves_1~2");
-  expect(await ended(again.name)).toMatchObject({ state: "resolved", value: "whole" });
+  const resumed = await ended(again.name);
+  expect(resumed).toMatchObject({ state: "resolved", value: "whole" });
+  expect(viewOf(again.name, resumed)).toMatchObject({ resumed_from: "halves_1" });
+  expect(worker.about(again.name)).toContainEqual(expect.objectContaining({ msg: "job resumed", from: "halves_1" }));
   expect(await readFile(join(folder, "first"), "utf8")).toBe("x");
 });
 

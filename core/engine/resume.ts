@@ -1,0 +1,36 @@
+/** What a new attempt at a job may take over from the one before. */
+import type { PromiseRecord } from "../store/protocol.ts";
+import type { JournalEntry, JournalRecord } from "./journal.ts";
+
+/** The name of the branch of `ctx.timeout` that ends when the time is up. */
+const LATE = "late";
+
+/**
+ * The outcomes of the steps of an earlier attempt, by their paths; undefined if anything was recorded after the first failure
+ * that reached the function: it may have undone what the steps did.
+ *
+ * @param stateOf reads how a job that the attempt awaited has ended, by the path of the command
+ */
+export async function stepsToKeep(
+  records: readonly JournalRecord[],
+  stateOf: (path: string) => Promise<PromiseRecord["state"] | undefined>,
+): Promise<ReadonlyMap<string, JournalRecord> | undefined> {
+  const own = new Set<string>();
+  /** The batch of records that the first failure is one of. They were written before it reached the function. */
+  let failed: number | undefined;
+  for (const { n, event } of records) {
+    const batch = event.with ?? n;
+    if (failed !== undefined && batch !== failed) return undefined;
+    if (event.kind === "sleep" || event.kind === "ask") own.add(event.op);
+    // An outcome of another job reaches the function before the record that lists it.
+    for (const path of event.after ?? []) if (!own.has(path) && (await stateOf(path)) !== "resolved") return undefined;
+    if (isFailure(event)) failed ??= batch;
+  }
+  const steps = records.filter(({ event }) => event.kind === "step" && !event.error);
+  return new Map(steps.map((each) => [each.event.op, each]));
+}
+
+const isFailure = (event: JournalEntry): boolean =>
+  event.kind === "race"
+    ? event.winner === LATE
+    : event.kind !== "retry" && "error" in event && event.error !== undefined;
