@@ -113,6 +113,7 @@ export interface DurableToolOptions<Args, Result>
       | "view"
       | "errors"
       | "budget"
+      | "concurrency"
     > {
   /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;

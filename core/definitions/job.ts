@@ -114,6 +114,13 @@ export interface JobOptions<Args, Result = unknown> {
    * Temporal: the `type` and `details` of an `ApplicationFailure`; Restate: a `TerminalError` and its metadata.
    */
   errors?: readonly ErrorClass[];
+  /**
+   * How many jobs of the kind with the same key run at once, on all workers together, in the order of their starts:
+   * `{ key: ({ customer }) => customer, limit: 1 }`. The others sleep and hold no worker. A job keeps its turn through the
+   * death of its worker, until it ends. The key is all callers' in common. Temporal has no counterpart but a Workflow Id per
+   * customer with Signals; Restate: a Virtual Object, with `limit: 1`.
+   */
+  concurrency?: { key(args: Args): string | number; limit: number };
   /** What a job may spend, by name; see `ctx.spend`. Default: nothing is counted. */
   budget?: Budgets;
   /** How jobs are shown to people. Default: their results as a tree. */
@@ -146,6 +153,7 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly keepFor: number | "forever" | undefined;
   readonly errors?: readonly ErrorClass[];
   readonly budget?: Budgets;
+  readonly concurrency?: { key(args: Args): string | number; readonly limit: number };
   /**
    * The job name, which agents see and pass back. It never contains `:` or `~`, which separate the parts of promise ids.
    */
@@ -197,6 +205,8 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       throw new Error(`${kind}: ${span} is no number of milliseconds.`);
     }
   }
+  const { concurrency: { limit: atOnce } = { limit: 1 } } = options;
+  if (!Number.isSafeInteger(atOnce) || atOnce < 1) throw new Error(`${kind}: a concurrency is a limit from 1 on.`);
   for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
     if (!(Number.isFinite(limit) && limit >= 0)) throw new Error(`${kind}: ${limit} is no budget of ${of}.`);
   }
@@ -240,6 +250,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),
     ...(options.budget && { budget: options.budget }),
+    ...(options.concurrency && { concurrency: options.concurrency }),
   };
 }
 
