@@ -172,7 +172,9 @@ export class RemoteStore {
     const args = sent.call.args[0] as Args;
     const id = this.#names.id(job, name);
     const isOrdered = job.concurrency !== undefined && !(await this.get(name));
-    const order = isOrdered ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt }) : {};
+    const order = isOrdered
+      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt })
+      : {};
     const place = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
     if (!this.#claims(job)) {
       return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...place });

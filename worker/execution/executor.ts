@@ -199,12 +199,20 @@ export class Executor {
   async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<ExecutionEnd | undefined> {
     const { promise } = acquired;
     if (await isTooLate(promise, lease)) {
-      return { kind: "failed", error: new Error("its start took so long that later jobs have passed it: start it again") };
+      return {
+        kind: "failed",
+        error: new Error("its start took so long that later jobs have passed it: start it again"),
+      };
     }
     for (;;) {
       const ahead = await aheadOf(promise, limit, lease, Date.now());
       if (!ahead) return undefined;
-      reporter.tell({ steps: [], awaiting: ahead.length, questions: [], progress: { message: "waiting for its turn" } });
+      reporter.tell({
+        steps: [],
+        awaiting: ahead.length,
+        questions: [],
+        progress: { message: "waiting for its turn" },
+      });
       await reporter.beforeSleep({ quiet: false, patience: this.#options.lease });
       if (await lease.suspend(ahead)) return { kind: "asleep" };
     }

@@ -44,7 +44,9 @@ test("of steps with a rate no more begin in its span than it says, on all worker
   expect((begun.at(-1) ?? 0) - (begun[0] ?? 0)).toBeLessThan(12_000);
 });
 
-test("jobs with one key run one at a time, in the order of their starts, through kill -9", { timeout: 90_000 }, async () => {
+test("jobs with one key run one at a time, in the order of their starts, through kill -9", {
+  timeout: 90_000,
+}, async () => {
   const id = `${namespace}crowd_1`;
   const [customers, count] = [["ada", "bob"], 8];
   await resonate.start({ id, func: "crowd", args: { customers, count }, group, timeoutAt: Date.now() + 80_000 });

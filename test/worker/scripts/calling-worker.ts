@@ -17,7 +17,11 @@ const visit = defineJob({
   id: ({ customer, n }) => `${customer}_${n}`,
   concurrency: { key: ({ customer }) => customer, limit: 1 },
 });
-const crowd = defineJob({ kind: "crowd", args: z.object({ customers: z.array(z.string()), count: z.number() }), id: () => 1 });
+const crowd = defineJob({
+  kind: "crowd",
+  args: z.object({ customers: z.array(z.string()), count: z.number() }),
+  id: () => 1,
+});
 const note = (line: string) => appendFile(process.env.VISITS ?? "", `${line}\n`);
 
 await runWorker({
@@ -40,7 +44,9 @@ await runWorker({
     }),
     implement(crowd, async (ctx, { customers, count }) => {
       const visits = [];
-      for (let n = 1; n <= count; n++) for (const customer of customers) visits.push(await ctx.start(visit, { customer, n }, { name: `${customer} ${n}` }));
+      for (let n = 1; n <= count; n++)
+        for (const customer of customers)
+          visits.push(await ctx.start(visit, { customer, n }, { name: `${customer} ${n}` }));
       for (const each of visits) await each.result();
       return visits.length;
     }),
