@@ -9,7 +9,7 @@ import { start } from "../launcher/start.ts";
 import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
-import { OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
+import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 import { directoryOf, projectIn } from "../wrap/wrap-directory.ts";
 import { FILES, writeProject } from "../wrap/wrap-project.ts";
 
@@ -28,6 +28,7 @@ Its state is kept in a directory of its own below .resonate. Also the options of
 export async function run(args: string[]): Promise<void> {
   const given = readArguments(() => wrapArguments(args, process.env), usage());
   if (!given) return;
+  hideArguments(given);
   const { options, rest, secrets } = given;
   Object.assign(process.env, secrets);
   const server = new WrappedServer(options, process.env);

@@ -188,6 +188,34 @@ test("a step hears that its race is lost, that its job's lease is, and that its 
   expect(aborted).toEqual(["race", "lease", "deadline"]);
 });
 
+test("the function's signal fires once, for a cancellation, the deadline or a lost lease, and not as it sleeps or ends", async () => {
+  const fired: string[] = [];
+  const heard = (name: string, rest: (ctx: Context) => Promise<unknown>) => async (ctx: Context) => {
+    ctx.signal.addEventListener("abort", () => fired.push(name));
+    await ctx.step("first", () => 1);
+    await rest(ctx);
+  };
+  const sleeps = heard("well", async (ctx) => {
+    await ctx.sleep("an hour", HOUR);
+    await ctx.race({ won: (branch) => branch.step("won", () => 1), lost: (branch) => branch.step("lost", never) });
+  });
+  expect(await new SimulatedJob(sleeps).toEnd()).toMatchObject({ kind: "complete" });
+  expect(fired).toEqual([]);
+
+  const waits = (name: string) => heard(name, (ctx) => ctx.step("long", never));
+  await expect(new SimulatedJob(waits("deadline"), { deadline: MINUTE }).execute()).rejects.toThrow("no longer run");
+  expect(fired).toEqual(["deadline"]);
+  const cancelled = new SimulatedJob(waits("cancelled"));
+  cancelled.clock.after(SECOND, () => cancelled.stop.abort("it has been settled meanwhile"));
+  await expect(cancelled.execute()).rejects.toThrow(LeaseLost);
+  expect(fired).toEqual(["deadline", "cancelled"]);
+  const lost: SimulatedJob = new SimulatedJob(
+    heard("lost", (ctx) => Promise.all([ctx.step("long", never), ctx.step("next", () => lost.sim.kill(JOB))])),
+  );
+  await expect(lost.execute()).rejects.toThrow(LeaseLost);
+  expect(fired).toEqual(["deadline", "cancelled", "lost"]);
+});
+
 test("a step that has ended, or has failed, is told nothing when its job sleeps or ends", async () => {
   const signals: AbortSignal[] = [];
   const simulated = new SimulatedJob(async (ctx: Context) => {

@@ -13,7 +13,7 @@ import { FunctionRun } from "./replay/function-run.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
 import { Wakeup } from "./replay/wakeup.ts";
-import type { ExecutionEnd, Lease, Runnable, Runtime } from "./runtime.ts";
+import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
 import { perform } from "./steps/step.ts";
 
 export { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime, type When } from "./runtime.ts";
@@ -25,6 +25,8 @@ export class Execution {
   readonly #fn: Runnable;
   readonly #args: unknown;
   readonly #over = new AbortController();
+  /** What the function is told of: a cancellation, the deadline, a lost lease. */
+  readonly #stopped = new AbortController();
   readonly #parts: ReturnType<typeof partsOf>;
   readonly #context: ExecutionContext;
 
@@ -35,13 +37,18 @@ export class Execution {
     const { run } = this.#parts;
     const isLive = () => !run.isReplaying;
     const heard = { log: onlyIf(isLive, runtime.log), metrics: onlyIf(isLive, runtime.metrics) };
-    this.#context = new ExecutionContext({ ...this.#parts, runtime: { ...runtime, ...heard } });
+    this.#context = new ExecutionContext({
+      ...this.#parts,
+      signal: this.#stopped.signal,
+      runtime: { ...runtime, ...heard },
+    });
   }
 
   /** Replays the journal, and goes on from there. @throws {LeaseLost} */
   async run(): Promise<ExecutionEnd> {
     const { runtime, lease, wakeup, awaitables, run, writer } = this.#parts;
     const abort = () => {
+      this.#stopped.abort(runtime.signal.reason);
       this.#abort(runtime.signal.reason);
       wakeup.wake();
     };
@@ -61,6 +68,7 @@ export class Execution {
       }).toEnd();
     } catch (error) {
       if (error instanceof Blocked) return { kind: "blocked", reason: error.message };
+      if (error instanceof LeaseLost) this.#stopped.abort(error);
       throw error;
     } finally {
       this.#close();

@@ -2,6 +2,7 @@
 import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import { SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
@@ -32,6 +33,7 @@ const MIGRATIONS = [
    END;
    CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);`,
   HOOK_TABLES,
+  SCHEDULES_TABLE,
 ];
 
 /**
@@ -160,6 +162,21 @@ export class JobTable {
   nextDue(now: number): number | undefined {
     const [row] = this.#all("SELECT min(due) AS due FROM jobs WHERE state = 'pending' AND due > ?", now);
     return row?.due == null ? undefined : Number(row.due);
+  }
+
+  newest(limit: number): string[] {
+    return this.#ids("1 ORDER BY started_at DESC LIMIT ?", limit);
+  }
+
+  /** Removes all that is stored of the caller; what reads its log begins anew. */
+  clear(): void {
+    this.#storage.transactionSync(() => {
+      for (const table of ["deliveries", "subscriptions", "verified", "schedules", "events", "sealed", "jobs"])
+        this.#all(`DELETE FROM ${table}`);
+      this.#all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
+      this.#all("DELETE FROM notes WHERE name <> 'schema'");
+    });
+    this.#used.clear();
   }
 
   /** Jobs that have not ended as far as is known, the soonest to end first. */

@@ -66,7 +66,7 @@ interface ContextParts {
     "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics" | "onStep"
   >;
   readonly clock: Pick<Clock, "now">;
-  /** Aborted when the execution is over, or is to be. */
+  /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
   readonly signal: AbortSignal;
 }
 
@@ -74,9 +74,6 @@ export class ExecutionContext implements Context {
   readonly #parts: ContextParts;
   readonly #parent: ExecutionContext | undefined;
   readonly #path: string;
-  /** Both are made when the signal is asked for. */
-  #abort: AbortController | undefined;
-  #signal: AbortSignal | undefined;
   #isClosed = false;
   /** How many values were made from the seed. */
   #drawn = 0;
@@ -97,10 +94,7 @@ export class ExecutionContext implements Context {
   }
 
   get signal(): AbortSignal {
-    this.#abort ??= new AbortController();
-    if (this.#isAbandoned) this.#abort.abort();
-    this.#signal ??= AbortSignal.any([this.#abort.signal, this.#parent?.signal ?? this.#parts.signal]);
-    return this.#signal;
+    return this.#parts.signal;
   }
 
   get env(): unknown {
@@ -370,7 +364,6 @@ export class ExecutionContext implements Context {
     // Those who listen to the signals are no part of the function: they run outside of windows.
     this.#parts.run.afterwards(() => {
       for (const { abort } of closed) abort?.abort();
-      this.#abort?.abort();
     });
   }
 
