@@ -301,8 +301,8 @@ function wordsFor(kind: string, data: object): string {
     id?: string;
   };
   if (kind === "task.fence" && action?.data.param?.data) {
-    const event: Partial<JournalEntry> = entryIn(action.data.param.data);
-    return event.op === undefined ? `pause ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
+    const event: Partial<JournalEntry> | null = entryIn(action.data.param.data);
+    return event?.op === undefined ? `promise ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
   }
   if (kind === "promise.get") return `a look at ${id}`;
   return kind === "task.suspend" ? "the suspension" : "the end of the job";

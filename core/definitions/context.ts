@@ -366,6 +366,14 @@ export interface Context<Env = unknown> {
   progress(message: string): void;
 
   /**
+   * Tells callers a partial result: a value that JSON can hold, up to 50 kB. Partial results are kept with the job in the order
+   * of the calls, each once, and `probe_status` and `await_result` tell them while the job runs.
+   *
+   * @example await ctx.emit({ page: url, title });
+   */
+  emit(value: unknown): Promise<void>;
+
+  /**
    * The time, in milliseconds since the epoch: that of the Resonate server when the newest outcome came about that the
    * function knows of. The same whenever the function runs again.
    *

@@ -5,8 +5,8 @@ import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/j
 import { ResonateClient } from "../store/client.ts";
 import { childOf, decodeValue, EARLIER, encodeValue, KEEP, lineage, RESERVATION, STARTER } from "../store/codec.ts";
 import type { Channel } from "../store/connections.ts";
-import { ResonateUnavailable } from "../store/failures.ts";
-import { cleanUpId, isRoot, resumptionId, rootOf, splitKey, startRecordId } from "../store/ids.ts";
+import { ResonateRefused, ResonateUnavailable } from "../store/failures.ts";
+import { cleanUpId, isRoot, resumptionId, rootOf, splitGeneration, splitKey, startRecordId } from "../store/ids.ts";
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { AFTER } from "./after.ts";
@@ -256,6 +256,28 @@ export class RemoteStore {
     const isUnwanted = await this.#claimsOf(promise).giveUp(this.#scope.claimant, promise.starter);
     if (isUnwanted) await this.#cancel(promise.id);
     return isUnwanted;
+  }
+
+  /**
+   * Removes a job of this caller's own that has ended, with all generations of its name; undefined for no such job. A server
+   * that removes nothing keeps it: then it is `hidden`, which leaves it out of the list.
+   */
+  async forget(name: string): Promise<"forgotten" | "hidden" | "running" | undefined> {
+    const promise = await this.get(name);
+    if (!promise || promise.job.shared) return undefined;
+    const id = this.#names.id(promise.job, splitGeneration(name).base);
+    const record = this.#scope.records?.(this.#scope.key);
+    try {
+      const { status } = await this.#client.send("promise.forget", { id }, { origin: id });
+      if (status === 422) return "running";
+      await record?.forget(id, false);
+      return "forgotten";
+    } catch (error) {
+      if (!(error instanceof ResonateRefused) || error.status !== 400) throw error;
+      if (promise.state === "pending") return "running";
+      await record?.forget(id, true);
+      return "hidden";
+    }
   }
 
   /** Has a worker give up the jobs that a cancelled job started. */

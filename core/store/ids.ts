@@ -108,6 +108,9 @@ export const journalEntryId = (job: string, n: number): string => child(job, "e"
 /** The `n`th entry of a job's progress feed, counted from 1. */
 export const feedEntryId = (job: string, n: number): string => child(job, "u", n);
 
+/** The `n`th partial result of a job, counted from 1. */
+export const outputId = (job: string, n: number): string => child(job, "o", n);
+
 /** The pause before the `k`th look of an `until` that the journal entry `n` begins. */
 export const lookId = (job: string, n: number, k: number): string => child(job, "w", `${n}.${k}`);
 

@@ -16,13 +16,15 @@ import {
   TimeoutError,
   type Winner,
 } from "../../definitions/context.ts";
+import { outputId } from "../../store/ids.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { placeOf } from "../guard/place.ts";
 import { seededNumber, seededUuid } from "../guard/seeded.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
+import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
@@ -32,6 +34,9 @@ import type { StateReport } from "./state-report.ts";
 /** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */
 const MAX_NAME = 200;
 const MAX_AWAITED = 1_000;
+
+/** The longest partial result, in characters of JSON. */
+const MAX_OUTPUT = 50_000;
 
 /** A start only asks the Resonate server, and is tried for as long as the job may run. */
 const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
@@ -50,6 +55,7 @@ const METHODS = [
   "any",
   "timeout",
   "progress",
+  "emit",
   "now",
   "random",
   "uuid",
@@ -58,7 +64,8 @@ const METHODS = [
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
+  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted">;
+  readonly lease: Pick<Lease, "id" | "create">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
   readonly runtime: Pick<
@@ -326,6 +333,24 @@ export class ExecutionContext implements Context {
     const { report } = this.#parts;
     const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
     outside(() => report.progress(typeof done === "string" ? { message: done } : { done, ...said }));
+  }
+
+  emit(value: unknown): Promise<void> {
+    return this.#issue("emit", "emit", (command) => {
+      const { commands, lease } = this.#parts;
+      const kept = storable(value, "ctx.emit: its value");
+      const size = JSON.stringify(kept)?.length;
+      if (size === undefined || size > MAX_OUTPUT) {
+        const got = size === undefined ? "nothing" : `${size} characters of JSON`;
+        throw new NondeterminismError(
+          `ctx.emit takes a value of up to ${MAX_OUTPUT} characters of JSON, and got ${got}`,
+        );
+      }
+      commands.emitted += 1;
+      const id = outputId(lease.id, commands.emitted);
+      const fn = async () => void (await lease.create(id, kept, "resolved"));
+      command.work = { do: "attempt", fn, options: START_OPTIONS };
+    });
   }
 
   now(): number {

@@ -145,7 +145,7 @@ export class Replay {
 /** Whether a command can have left such a record. */
 function fits({ kind }: Command, event: JournalEntry): boolean {
   if (event.kind === "begin") return event.of === kind;
-  return event.kind === "retry" ? kind === "step" || kind === "start" : event.kind === kind;
+  return event.kind === "retry" ? ["step", "start", "emit"].includes(kind) : event.kind === kind;
 }
 
 function whyNot({ state, value }: PromiseRecord): [status: string, reason: string] {

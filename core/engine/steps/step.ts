@@ -16,7 +16,7 @@ export function perform(parts: StepParts, command: Command, work: Work): Promise
 
 async function performStep(parts: StepParts, command: Command, { fn, options }: Attempts): Promise<void> {
   const { path } = command;
-  const kind = command.kind as "step" | "start";
+  const kind = command.kind as "step" | "start" | "emit";
   const { retry, atMostOnce = false } = options;
   const earlier = parts.runtime.memo?.get(path);
   if (earlier?.event.kind === kind && !earlier.event.error) {
@@ -45,7 +45,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
 async function failed(
   { runtime, clock, writer }: StepParts,
   command: Command,
-  kind: "step" | "start",
+  kind: "step" | "start" | "emit",
   error: unknown,
   retry: Retry | false | undefined,
 ): Promise<void> {
