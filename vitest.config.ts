@@ -7,7 +7,16 @@ process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 /** Files that take a minute or more, which would otherwise run alone at the end. */
 const SLOWEST =
-  /package\/package|cli\/deploy|tasks\/who-answers|wrap\/(resumed|once|programs)|worker\/(newer-server|changing)/;
+  /package\/package|cli\/deploy|tasks\/who-answers|wrap\/(resumed|once|programs)|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
+
+/** What runs on each standalone server; `newer-server` imitates one. */
+const STANDALONE = [
+  "test/e2e/{gathering,timers,waiting}.test.ts",
+  "test/worker/{crash,dispatch}/*.test.ts",
+  "test/contract/**/*.test.ts",
+  "test/server/{differential,real-differential}.test.ts",
+];
+const EXCLUDED = [...configDefaults.exclude, "test/worker/crash/newer-server.test.ts"];
 
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -55,6 +64,30 @@ export default defineConfig({
           name: "runner",
           include: ["test/e2e/{gathering,logs}.test.ts", "test/tasks/{cancel,client}.test.ts"],
           env: { RESONATE_HOST: "object", RESONATE_RUNNER: "1" },
+        },
+      },
+      // The standalone server at RESONATE_URL: what concerns promises, tasks and timers, without the files that start an
+      // embedded server of their own. `npm run servers` runs all.
+      {
+        extends: true,
+        test: {
+          name: "released",
+          include: [
+            ...STANDALONE,
+            "test/e2e/{tools,restart,foreign}.test.ts",
+            "test/tasks/*.test.ts",
+            "test/cli/keys.test.ts",
+          ],
+          exclude: [...EXCLUDED, "test/tasks/{launcher,crash,retention}.test.ts"],
+        },
+      },
+      // The release after 0.9.8 differs in what times out, and in which jobs may wait for others.
+      {
+        extends: true,
+        test: {
+          name: "next",
+          include: [...STANDALONE, "test/tasks/{range,cancel-range}.test.ts", "test/cli/doctor-resonate.test.ts"],
+          exclude: EXCLUDED,
         },
       },
     ],

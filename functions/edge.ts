@@ -2,12 +2,14 @@
 import type { Tool } from "../core/author/tool.ts";
 import { conflicts, type Job } from "../core/definitions/job.ts";
 import { createApp } from "./app/app.ts";
+import { deployed } from "./app/deployed.ts";
 import { CARD_TOOLS } from "./built-in/card.ts";
 import { builtIn } from "./built-in/index.ts";
 import { instructionsOf } from "./mcp/identity.ts";
+import { schedule } from "./schedules/schedule.ts";
 
 export { resonateObject, runnerObject } from "./app/lazy-objects.ts";
-export { CallerObject } from "./caller/caller-object.ts";
+export { CallerObject } from "./caller/lazy-caller-object.ts";
 export { Listener } from "./listener/listener.ts";
 
 /**
@@ -51,12 +53,13 @@ export interface EdgeWorker {
  */
 export function createEdge(options: EdgeOptions): EdgeWorker {
   const { name, title = name, version, description = title, instructions, websiteUrl, tools } = options;
-  const jobs = jobsOf(tools);
-  const all = [...tools, ...builtIn(jobs)];
+  const jobs = [...jobsOf(tools), schedule as Job];
+  const all = [...tools, ...builtIn(jobs, tools)];
   const problems = [...conflicts(jobs), ...duplicates([...all.map((tool) => tool.name), ...CARD_TOOLS])];
   if (description.length > 100)
     problems.push(`The description has ${description.length} characters; up to 100 are possible.`);
   if (problems.length > 0) throw new Error(problems.join("\n"));
+  Object.assign(deployed, { jobs, tools });
   const info = { name, title, version, ...(websiteUrl !== undefined && { websiteUrl }) };
   return createApp({
     jobs,

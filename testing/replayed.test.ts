@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import type { DurableFunction } from "../core/author/implement.ts";
+import { implement } from "../core/author/implement.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../core/definitions/context.ts";
+import { defineJob } from "../core/definitions/job.ts";
 import { replayed } from "./replayed.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
@@ -149,6 +152,50 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
   ],
 ])("replayed finds %s", async (_what, code) => {
   const error = await replayed(code, {}).catch((thrown: Error) => thrown);
-  const message = expect.stringContaining("run again from its records, the function returned something else");
+  const message = expect.stringMatching(
+    /^run again from its records, the function (returned something else|did something else: step "send" got order)/,
+  );
   expect(error).toMatchObject({ name: "NondeterminismError", message });
+});
+
+test("a step takes as long as it takes, beside nothing and beside a sleep", async () => {
+  const slow = (ms: number) => new Promise<string>((resolve) => setTimeout(resolve, ms, "there"));
+  const alone = await replayed((ctx: Context) => ctx.step("slow", () => slow(150)), {}, { runs: 2 });
+  expect(alone.result).toBe("there");
+  const raced = await replayed(
+    (ctx: Context) =>
+      ctx.race({ page: (on) => on.step("page", () => slow(400)), late: (on) => on.sleep("a minute", MINUTE) }),
+    {},
+    { runs: 2 },
+  );
+  expect(raced.result).toEqual({ winner: "page", value: "there" });
+});
+
+test("what a step is given is held side by side with what it is given when the function runs again", async () => {
+  const orders: string[] = [];
+  const pays = async (ctx: Context) => {
+    const order = randomUUID();
+    await ctx.step("create", () => void orders.push(order));
+    await ctx.sleep("a while", MINUTE);
+    await ctx.step("pay", () => void orders.push(order));
+  };
+  await expect(replayed(pays, {})).rejects.toThrow(/step "create" got order = "[^"]+", and "[^"]+" when the function/);
+  const counts = async (ctx: Context) => {
+    let sent = 0;
+    await ctx.step("count", () => {
+      sent += 1;
+    });
+    await ctx.step("send", () => void orders.push(`${sent} messages`));
+  };
+  await expect(replayed(counts, {})).rejects.toThrow('step "send" got sent = 1, and 0 when the function ran again');
+  const run = implement(defineJob({ kind: "pays", args: z.object({}), id: () => "x" }), pays);
+  await expect(replayed(run, {})).rejects.toThrow('step "create" got order');
+});
+
+test("a step that fails and that nobody awaits is told", async () => {
+  const forgets = async (ctx: Context) => {
+    void ctx.step("note", () => Promise.reject(new TypeError("no")));
+    return ctx.step("work", () => "done");
+  };
+  await expect(replayed(forgets, {})).rejects.toThrow('step "note" has failed, and nothing awaits it');
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { startStack, ToolCallFailed } from "./index.ts";
+import { freePort } from "./port.ts";
 
 const DAY = 86_400;
 
@@ -32,6 +33,22 @@ describe("a stack in a test", async () => {
     await stack.clock.advance(DAY * 1_000);
     const { results } = await stack.call("await_result", { job_names: [job_name] });
     expect(results).toEqual({ [job_name]: "complete" });
+  });
+
+  test("takes ports, and a killed edge ends a call that waits, which is no error of its own", async () => {
+    const port = await freePort();
+    await using stack = await startStack({ ports: { edge: port } });
+    expect(new URL(stack.url).port).toBe(String(port));
+    await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
+    const waits = stack.call("await_result", { job_names: ["timer_tea"] });
+    const forgotten = stack.call("await_result", { job_names: ["timer_tea"] });
+    const begun = performance.now();
+    await stack.edge.kill();
+    await expect(waits).rejects.toThrow(/^(the edge ended during the call of await_result|fetch failed)$/);
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect(forgotten).toBeInstanceOf(Promise);
+    await stack.edge.start();
+    expect(await stack.call("list_jobs")).toMatchObject({ jobs: [{ job_name: "timer_tea" }] });
   });
 
   test("tells what a tool refuses", async () => {

@@ -33,6 +33,8 @@ export interface TestStackOptions {
   worker?: string;
   /** How many workers there are at first. Default 1. */
   workers?: number;
+  /** The ports of edge and Resonate server. Default: free ones. */
+  ports?: { edge?: number; resonate?: number };
   /**
    * Variables for the workers, over the environment of the test. `LEASE_SECONDS` defaults to 3: for so long the jobs of a
    * killed worker wait.
@@ -134,7 +136,7 @@ const NUDGE = 500;
  * const { results } = await stack.call("await_result", { job_names: [set.job_name] });
  */
 export async function startStack(options: TestStackOptions = {}): Promise<TestStack> {
-  const { workers: count = 1, env = {}, bindings = {} } = options;
+  const { workers: count = 1, ports = {}, env = {}, bindings = {} } = options;
   const root = resolve(options.root ?? ".");
   const script = options.worker === undefined ? workerOf(readProject(root)) : resolve(root, options.worker);
   await using started = new AsyncDisposableStack();
@@ -147,7 +149,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
 
   const state = await mkdtemp(join(tmpdir(), "resonate-"));
   started.defer(() => rm(state, { recursive: true, force: true }));
-  const resonateUrl = `http://127.0.0.1:${await freePort()}`;
+  const resonateUrl = `http://127.0.0.1:${ports.resonate ?? (await freePort())}`;
   const resonate = part(await launchResonate(resonateUrl, state, time), () => launchResonate(resonateUrl, state, time));
   disposePart(started, resonate);
   const address = { RESONATE_URL: resonateUrl, RESONATE_TOKEN: "", RESONATE_GROUP: "test", RESONATE_NAMESPACE: "" };
@@ -182,7 +184,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     return edge;
   };
   await Promise.all(Array.from({ length: count }, addWorker));
-  const edge = part(await launchEdge(0), () => launchEdge(Number(new URL(origin).port)));
+  const edge = part(await launchEdge(ports.edge ?? 0), () => launchEdge(Number(new URL(origin).port)));
   disposePart(started, edge);
 
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
@@ -191,19 +193,30 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const connect = () => client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`)));
   const server = new ResonateClient({ url: resonateUrl });
   const all = started.move();
+  const answered = async (name: string, args: object) => {
+    connected ??= connect().catch((error) => {
+      connected = undefined;
+      throw error;
+    });
+    await connected;
+    const over = new AbortController();
+    const edgeEnded = edge.process.exited.then(() => {
+      throw new Error(`the edge ended during the call of ${name}`);
+    });
+    try {
+      const options = { timeout: CALL, signal: over.signal };
+      return await Promise.race([client.callTool({ name, arguments: { ...args } }, options), edgeEnded]);
+    } finally {
+      over.abort();
+    }
+  };
   return {
     url: `${origin}/mcp`,
-    async call<T>(name: string, args: object = {}) {
-      connected ??= connect().catch((error) => {
-        connected = undefined;
-        throw error;
-      });
-      await connected;
-      const result = await client.callTool({ name, arguments: { ...args } }, { timeout: CALL });
-      const content = { ...(result.structuredContent as Record<string, unknown> | undefined) };
-      if (!result.isError) return content as T;
-      const texts = result.content.map((part) => (part.type === "text" ? part.text : ""));
-      throw new ToolCallFailed(texts.join("\n"), content);
+    call<T>(name: string, args: object = {}) {
+      const call = answer<T>(answered(name, args));
+      // A test that has failed awaits its calls no more: their end is no second error.
+      call.catch(() => {});
+      return call;
     },
     started: (name) => until(`a job ${name}`, () => findJob(server, name)),
     edge,
@@ -218,6 +231,15 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** The content of a tool's answer. @throws {ToolCallFailed} */
+async function answer<T>(called: ReturnType<Client["callTool"]>): Promise<T> {
+  const result = await called;
+  const content = { ...(result.structuredContent as Record<string, unknown> | undefined) };
+  if (!result.isError) return content as T;
+  const texts = result.content.map((part) => (part.type === "text" ? part.text : ""));
+  throw new ToolCallFailed(texts.join("\n"), content);
 }
 
 /** See {@link TestTime.advance}. */

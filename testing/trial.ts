@@ -46,6 +46,8 @@ export interface World {
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
   /** Other jobs that are there from the beginning. */
   jobs?: readonly string[];
+  /** What is wrong with a step that the function calls: see {@link Runtime.onStep}. Asked for each run. */
+  inputs?(): (path: string, fn: object) => string | undefined;
   /** Told of each attempt of a step. */
   onAttempt?(step: string, attempt: number): void;
 }
@@ -88,6 +90,7 @@ class Trial {
   readonly #plan: Plan;
   readonly #points: string[] = [];
   readonly #asked = new Set<string>();
+  readonly #onStep: ReturnType<NonNullable<World["inputs"]>> | undefined;
   /** The worker that lives. */
   #worker: Worker;
 
@@ -96,6 +99,7 @@ class Trial {
     this.#args = args;
     this.#world = world;
     this.#plan = plan;
+    this.#onStep = world.inputs?.();
     this.#worker = this.#newWorker();
   }
 
@@ -147,7 +151,7 @@ class Trial {
     if (!acquired) return "nothing to do";
     await this.#point(worker, "the lease", async () => {});
     const stop = new AbortController();
-    worker.clock.after(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
+    worker.clock.afterWork(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
     try {
       const { end, journal } = await execute(this.#make(worker.clock), this.#args, acquired, {
         journal: worker.journal,
@@ -178,6 +182,7 @@ class Trial {
     return {
       env,
       signal,
+      ...(this.#onStep && { onStep: this.#onStep }),
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),

@@ -16,6 +16,7 @@ export const isBuild = (command: string | undefined): boolean =>
 
 /** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
 const ENTRIES: Readonly<Record<string, string>> = {
+  "caller.js": 'export { CallerObject } from "./functions/caller/caller-object.ts";',
   "resonate.js": 'export { ObjectServer } from "./server/object/object-server.ts";',
   "sdk.js": 'export * from "./functions/sdk.ts";',
   "runner.js": `import { runs } from "./tools/runs.ts";

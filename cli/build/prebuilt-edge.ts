@@ -7,9 +7,16 @@ import { isCheckout, thisPackage } from "../package.ts";
 import { bundleModule, put, sumOf } from "./modules.ts";
 import { buildPages, pagesFolder } from "./pages.ts";
 
-/** The folder in the package, and its files: the edge, and what it loads on demand. */
+/** The folder in the package. */
 const FOLDER = "dist/edge";
-const ENTRIES = { "index.js": "./cli/wrap/wrapped-edge.ts", "modules/sdk.js": "./functions/sdk.ts" };
+/** The edge, and what it loads on demand, by file name: their entry code. */
+const ENTRIES = {
+  "index.js": 'export * from "./cli/wrap/wrapped-edge.ts"; export { default } from "./cli/wrap/wrapped-edge.ts";',
+  "modules/caller.js": 'export { CallerObject } from "./functions/caller/caller-object.ts";',
+  "modules/sdk.js": 'export * from "./functions/sdk.ts";',
+};
+const DEFINE = { CALLER_MODULE: '"./modules/caller.js"', SDK_MODULE: '"./modules/sdk.js"' };
+
 /** The file in `.build` with the sources of the last build and their hash. */
 const STAMP = "edge.json";
 
@@ -21,7 +28,7 @@ export async function prebuiltEdge(data: Readonly<Record<string, string>>): Prom
   return {
     dir,
     main: "index.js",
-    modules: ["modules/sdk.js"],
+    modules: ["modules/caller.js", "modules/sdk.js"],
     data,
     compatibilityDate: "2026-11-17",
     compatibilityFlags: [],
@@ -42,10 +49,8 @@ async function rebuild(root: string, dir: string): Promise<void> {
 /** Builds the edge of the checkout at `root` into the folder `out`. Returns the sources, absolute. */
 export async function writePrebuiltEdge(root: string, out: string): Promise<string[]> {
   const sources = new Set<string>();
-  for (const [name, source] of Object.entries(ENTRIES)) {
-    const contents = `export * from "${source}"; ${name === "index.js" ? `export { default } from "${source}";` : ""}`;
-    const define = { SDK_MODULE: '"./modules/sdk.js"' };
-    const { text, inputs } = await bundleModule(root, name, contents, define);
+  for (const [name, contents] of Object.entries(ENTRIES)) {
+    const { text, inputs } = await bundleModule(root, name, contents, DEFINE);
     for (const input of inputs) sources.add(input);
     await put(out, name, text);
   }

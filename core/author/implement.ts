@@ -47,6 +47,9 @@ export interface ImplementOptions<Args, Env> {
   earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
 }
 
+/** By what `versionOf` returns, the author's own function. */
+export const authored = new WeakMap<object, object>();
+
 /**
  * Ties a job's definition to its code.
  *
@@ -77,7 +80,11 @@ export function implement<Args, Result, Env = unknown>(
     options: options as ImplementOptions<unknown, unknown>,
     versionOf(version) {
       const code = versions.get(version);
-      return code && (async (ctx, args) => checked(job, await code(ctx as Context as Context<Env>, parsed(job, args))));
+      if (!code) return undefined;
+      const run = async (ctx: Context<never>, args: unknown) =>
+        checked(job, await code(ctx as Context as Context<Env>, parsed(job, args)));
+      authored.set(run, code);
+      return run;
     },
   };
 }

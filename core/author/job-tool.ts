@@ -183,6 +183,7 @@ function jobTool<Input, Args, Result, Output extends object>(
       ...describeTool(described, options.output),
       job,
       find,
+      argsOf: (args, context) => argsOf(args as Input, context),
       waits: false,
       returnsAtOnce: true,
       async call(args, context) {
@@ -204,6 +205,7 @@ function jobTool<Input, Args, Result, Output extends object>(
     waits: !options.tasksOnly,
     ...(options.tasksOnly && { tasksOnly: true }),
     find,
+    argsOf: (args, context) => argsOf(args as Input, context),
     start: (args, context) => launch(args as Input, context),
     call: (args, context) => waitFor(launch(args as Input, context), context, options),
   };

@@ -169,6 +169,8 @@ export interface Tool {
   read?(uri: string, context: CallContext): Promise<{ contents: unknown[] }>;
   /** Finds the newest generation of a call's job without starting it, where the tool can. @throws {ToolError} */
   find?(args: unknown, context: ToolContext): Promise<Started | undefined>;
+  /** The arguments of the job of a call, where its work is one job. @throws {ToolError} */
+  argsOf?(args: unknown, context: ToolContext): Promise<unknown>;
   /** Whether the tool serves only clients that understand tasks. */
   readonly tasksOnly?: boolean;
 }

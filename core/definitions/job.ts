@@ -129,7 +129,8 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly result: z.ZodType<Result> | undefined;
   readonly version: number;
   readonly shared: boolean;
-  readonly runs: "anywhere" | "container";
+  /** `edge`: the edge does its work, and no worker is offered it. */
+  readonly runs: "anywhere" | "container" | "edge";
   /** The worker group that runs the jobs; undefined for the deployment's. */
   readonly group: string | undefined;
   readonly keepFor: number | "forever" | undefined;

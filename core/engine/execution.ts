@@ -7,7 +7,7 @@ import { JournalWriter } from "./journal-writer.ts";
 import { Awaitables } from "./replay/awaitables.ts";
 import { CommandExecutor } from "./replay/command-executor.ts";
 import { Commands } from "./replay/commands.ts";
-import { Blocked, DIFFERS, endsDiffer } from "./replay/determinism.ts";
+import { Blocked, CHANGED, DIFFERS, endsDiffer } from "./replay/determinism.ts";
 import { ExecutionContext } from "./replay/execution-context.ts";
 import { FunctionRun } from "./replay/function-run.ts";
 import { Replay } from "./replay/replay.ts";
@@ -101,7 +101,7 @@ export class Execution {
       await this.#replay();
       for (const path of first.writer.heard) await replay.heard(path, { kind: "heard", op: path });
     } catch (error) {
-      if (error instanceof Blocked) return `did something else: ${error.message}`;
+      if (error instanceof Blocked) return `did something else: ${error.message.replace(CHANGED, "")}`;
       throw error;
     } finally {
       this.#close();

@@ -1,5 +1,6 @@
 /** Which values and errors of durable functions are stored, so that the function sees live what a replay will show it. */
 import { NondeterminismError } from "../definitions/context.ts";
+import { lineIn } from "./guard/place.ts";
 
 /** The largest result of a step or a job, in bytes of JSON. With the request around it, it stays below servers' limits. */
 export const MAX_RESULT = 1_000_000;
@@ -155,6 +156,8 @@ export interface StoredError {
   code?: string | number;
   /** How many attempts of a step had failed when it was given up, where another one could have helped. */
   attempts?: number;
+  /** Where the code is wrong that threw it: ` (at file:line)`. */
+  at?: string;
 }
 
 export function toStored(thrown: unknown, attempts?: number): StoredError {
@@ -164,12 +167,22 @@ export function toStored(thrown: unknown, attempts?: number): StoredError {
     message: message.slice(0, MAX_MESSAGE) || "failed without giving a reason",
     ...(code !== undefined && { code }),
     ...(attempts !== undefined && { attempts }),
+    ...placed(thrown),
   };
 }
 
+/** The place of a fault of the code; of other errors the message says enough. */
+function placed(thrown: unknown): { at?: string } {
+  if (thrown instanceof Error && typeof (thrown as StoredError).at === "string")
+    return { at: (thrown as StoredError).at as string };
+  const at = thrown instanceof Error && isFault(thrown) ? lineIn(thrown) : "";
+  return at === "" ? {} : { at };
+}
+
 /** The error as the function sees it, live as in a replay. */
-export function fromStored({ name, message, code, attempts }: StoredError): Error {
+export function fromStored({ name, message, code, attempts, at }: StoredError): Error {
   const error = new Error(message);
+  if (at !== undefined) Object.defineProperty(error, "at", { value: at });
   if (name !== "Error") Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
   return Object.assign(error, code !== undefined && { code }, attempts !== undefined && { attempts });
 }
@@ -206,6 +219,12 @@ function said(thrown: unknown): string {
 export function isFinal(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   if (["NonRetryableError", "NondeterminismError", "ProtocolFailure"].includes(thrown.name)) return true;
-  if (["ReferenceError", "RangeError", "SyntaxError"].includes(thrown.name)) return true;
-  return thrown.name === "TypeError" && thrown.cause === undefined;
+  return isFault(thrown);
+}
+
+/** Whether the code is wrong that threw it. */
+function isFault({ name, cause }: Error): boolean {
+  return (
+    ["ReferenceError", "RangeError", "SyntaxError"].includes(name) || (name === "TypeError" && cause === undefined)
+  );
 }

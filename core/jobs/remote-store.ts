@@ -236,7 +236,12 @@ export class RemoteStore {
       if (promise.state !== "pending" || !(await this.#claimsOf(promise).giveUp(key, promise.starter))) return asItIs;
     }
     const ended = promise.state === "pending" ? await this.#cancel(id) : asItIs;
-    if (ended?.promise.state === "rejected_canceled" && !promise.job.shared && !promise.job.expectedAt)
+    if (
+      ended?.promise.state === "rejected_canceled" &&
+      !promise.job.shared &&
+      !promise.job.expectedAt &&
+      promise.job.runs !== "edge"
+    )
       await this.#cleanUp(id);
     return ended;
   }
@@ -301,6 +306,11 @@ export class RemoteStore {
     });
   }
 
+  /** Whether there is a record of the caller, which looks after the jobs that no worker does. */
+  get isRecorded(): boolean {
+    return this.#scope.records !== undefined;
+  }
+
   /** Whether the server says that it is ready. */
   ready(): Promise<void> {
     return this.#client.ready();
@@ -362,7 +372,10 @@ export class RemoteStore {
     const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };
     await records(key)
       .reserve(started, { jobs: 0, bytes: 0 })
-      .catch(() => {}); // Of this job no event tells.
+      .catch((error) => {
+        // Of this job no event tells. One that the record itself looks after must be in it.
+        if (job.runs === "edge") throw error;
+      });
   }
 
   #startedJob(promise: DurablePromise): StartedJob {
@@ -446,7 +459,7 @@ export class RemoteStore {
   ): Promise<DurablePromise> {
     const id = this.#names.id(job, name);
     const { param } = sent;
-    const target = { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
+    const target = job.runs !== "edge" && { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const version = { [VERSION_TAG]: String(job.version) };
     const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
     const { request } = this.#scope;

@@ -3,12 +3,15 @@ import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { answerQuestion } from "./answer-question.ts";
 import { listJobs } from "./list.ts";
+import { scheduleJob } from "./schedule-job.ts";
 import { awaitResult, cancelJob, probeStatus } from "./status.ts";
 
-export const builtIn = (jobs: readonly Job[]): Tool[] => [
+/** `tools`: those of the deployment. */
+export const builtIn = (jobs: readonly Job[], tools: readonly Tool[] = []): Tool[] => [
   probeStatus,
   awaitResult,
   answerQuestion,
   cancelJob,
   listJobs(jobs),
+  scheduleJob(tools),
 ];

@@ -1,14 +1,13 @@
 /** A caller's object before a Resonate server in this process: the jobs that it takes over, counts and lists. */
-import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { reservationFor, tagOf } from "../../core/jobs/caller/reservation.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
+import { createStorage } from "../../testing/object-storage.ts";
 import { Simulation } from "../../testing/simulation.ts";
 import { CallerObject } from "./caller-object.ts";
-import type { CallerStorage } from "./storage.ts";
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 60);
 const KEY = "c0123456789abcdef.";
@@ -21,37 +20,6 @@ afterEach(() => {
   vi.unstubAllGlobals();
   vi.useRealTimers();
 });
-
-function createStorage(): CallerStorage {
-  const db = new DatabaseSync(":memory:");
-  let depth = 0;
-  return {
-    sql: {
-      exec(statement, ...values) {
-        if (values.length > 0 || !statement.includes(";"))
-          return { toArray: () => db.prepare(statement).all(...values) as never };
-        db.exec(statement);
-        return { toArray: () => [] };
-      },
-    },
-    transactionSync(work) {
-      depth += 1;
-      db.exec(`SAVEPOINT s${depth}`);
-      try {
-        const done = work();
-        db.exec(`RELEASE s${depth}`);
-        return done;
-      } catch (error) {
-        db.exec(`ROLLBACK TO s${depth}; RELEASE s${depth}`);
-        throw error;
-      } finally {
-        depth -= 1;
-      }
-    },
-    getAlarm: async () => null,
-    setAlarm: async () => {},
-  };
-}
 
 /** A deployment with one caller: its object, and a server whose answers are counted. */
 function deploy(most: number) {

@@ -8,19 +8,24 @@ import {
 } from "../../core/jobs/caller/caller-record.ts";
 import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/client.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
 import { type Config, readConfig } from "../app/config.ts";
+import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { Pages } from "../pages/sessions.ts";
+import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
+import { createRecords } from "./callers.ts";
 import { EventLog, type LoggedEvent, type LogPage } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
 import { endedEvent, JOB_ENDED, JOB_PROGRESS, type Occurrence, occurrenceOf, tellingEvents } from "./occurrence.ts";
+import { Schedules } from "./schedules.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { type Running, Watch } from "./watch.ts";
@@ -76,6 +81,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #feeds: ProgressFeeds;
   readonly #watch: Watch;
   readonly #hooks: WebHooks;
+  readonly #schedules: Schedules;
   /** When jobs are looked at next because somebody has subscribed to events; undefined where nobody has. */
   #hearing: { at: number; pause: number } | undefined;
   readonly #takeover: Takeover;
@@ -119,6 +125,18 @@ export class CallerObject extends DurableObject implements CallerMethods {
       listen: (id, channel) => this.#listen(id, channel),
       readFeed: (job, channel) => this.#readFeed(job, channel),
     });
+    this.#schedules = new Schedules({
+      storage: state.storage,
+      jobs: this.#jobs,
+      client: this.#client,
+      feeds: this.#feeds,
+      namespace: endpoint.namespace,
+      tools: deployed.tools,
+      store: () => this.#store(),
+      nameOf: (id) => this.#nameOf(id),
+      look: (id) => this.#lookAt([id]),
+      note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
+    });
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
@@ -133,6 +151,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
           this.#hear();
           if (this.#hearing) await this.#arm();
         }
+        if (job.kind === schedule.kind) await this.#arm();
       }
       if (answer === "full") await this.#look(job.period);
       else if (answer === "stored") await this.#lookAt(this.#overdue(LOOKS));
@@ -280,10 +299,24 @@ export class CallerObject extends DurableObject implements CallerMethods {
       this.#hearing = { at: Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause };
   }
 
+  /** The caller's jobs, as the object itself starts them. */
+  #store(): RemoteStore {
+    const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE } = this.#config;
+    const key = this.#takeover.key ?? "";
+    const records = createRecords({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
+    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, { quota, storage, records }, this.#client);
+    return store.as({ id: "", key, label: "" }, crypto.randomUUID());
+  }
+
   /** Sets the alarm to what is to be done next. */
   async #arm(): Promise<void> {
     const chores = Number(this.#jobs.get("chores") ?? 0);
-    const at = Math.min(chores, this.#hearing?.at ?? Infinity, this.#hooks.nextAt() ?? Infinity);
+    const at = Math.min(
+      chores,
+      this.#hearing?.at ?? Infinity,
+      this.#hooks.nextAt() ?? Infinity,
+      this.#schedules.nextAt() ?? Infinity,
+    );
     await this.#storage.setAlarm(Math.max(at, Date.now()));
   }
 
@@ -303,7 +336,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const now = Date.now();
     if (now >= Number(this.#jobs.get("chores") ?? 0)) await this.#doChores(now);
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
-    await this.#hooks.run();
+    await Promise.all([this.#hooks.run(), this.#schedules.run()]);
     await this.#arm();
   }
 

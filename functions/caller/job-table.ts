@@ -2,6 +2,7 @@
 import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import { SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
@@ -32,6 +33,7 @@ const MIGRATIONS = [
    END;
    CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);`,
   HOOK_TABLES,
+  SCHEDULES_TABLE,
 ];
 
 /**

@@ -1,5 +1,5 @@
 /** Reads requests. Accepts and refuses what the real server accepts and refuses. */
-import { z } from "zod";
+import * as z from "zod";
 import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import { isAddress } from "./poll-address.ts";

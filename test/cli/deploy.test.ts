@@ -29,6 +29,7 @@ test("a first deployment is whole, bounded where --paid says so, and without a t
   const made = platform.workers.get("paid");
   expect(Object.keys(made?.modules ?? {}).sort()).toEqual([
     "index.js",
+    "modules/caller.js",
     "modules/resonate.js",
     "modules/runner.js",
     "modules/sdk.js",

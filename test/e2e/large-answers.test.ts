@@ -20,7 +20,7 @@ const inWorker = test.skipIf(isRunner);
 
 beforeAll(async () => {
   if (isRunner) return;
-  const root = await projectOf({ name: "large", ...SERVER });
+  const { root } = await projectOf({ name: "large", ...SERVER });
   const ENCRYPTION_KEYS = randomBytes(32).toString("base64");
   stack = await startStack({
     programs: { edge: join(root, "edge.ts"), worker: join(root, "worker.ts") },

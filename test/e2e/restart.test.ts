@@ -28,17 +28,30 @@ const pairs = [
   { starter: client2025, collector: currentClient },
 ];
 
-describe.concurrent.each(pairs)("the edge is killed. $starter.kind starts jobs", ({ starter, collector }) => {
-  test("and leaves; after the restart, the other collects", async () => {
+test.concurrent.each(pairs)(
+  "the edge is killed. $starter.kind starts jobs and leaves, $collector.kind collects; a call that waited is made again",
+  async ({ starter, collector }) => {
     await using stack = await startStack({ resonate });
     stack.archive.control.inject({ fault: { kind: "slow", ms: 300 }, times: 1 });
     await using first = await starter.connect(stack.url);
     const { content: gathering } = await first.callTool("start_gathering", MAY.args);
-    const { content: timer } = await first.callTool("set_timer", { timer_name: "tea", seconds: 2 });
+    const { content: timer } = await first.callTool("set_timer", { timer_name: "tea", seconds: 3 });
     await first.close();
+    await using waiting = await starter.connect(stack.url);
+    const { content: other } = await waiting.callTool("timer", { timer_name: "egg", seconds: 1 });
+    const args = { job_names: [timer.promise_id, other.job_name] };
+    const leaving = new AbortController();
+    const progress = new Promise<void>((resolve) => {
+      const options = { signal: leaving.signal, onprogress: () => resolve() };
+      waiting.callTool("await_result", args, options).catch(() => {});
+    });
+    await progress; // it waits for the other timer now
     await stack.edge.end();
     await expect(fetch(`${stack.origin}/health`)).rejects.toThrow();
     await stack.edge.start();
+    leaving.abort();
+    const { content: both } = await waiting.callTool("await_result", args);
+    expect(both.results).toEqual({ timer_tea: "complete", timer_egg: "complete" });
 
     await using second = await collector.connect(stack.url);
     const job_names = [gathering.job_name, timer.promise_id];
@@ -47,27 +60,8 @@ describe.concurrent.each(pairs)("the edge is killed. $starter.kind starts jobs",
     expect(stack.archive.control.requests.total).toBe(1);
     expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
     expect(stack.archive.control.requests.total).toBe(2); // the second is the test's own
-  });
-
-  test("while a call waits; the same client makes the same call after the restart", async () => {
-    await using stack = await startStack({ resonate });
-    await using client = await starter.connect(stack.url);
-    const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 3 });
-    const { content: other } = await client.callTool("timer", { timer_name: "egg", seconds: 1 });
-    const args = { job_names: [timer.promise_id, other.job_name] };
-    const leaving = new AbortController();
-    const progress = new Promise<void>((resolve) => {
-      const options = { signal: leaving.signal, onprogress: () => resolve() };
-      client.callTool("await_result", args, options).catch(() => {});
-    });
-    await progress; // it waits for the other timer now
-    await stack.edge.end();
-    await stack.edge.start();
-    leaving.abort();
-    const { content } = await client.callTool("await_result", args);
-    expect(content.results).toEqual({ timer_tea: "complete", timer_egg: "complete" });
-  });
-});
+  },
+);
 
 const SHORT_LEASE = { LEASE_SECONDS: "2" };
 

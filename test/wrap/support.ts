@@ -1,11 +1,11 @@
 /** Wrapped servers in tests: a project as `wrap` makes it, run as a stack. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Log } from "../../core/index.ts";
 import { startStack, type TestStack, type TestStackOptions } from "../../testing/stack.ts";
-import type { WrapOptions } from "../../wrap/index.ts";
+import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
@@ -43,8 +43,8 @@ export default createEdge({ name: server.options.name, title, version, instructi
 
 const module = (path: string) => resolve(path);
 
-/** Writes such a project, and returns its folder. */
-export async function projectOf(options: WrapOptions): Promise<string> {
+/** Writes such a project, and returns its folder and the server's tools. */
+export async function projectOf(options: WrapOptions): Promise<{ root: string; snapshot: Snapshot }> {
   const root = join(".build", `wrap-test-${process.pid}-${++count}`);
   await mkdir(root, { recursive: true });
   const server = new WrappedServer(options, process.env);
@@ -54,7 +54,7 @@ export async function projectOf(options: WrapOptions): Promise<string> {
   const files = FILES({ ...(options.command !== undefined && { keep: 30_000 }), ...options });
   for (const [name, text] of Object.entries(files)) await writeFile(join(root, name), text);
   await writeSnapshot(pathToFileURL(join(root, "snapshot.ts")), snapshot);
-  return root;
+  return { root, snapshot };
 }
 
 /** Starts a stack in front of a server. */
@@ -62,11 +62,13 @@ export async function wrapped(
   options: WrapOptions,
   more: TestStackOptions = {},
 ): Promise<TestStack & { root: string }> {
-  const root = await projectOf(options);
+  const { root, snapshot } = await projectOf(options);
+  const served = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) };
   const started = await startStack({
-    edge: relative(".", join(root, "edge.ts")),
+    edge: "test/wrap/edge.ts",
     worker: join(root, "worker.ts"),
     ...more,
+    bindings: { ...more.bindings, ...served },
   });
   return Object.assign(started, { root });
 }

@@ -68,7 +68,8 @@ export async function conclude(
 
 /** The error that a failed job stores: a short message without a stack, since all who may read the job read it. */
 function storedError(thrown: unknown): Error {
-  const { name, message } = toStored(thrown);
+  const { name, message: words, at = "" } = toStored(thrown);
+  const message = words + at;
   const attempts = (thrown as { attempts?: unknown } | undefined)?.attempts;
   const gaveUp = `gave up after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}: `;
   const error = new Error(typeof attempts === "number" ? gaveUp + message : message);

@@ -13,14 +13,14 @@ interface Frame {
   line: string;
 }
 
-/** `, at the line of the function`, and the library that led there; empty where the stack does not tell. */
-export function placeOf(): string {
+/** ` at file:line` of the function, and the library that led there; empty where the stack does not tell. */
+export function placeOf(before = ""): string {
   const frames = authorFrames(stackHere());
   const [called] = frames;
   const led = frames.findLast(({ file }) => !file.includes("/node_modules/"));
   if (!called || !led) return "";
   const through = called.file === led.file ? "" : ` (through ${inWords(called)})`;
-  return ` at ${inWords(led)}${through}`;
+  return `${before} at ${inWords(led)}${through}`;
 }
 
 /** The first line of the author's in an error's stack, as ` (at file:line)`; empty where it does not tell. */

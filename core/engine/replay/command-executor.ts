@@ -126,9 +126,9 @@ export class CommandExecutor {
 
   /** Leaves the job until something that it waits for has settled. False where it has to go on at once. */
   async #suspend(needed: readonly Command[]): Promise<boolean> {
-    const { journal, writer, run, wakeup, lease, runtime } = this.#parts;
+    const { journal, writer, commands, run, wakeup, lease, runtime } = this.#parts;
     const ids = needed.flatMap(({ awaited, pause }) => (awaited ?? pause)?.id ?? []);
-    if (ids.length === 0 && !wakeup.isAwake) run.breaks(`the function ${WAITS}`);
+    if (ids.length === 0 && !wakeup.isAwake) run.breaks(`the function ${WAITS}${lastOf(commands)}`);
     this.#refuse(
       tooLate(
         needed.filter((command) => !isGroup(command)),
@@ -182,6 +182,12 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
 function nextDue(commands: readonly Command[], now: number): number | undefined {
   const due = commands.flatMap(({ pause, awaited }) => pause?.due ?? awaited?.due ?? []);
   return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + LOOK_AGAIN))) : undefined;
+}
+
+/** Where a function stands that waits for nothing. */
+function lastOf({ paths }: Commands): string {
+  const last = [...paths].at(-1);
+  return last === undefined ? "" : `. Its last call was "${last}"`;
 }
 
 function unheard({ unheard }: Commands): string | undefined {

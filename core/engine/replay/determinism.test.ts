@@ -255,6 +255,10 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
     /^step "all" returned \d+ bytes of JSON; up to \d+ are stored\. Put the data/,
     (ctx) => ctx.step("all", () => "x".repeat(MAX_RESULT)),
   ],
+  "a long name": [
+    /^ctx\.step: its name must be a text of 1 to 200 characters, and has 201: "n{60}…" at replay\/determinism\.test\.ts:\d+\. Shorten/,
+    (ctx) => ctx.step("n".repeat(201), () => 1),
+  ],
   "no name": [/^ctx\.step: its name must be a text of 1 to 200 characters/, (ctx) => ctx.step("", () => 1)],
   "one key twice": [/^ctx\.all: two items have the key "a"\. Give each/, (ctx) => ctx.all(["a", "a"], async () => 1)],
   "items without keys": [/^ctx\.all: items that are no strings/, (ctx) => ctx.all([{}], async () => 1)],
@@ -297,6 +301,22 @@ test.each(Object.entries(refused))("%s: refused in words, whatever is fast", asy
       error: { name: "NondeterminismError", message: expect.stringMatching(words) },
     });
   }
+});
+
+test("a cache of the module is told from changed code", async () => {
+  let cache: unknown;
+  const simulated = new SimulatedJob(async (ctx: Context) => {
+    cache ??= await ctx.step("load", () => 1);
+    return cache;
+  });
+  expect(await simulated.toEnd()).toMatchObject({
+    kind: "failed",
+    error: {
+      message: expect.stringMatching(
+        /^run again from its records, the function did something else: step "load" was recorded here, the function ended\. .*\(a cache/,
+      ),
+    },
+  });
 });
 
 test("a rule that was broken on a first run fails the job, wherever its worker dies before that is told", async () => {

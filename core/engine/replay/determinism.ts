@@ -12,7 +12,7 @@ export const WAITS = `waits for something that is not ctx's, or for a branch tha
 
 /** Rules 1 and 3, where a second run of the function differs from the first. */
 export const DIFFERS =
-  "What may differ the second time (a request, a random number, the time of day) is in a step, and a step changes nothing outside of itself: it returns it";
+  "What may differ the second time (a request, a random number, the time of day) is in a step, a step changes nothing outside of itself but returns it, and nothing that a module keeps between runs (a cache, a counter) decides what is called";
 
 /** The code does not fit the journal: the job is left as it is until code that fits is back. */
 export class Blocked extends Error {}
@@ -20,13 +20,16 @@ export class Blocked extends Error {}
 /** A command, as far as refusals speak of it. */
 type Named = { kind: string; path: string };
 
+/** What may have happened where a journal does not fit. In a second run of the same code it has not. */
+export const CHANGED = "The code has changed, or ";
+
 /** The journal has an entry where the function issued other commands, ended, or issued nothing. */
 export function mismatch(entry: JournalEntry, instead: readonly Named[], hasEnded: boolean): Blocked {
   const kind = entry.kind === "begin" ? entry.of : entry.kind === "retry" ? "step" : entry.kind;
   const came = instead
     .slice(0, 3)
     .map((each) => (each.kind === kind ? `"${each.path}"` : `${each.kind} "${each.path}"`));
-  const nothing = hasEnded ? "the function ended" : `nothing came. The code has changed, or it ${WAITS}`;
+  const nothing = hasEnded ? "the function ended" : `nothing came. ${CHANGED}it ${WAITS}`;
   return new Blocked(
     `${kind} "${entry.op}" was recorded here, ${came.length > 0 ? `${came.join(", ")} came` : nothing}`,
   );

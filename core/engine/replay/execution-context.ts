@@ -19,6 +19,7 @@ import {
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
+import { placeOf } from "../guard/place.ts";
 import { seededNumber, seededUuid } from "../guard/seeded.ts";
 import type { Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
@@ -62,7 +63,7 @@ interface ContextParts {
   readonly report: Pick<StateReport, "progress">;
   readonly runtime: Pick<
     Runtime,
-    "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics"
+    "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics" | "onStep"
   >;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
@@ -111,6 +112,8 @@ export class ExecutionContext implements Context {
   step<T>(name: string, fn: (step: Step) => T | Promise<T>, options: StepOptions = {}): Promise<T> {
     return this.#issue("step", name, (command) => {
       mustBeCalled(command, fn);
+      const problem = outside(() => this.#parts.runtime.onStep?.(command.path, fn));
+      if (problem !== undefined) throw new NondeterminismError(problem);
       command.work = { do: "attempt", fn, options };
     });
   }
@@ -428,14 +431,20 @@ export class ExecutionContext implements Context {
   /** Rules 2 and 3. */
   #refuse(kind: CommandKind, name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
-      throw new NondeterminismError(`ctx.${kind}: its name must be a text of 1 to ${most} characters`);
+      const got =
+        typeof name === "string"
+          ? `has ${name.length}: "${name.slice(0, 60)}${name.length > 60 ? "…" : ""}"`
+          : `is ${typeof name}`;
+      throw new NondeterminismError(
+        `ctx.${kind}: its name must be a text of 1 to ${most} characters, and ${got}${placeOf()}. Shorten it, with hashed(value) for example`,
+      );
     }
     if (this.#parts.run.isOpen) return;
     const running = [...this.#parts.commands.open].filter(({ isRunning }) => isRunning);
     const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
     const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";
     throw new NondeterminismError(
-      `ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed`,
+      `ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed${placeOf("; it was called")}`,
     );
   }
 }

@@ -1,0 +1,105 @@
+import * as z from "zod";
+import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
+import { startJob } from "../../core/jobs/start.ts";
+import { JobStatus, statusOf } from "../../core/jobs/status.ts";
+import { splitGeneration } from "../../core/store/ids.ts";
+import { check } from "../../core/tools/arguments.ts";
+import { type Schedule, schedule } from "../schedules/schedule.ts";
+import { nextAfter, problemIn, SHORTEST } from "../schedules/times.ts";
+import { jsonText } from "./answer-question.ts";
+
+const NAME = "schedule_job";
+
+const input = z.object({
+  name: z
+    .string()
+    .refine((name) => name.length <= 100 && /^[^:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u.test(name), "it is not accepted")
+    .describe("Of the schedule, 1 to 100 characters without : or ~."),
+  tool: z.string().max(128).describe("The tool to call, one whose work is a job."),
+  arguments: jsonText.optional().describe("Its arguments, as JSON."),
+  cron: z.string().max(200).optional().describe('Five fields, such as "0 3 * * 1-5".'),
+  timezone: z.string().max(100).optional().describe("For cron: an IANA name such as Europe/Zurich. Default: UTC."),
+  every: z
+    .number()
+    .max(366 * 86_400)
+    .optional()
+    .describe(`In seconds, from ${SHORTEST}.`),
+  at: z.string().max(40).optional().describe("Once: ISO 8601 with its time zone."),
+  missed: z
+    .enum(["skip", "last"])
+    .optional()
+    .describe("last: the newest firing that nobody was there for is made up for."),
+  overlap: z.enum(["skip", "queue", "allow"]).optional().describe("While the last firing's job runs. Default: skip."),
+});
+
+/** The tool that schedules calls of these tools. */
+export const scheduleJob = (tools: readonly Tool[]): Tool =>
+  builtInTool({
+    name: NAME,
+    title: "Schedule a job",
+    description:
+      "Start a tool's job by cron, every some seconds or at a time; cancel_job ends the schedule, probe_status tells its next " +
+      "and last firings.",
+    input,
+    output: z.object({
+      job_name: z.string().describe("Of the schedule."),
+      status: JobStatus,
+      next_at: z.string().optional().describe("ISO 8601, UTC."),
+      note: z.string().optional(),
+    }),
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    about: ({ job_name }) => ({ job: job_name }),
+    async run(given, { store, now, signal, until, mayConfirm }) {
+      const { name, tool: toolName, cron, timezone, every, at, missed = "skip", overlap = "skip" } = given;
+      const refused = (...reasons: string[]) => new ToolError(refusal(NAME, reasons));
+      if (!store.isRecorded) throw refused("this deployment has no CALLER binding, whose object fires schedules");
+      const tool = tools.find((one) => one.name === toolName);
+      if (!tool?.argsOf) {
+        const known = tools.flatMap((one) => (one.argsOf ? [one.name] : [])).join(", ");
+        throw refused(`tool: ${JSON.stringify(toolName)} starts no job. Accepted: ${known}`);
+      }
+      const from = every === undefined ? {} : { from: now };
+      const when = Object.fromEntries(
+        Object.entries({ cron, timezone, every, at, ...from }).filter(([, value]) => value !== undefined),
+      );
+      const problem = await problemIn(when, now);
+      if (problem !== undefined) throw refused(problem);
+      const args = objectIn(given.arguments);
+      if (!args) throw refused("arguments: accepted is a JSON object");
+      const checked = await check(tool.input, args);
+      if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
+      const next = await nextAfter(when, now);
+      // What the tool refuses, it refuses now.
+      const context = { jobs: new CallerJobs(store, now, signal), now: next ?? now, signal, until, mayConfirm };
+      await tool.argsOf(checked.args, { ...context, tasks: false, asks: false, inputResponses: {} });
+      const spec: Schedule = { name, tool: toolName, arguments: args, when, missed, overlap };
+      const promise = await startJob(store, schedule, spec, now);
+      const kept = promise.args as Schedule;
+      const isOther =
+        JSON.stringify({ ...kept, when: { ...kept.when, from: 0 } }) !==
+        JSON.stringify({ ...spec, when: { ...when, from: 0 } });
+      const note = isOther
+        ? "A schedule of this name exists and is unchanged. To change it, cancel it with cancel_job first."
+        : splitGeneration(promise.name).generation > 1
+          ? "The schedule of this name before it has ended."
+          : undefined;
+      const at_ = promise.state === "pending" ? await nextAfter(kept.when, now) : undefined;
+      return {
+        job_name: promise.name,
+        status: statusOf(promise),
+        ...(at_ !== undefined && { next_at: new Date(at_).toISOString() }),
+        ...(note !== undefined && { note }),
+      };
+    },
+  });
+
+function objectIn(text: string | undefined): Record<string, unknown> | undefined {
+  if (text === undefined) return {};
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

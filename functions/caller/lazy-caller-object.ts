@@ -1,0 +1,65 @@
+import type { CallerMethods } from "./callers.ts";
+
+interface Loaded {
+  CallerObject: new (state: never, env: object) => CallerMethods & { alarm(): Promise<void> };
+}
+
+/** Set by `define` in wrangler.toml where the Worker has the object's code as a module. Elsewhere the bundle contains it. */
+declare const CALLER_MODULE: string | undefined;
+
+const loadCaller = (): Promise<Loaded> =>
+  typeof CALLER_MODULE === "undefined" ? import("./caller-object.ts") : load(CALLER_MODULE);
+
+/** Not a literal: the bundler would look for a file beside this one. */
+const load = (module: string): Promise<Loaded> => import(module);
+
+interface Runtime {
+  DurableObject: new (state: unknown, env: object) => object;
+}
+
+/** What is called from elsewhere extends a class of the runtime's. Node has none, and can still import this file. */
+const { DurableObject }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
+  DurableObject: Object,
+}));
+
+/** All of them: each is called by its name. */
+const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
+  alarm: true,
+  events: true,
+  isBlocked: true,
+  list: true,
+  note: true,
+  reserve: true,
+  stored: true,
+  subscribe: true,
+  unsubscribe: true,
+};
+
+/**
+ * What belongs to one caller of a deployment and not to a job: its quota and its list of jobs, in the SQL storage of a Durable
+ * Object. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`. Its code is loaded
+ * when an object is first used, so the edge starts no slower.
+ *
+ * @example
+ * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
+ */
+export class CallerObject extends DurableObject {
+  readonly loaded: Promise<InstanceType<Loaded["CallerObject"]>>;
+
+  constructor(state: object, env: object) {
+    super(state, env);
+    this.loaded = loadCaller().then(({ CallerObject }) => new CallerObject(state as never, env));
+    this.loaded.catch(() => {}); // Each call reports the failure.
+  }
+}
+
+type AnyMethod = (...args: unknown[]) => unknown;
+
+for (const name of Object.keys(METHODS) as (keyof typeof METHODS)[]) {
+  Object.defineProperty(CallerObject.prototype, name, {
+    async value(this: CallerObject, ...args: unknown[]) {
+      const loaded = await this.loaded;
+      return (loaded[name] as AnyMethod).apply(loaded, args);
+    },
+  });
+}

@@ -1,0 +1,152 @@
+/** Schedules before a Resonate server in this process: what is missed, and what overlaps. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { defineDurableTool } from "../../core/author/job-tool.ts";
+import type { Job } from "../../core/definitions/job.ts";
+import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { startJob } from "../../core/jobs/start.ts";
+import { ResonateClient } from "../../core/store/client.ts";
+import { encodeValue } from "../../core/store/codec.ts";
+import { createStorage } from "../../testing/object-storage.ts";
+import { Simulation } from "../../testing/simulation.ts";
+import { deployed } from "../app/deployed.ts";
+import { type Schedule, schedule } from "../schedules/schedule.ts";
+import { CallerObject } from "./caller-object.ts";
+import { createRecords } from "./callers.ts";
+
+const KEY = "c0123456789abcdef.";
+const HOUR = 3_600_000;
+const BEGAN = Date.parse("2026-11-23T12:00:00Z");
+
+const report = defineDurableTool({
+  name: "report",
+  title: "Report",
+  description: "Writes a report.",
+  input: z.object({ of: z.string().describe("What.") }),
+  id: ({ of }) => of,
+  deadline: 24 * HOUR,
+});
+
+beforeEach(() => void vi.useFakeTimers({ now: BEGAN, toFake: ["Date"] }));
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+/** A caller with one schedule. */
+async function deploy(change: Partial<Schedule>) {
+  const jobs = [report.job as Job, schedule as Job];
+  Object.assign(deployed, { jobs, tools: [report] });
+  const sim = new Simulation({ now: () => Date.now() });
+  const state = { isAway: false };
+  vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
+    if (state.isAway) return new Response("", { status: 503 });
+    const { kind, data } = JSON.parse(String(init.body));
+    if (kind === "promise.search") return Response.json({ kind, head: { status: 403 }, data: "not allowed" });
+    const { status, data: answer } = await sim.send(kind, data);
+    return Response.json({ kind, head: { status }, data: answer });
+  });
+  const env = {
+    RESONATE_URL: "http://resonate",
+    AUTH_MODE: "bearer",
+    BEARER_TOKENS: JSON.stringify([{ name: "a", sha256: "0".repeat(64) }]),
+  };
+  const object = new CallerObject({ storage: createStorage() }, env);
+  const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
+  const records = createRecords({ idFromName: () => ({}), get: () => object }, "");
+  const store = new RemoteStore(endpoint, jobs, { quota: 100, records }).as({ id: "a", key: KEY, label: "a" }, "r");
+  const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
+  const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };
+  await startJob(store, schedule as Job, spec, Date.now());
+  await object.alarm();
+  const listed = async () => {
+    const answer = await object.list(KEY, { limit: 1_000 });
+    return "done" in answer ? answer.done.map(({ id }) => id.slice(KEY.length)).reverse() : [];
+  };
+  return {
+    sim,
+    store,
+    state,
+    /** Lets so many hours pass at once, and the object look. */
+    async pass(hours: number) {
+      vi.setSystemTime(Date.now() + hours * HOUR);
+      await object.alarm();
+    },
+    /** The hours at which jobs were fired. */
+    fired: async () =>
+      (await listed()).flatMap((name) => (name.startsWith("report_x@") ? [name.slice("report_x@202611".length)] : [])),
+    end: (at: string) =>
+      sim.send("promise.settle", { id: `${KEY}report_x@202611${at}`, state: "resolved", value: encodeValue("done") }),
+    doing: async () => (await store.feeds.newest(`${KEY}schedule_s`)).entry?.message,
+  };
+}
+
+test("each firing is a job of its own", async () => {
+  const { pass, fired, end, doing } = await deploy({});
+  expect(await doing()).toBe("fires next 2026-11-23T13:00:00.000Z");
+  await pass(1);
+  await end("23T130000Z");
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+  expect(await doing()).toBe(
+    "fires next 2026-11-23T15:00:00.000Z; last: report_x@20261123T140000Z, report_x@20261123T130000Z",
+  );
+});
+
+test("after a day when everything was down: what was missed is skipped, or the last of it is made up for", async () => {
+  const skips = await deploy({ missed: "skip" });
+  await skips.pass(24.5);
+  expect([await skips.fired(), await skips.doing()]).toEqual([[], expect.stringContaining("20261124T120000Z missed")]);
+  await skips.pass(0.5);
+  expect(await skips.fired()).toEqual(["24T130000Z"]);
+  vi.setSystemTime(BEGAN);
+  const makesUp = await deploy({ missed: "last" });
+  await makesUp.pass(24.5);
+  expect(await makesUp.fired()).toEqual(["24T120000Z"]);
+});
+
+test("while the last one runs: skipped, queued, or started beside it", async () => {
+  const skips = await deploy({ overlap: "skip" });
+  await skips.pass(1);
+  await skips.pass(1);
+  expect([await skips.fired(), await skips.doing()]).toEqual([["23T130000Z"], expect.stringContaining("still runs")]);
+  await skips.end("23T130000Z");
+  await skips.pass(1);
+  expect(await skips.fired()).toEqual(["23T130000Z", "23T150000Z"]);
+
+  vi.setSystemTime(BEGAN);
+  const queues = await deploy({ overlap: "queue" });
+  await queues.pass(1);
+  await queues.pass(1);
+  expect(await queues.fired()).toEqual(["23T130000Z"]);
+  await queues.end("23T130000Z");
+  await queues.pass(0.01);
+  expect(await queues.fired()).toEqual(["23T130000Z", "23T140000Z"]);
+
+  vi.setSystemTime(BEGAN);
+  const allows = await deploy({ overlap: "allow" });
+  await allows.pass(1);
+  await allows.pass(1);
+  expect(await allows.fired()).toEqual(["23T130000Z", "23T140000Z"]);
+});
+
+test("a server that is away delays a firing, and a cancelled or paused schedule fires no more", async () => {
+  const { pass, fired, state, store, end } = await deploy({});
+  state.isAway = true;
+  await pass(1);
+  state.isAway = false;
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await end("23T130000Z");
+  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  await paused.pause("schedule");
+  await pass(0.99);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await paused.resume("schedule");
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
+  await store.cancel("schedule_s");
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
+});

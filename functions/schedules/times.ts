@@ -1,0 +1,77 @@
+/** When schedules fire. */
+import * as z from "zod";
+
+/** The shortest interval, in seconds. */
+export const SHORTEST = 60;
+
+/** When a schedule fires: by one of the three. */
+export const When = z.object({
+  /** Five fields: minute, hour, day of the month, month, day of the week. */
+  cron: z.string().optional(),
+  /** By an IANA name. Default: UTC. */
+  timezone: z.string().optional(),
+  /** In seconds, counted from `from`. */
+  every: z.number().optional(),
+  /** Milliseconds since the epoch. */
+  from: z.number().optional(),
+  /** Once, ISO 8601. */
+  at: z.string().optional(),
+});
+export type When = z.infer<typeof When>;
+
+/** The first firing after a time; undefined where there is none. Times are in milliseconds since the epoch. */
+export async function nextAfter(when: When, after: number): Promise<number | undefined> {
+  const { cron, at, every, from = 0 } = when;
+  if (cron !== undefined) return (await expression(when, after)).next().getTime();
+  if (every !== undefined) {
+    const step = every * 1_000;
+    return from + Math.max(1, Math.floor((after - from) / step) + 1) * step;
+  }
+  const once = Date.parse(at ?? "");
+  return once > after ? once : undefined;
+}
+
+/** The last firing after `after` and not after `until`; undefined where there is none. */
+export async function lastBetween(when: When, after: number, until: number): Promise<number | undefined> {
+  const { cron, at, every, from = 0 } = when;
+  const step = (every ?? 0) * 1_000;
+  const last =
+    cron !== undefined
+      ? // The library looks at whole seconds before the given one.
+        (await expression(when, until + 1_000)).prev().getTime()
+      : every !== undefined
+        ? from + Math.floor((until - from) / step) * step
+        : Date.parse(at ?? "");
+  return last > after && last <= until && last > from ? last : undefined;
+}
+
+/** The library is loaded where something is scheduled. */
+async function expression({ cron = "", timezone: tz = "UTC" }: When, currentDate: number) {
+  const { CronExpressionParser } = await import("cron-parser");
+  return CronExpressionParser.parse(cron, { currentDate, tz });
+}
+
+/** What is wrong with a time, in words; undefined where nothing is. */
+export async function problemIn({ cron, timezone, every, at }: When, now: number): Promise<string | undefined> {
+  if ([cron, every, at].filter((one) => one !== undefined).length !== 1) return "give one of cron, every and at";
+  if (timezone !== undefined && cron === undefined) return "timezone: it belongs to cron";
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: timezone ?? "UTC" });
+  } catch {
+    return `timezone: ${JSON.stringify(timezone)} is none. Accepted: an IANA name such as Europe/Zurich`;
+  }
+  if (every !== undefined && !(every >= SHORTEST)) return `every: accepted are ${SHORTEST} seconds and more`;
+  if (at !== undefined && !(Date.parse(at) > now)) return "at: accepted is a time to come, ISO 8601 with its time zone";
+  if (cron === undefined) return undefined;
+  if (cron.trim().split(/\s+/).length !== 5)
+    return "cron: accepted are five fields: minute, hour, day of the month, month, day of the week";
+  try {
+    await nextAfter({ cron, timezone }, now);
+    return undefined;
+  } catch (error) {
+    return `cron: ${(error as Error).message}`;
+  }
+}
+
+/** A time as part of a job's name. */
+export const stamp = (time: number): string => `${new Date(time).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;

@@ -1,0 +1,81 @@
+/** Schedules: jobs that start jobs, through the real client and worker. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../testing/program.ts";
+import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { eventsAt } from "./support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+
+let stack: Stack;
+let ada: TestCaller;
+beforeAll(async () => {
+  stack = await startStack({ workers: 1, bindings: bearerBindings(TOKENS) });
+  ada = callerAt(stack.url, TOKENS.ada);
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+const soon = (ms = 2_000) => new Date(Date.now() + ms).toISOString();
+const tea = { tool: "set_timer", arguments: JSON.stringify({ timer_name: "tea", seconds: 1 }) };
+const statusOf = async (name: string) => (await ada.call("probe_status", { job_names: [name] })).statuses[0];
+
+test("a schedule fires a job of its own, named by its time, that tells its end; then it is complete", async () => {
+  await using told = await eventsAt(stack.url, TOKENS.ada);
+  const { cursor } = await told.poll({ name: "job.ended" });
+  const at = soon();
+  const scheduled = await ada.call("schedule_job", { name: "once", ...tea, at });
+  expect(scheduled).toEqual({ job_name: "schedule_once", status: "running", next_at: at });
+  expect((await ada.call("list_jobs")).jobs.map((job: { job_name: string }) => job.job_name)).toContain(
+    "schedule_once",
+  );
+  const { events } = await told.collect(cursor, 2);
+  const names = events.map(({ data }) => data.job_name);
+  const fired = `timer_tea@${at.slice(0, 19).replace(/[-:]/g, "")}Z`;
+  expect(names.sort()).toEqual(["schedule_once", fired]);
+  expect(await statusOf("schedule_once")).toMatchObject({ status: "complete", result: { firings: [fired] } });
+});
+
+test("what fires when the edge is gone fires once it is back", { timeout: 60_000 }, async () => {
+  const at = soon();
+  await ada.call("schedule_job", { name: "away", ...tea, arguments: { timer_name: "away", seconds: 1 }, at });
+  await stack.edge.kill();
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  await stack.edge.start();
+  const fired = `timer_away@${at.slice(0, 19).replace(/[-:]/g, "")}Z`;
+  await until("the firing", async () => (await statusOf(fired)).status === "complete", 30_000);
+});
+
+test("a schedule is looked at and cancelled like a job; its name keeps the first one", async () => {
+  const args = { name: "nightly", ...tea, cron: "0 3 * * *", timezone: "Europe/Zurich" };
+  const first = await ada.call("schedule_job", args);
+  expect(first.next_at).toMatch(/T0[12]:00:00/);
+  expect(await ada.call("schedule_job", args)).toEqual(first);
+  const other = await ada.call("schedule_job", { ...args, cron: "0 4 * * *" });
+  expect(other).toMatchObject({ next_at: first.next_at, note: expect.stringContaining("unchanged") });
+  await until("it to tell its next firing", async () =>
+    (await statusOf("schedule_nightly")).doing?.includes(first.next_at),
+  );
+  // It is the caller's own.
+  const bob = callerAt(stack.url, TOKENS.bob);
+  expect((await bob.call("probe_status", { job_names: ["schedule_nightly"] })).statuses[0].status).toBe("not_found");
+  await ada.call("cancel_job", { job_names: ["schedule_nightly"] });
+  expect((await statusOf("schedule_nightly")).status).toBe("cancelled");
+  expect(await ada.call("schedule_job", { ...args, cron: "0 4 * * *" })).toMatchObject({
+    job_name: "schedule_nightly~2",
+    status: "running",
+  });
+});
+
+test("what cannot be scheduled is refused when it is asked for", async () => {
+  for (const [wrong, words] of [
+    [{ tool: "probe_status" }, "starts no job"],
+    [{ tool: "no_such_tool" }, "starts no job"],
+    [{ arguments: "[1]" }, "JSON object"],
+    [{ arguments: { timer_name: "x" } }, "seconds"],
+    [{ at: "yesterday" }, "ISO 8601"],
+    [{ at: undefined, cron: "every day" }, "five fields"],
+    [{ at: undefined, every: 5 }, "60"],
+    [{ name: "a:b" }, "name"],
+  ] as const)
+    await expect(ada.call("schedule_job", { name: "wrong", ...tea, at: soon(), ...wrong })).rejects.toThrow(words);
+});

@@ -1,0 +1,20 @@
+/** The edge of a wrapped server's project, with the server's options and tools as bindings: one bundle serves all tests. */
+import { createEdge } from "../../functions/edge.ts";
+import { instructionsIn, type Snapshot, type WrapOptions, wrapServer } from "../../wrap/index.ts";
+
+export { CallerObject, Listener } from "../../functions/edge.ts";
+export { ResonateObject, RunnerObject } from "../../functions/objects.ts";
+
+const { env } = await import("cloudflare:workers" as string);
+const options: WrapOptions = JSON.parse(env.WRAP_OPTIONS);
+const snapshot: Snapshot = JSON.parse(env.WRAP_SNAPSHOT);
+const { title = snapshot.server.name, version } = snapshot.server;
+const instructions = instructionsIn(snapshot);
+
+export default createEdge({
+  name: options.name,
+  title,
+  version,
+  ...(instructions !== undefined && { instructions }),
+  tools: wrapServer(options).tools(snapshot),
+});
