@@ -53,6 +53,19 @@ async function anchors(document: string): Promise<string[]> {
   );
 }
 
+test("every claim of SECURITY.md names code that is there, and a test", async () => {
+  const [, section = ""] = (await readFile(join(ROOT, "SECURITY.md"), "utf8")).split("\n## Claims\n");
+  const rows = (section.split("\n## ")[0] ?? "").split("\n").filter((line) => /^\| (?!claim )[^-]/.test(line));
+  expect(rows.length).toBeGreaterThan(20);
+  const pathsIn = (cell = "") => [...cell.matchAll(/`([^`]+)`/g)].map(([, path = ""]) => path);
+  for (const row of rows) {
+    const [claim = "", code, tests] = row.slice(1, -1).split(" | ");
+    const named = pathsIn(tests);
+    expect([claim, named.length > 0 && named.every((path) => path.endsWith(".test.ts"))]).toEqual([claim, true]);
+    for (const path of [...pathsIn(code), ...named]) expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
+  }
+});
+
 test("every link from one document to another leads to it, and to a heading that it has", async () => {
   let followed = 0;
   for (const document of documents) {

@@ -29,7 +29,13 @@ export function wrappedTool(
     const wanted: CallArgs = { tool: tool.name, arguments: args, key, once: policy.once };
     if (policy.freshFor !== undefined) wanted.fresh_for = policy.freshFor;
     const promise = await startJob(context.store, job, wanted, context.now);
-    const first = (promise.args as CallArgs).arguments;
+    const { tool: called, arguments: first } = promise.args as CallArgs;
+    // `a.b` with the name `k`, and `a` with the name `b.k`, are one name.
+    if (called !== tool.name) {
+      throw new ToolError(
+        `Nothing was done: the name ${JSON.stringify(key)} belongs to a call of ${called}. Choose another ${JOB_NAME}.`,
+      );
+    }
     if (canonical(first) !== canonical(args)) {
       throw new ToolError(
         `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call as it was.`,

@@ -10,7 +10,7 @@ import { readProject, typed } from "../project.ts";
 import { wrappedBy } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
-import { OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
+import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "sync")}
        ${typed(readProject(), "sync", "URL [options]")}
@@ -45,6 +45,7 @@ export async function run(args: string[]): Promise<void> {
 async function add(args: string[]): Promise<void> {
   const given = readArguments(() => wrapArguments(args, process.env), usage());
   if (!given) return;
+  hideArguments(given);
   const { options, secrets } = given;
   const { cwd: _, ...kept } = options;
   const { name } = options;

@@ -8,7 +8,7 @@ import { start } from "../launcher/start.ts";
 import { type Project, readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
-import { OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
+import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 import { writeProject } from "../wrap/wrap-project.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
@@ -26,6 +26,7 @@ Also the options of ${typed(readProject(), "start")}: --port, --data, --memory a
 export async function run(args: string[]): Promise<void> {
   const given = readArguments(() => wrapArguments(args, process.env), usage());
   if (!given) return;
+  hideArguments(given);
   const { options, rest, secrets } = given;
   Object.assign(process.env, secrets);
   const server = new WrappedServer(options, process.env);

@@ -1,3 +1,6 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { wrapArguments } from "./wrap-arguments.ts";
 
@@ -21,6 +24,31 @@ test("what is given as a value is named in the options, and stands in no file", 
     env: { TOKEN: "$(WRAP_SECRET_1)", MODE: "$(WRAP_SECRET_2)" },
   });
   expect(command?.secrets).toEqual({ WRAP_SECRET_1: "the shell's", WRAP_SECRET_2: "a=b" });
+});
+
+test("what is in files is named in the options as well, and no argument shows it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "wrap-arguments-"));
+  const [headers, variables] = [join(folder, "headers"), join(folder, "variables")];
+  await writeFile(headers, "# for acme\nAuthorization: Bearer a:b\n\nx-team:reports\n");
+  await writeFile(variables, "TOKEN='of ada'\nMODE=b\n");
+  const url = of(`--header-file ${headers} https://mcp.acme.example/mcp`);
+  expect(url).toMatchObject({
+    options: { headers: { Authorization: "$(WRAP_SECRET_1)", "x-team": "$(WRAP_SECRET_2)" } },
+    secrets: { WRAP_SECRET_1: "Bearer a:b", WRAP_SECRET_2: "reports" },
+    isExposed: false,
+  });
+  const command = of(`--env-file ${variables} -- python report_server.py`);
+  expect(command).toMatchObject({
+    options: { env: { MODE: "$(WRAP_SECRET_1)", TOKEN: "$(WRAP_SECRET_2)" } },
+    secrets: { WRAP_SECRET_1: "b", WRAP_SECRET_2: "of ada" },
+    isExposed: false,
+  });
+  await writeFile(headers, "Bearer-without-a-name");
+  expect(() => of(`--header-file ${headers} https://mcp.acme.example/mcp`)).toThrow(
+    /holds a line that is not of the form/,
+  );
+  expect(of("--env TOKEN -- python server.py", { TOKEN: "x" })?.isExposed).toBe(false);
+  expect(of("--env TOKEN=x -- python server.py")?.isExposed).toBe(true);
 });
 
 test("tools, prefix, policies and the wait are the options'; what it does not know is for `start`", () => {

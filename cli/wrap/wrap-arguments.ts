@@ -1,6 +1,7 @@
 /** The arguments that describe a server to wrap. */
+import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { parseArgs, parseEnv } from "node:util";
 import type { WrapOptions } from "../../wrap/wrap-options.ts";
 
 /** The options of `wrap` and `sync`, for `--help`. */
@@ -13,6 +14,8 @@ export const OPTIONS = [
   ["--once 'a,b_*'", "tools whose calls must not be repeated"],
   ["--header 'NAME: VALUE'", "a header for every request to a URL; may be repeated"],
   ["--env NAME[=VALUE]", "an environment variable for a command, by default with this shell's value; may be repeated"],
+  ["--header-file FILE", "such headers, one on each line: arguments can be read by every user of the machine"],
+  ["--env-file FILE", "such variables, one on each line"],
   ["--allow-private", "allow a URL in a private network, or on this machine"],
 ] as const;
 
@@ -25,6 +28,8 @@ const PARSED = {
   once: { type: "string" },
   header: { type: "string", multiple: true },
   env: { type: "string", multiple: true },
+  "header-file": { type: "string" },
+  "env-file": { type: "string" },
   "allow-private": { type: "boolean" },
 } as const;
 
@@ -34,6 +39,8 @@ export interface WrapArguments {
   rest: string[];
   /** The values of the variables that the options refer to, so that no file contains secrets. */
   secrets: Record<string, string>;
+  /** Whether the arguments themselves hold values of headers or variables. */
+  isExposed: boolean;
 }
 
 /** @throws {Error} that names the wrong argument */
@@ -52,17 +59,30 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
     throw new Error(`${url} is no http or https URL. A command goes behind --.`);
   }
-  if (url !== undefined && values.env) throw new Error("--env is for a command: a URL takes --header.");
-  if (url === undefined && values.header) throw new Error("--header is for a URL: a command takes --env.");
+  const { "header-file": headerFile, "env-file": envFile } = values;
+  if (url !== undefined && (values.env || envFile)) throw new Error("--env is for a command: a URL takes --header.");
+  if (url === undefined && (values.header || headerFile)) {
+    throw new Error("--header is for a URL: a command takes --env.");
+  }
   const secrets: Record<string, string> = {};
   const hidden = (value: string): string => {
     const name = `WRAP_SECRET_${Object.keys(secrets).length + 1}`;
     secrets[name] = value;
     return `$(${name})`;
   };
-  const headers = (values.header ?? []).map((header) => {
+  const fromFile = headerFile === undefined ? [] : readFileSync(headerFile, "utf8").split("\n");
+  const listed = fromFile.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
+  const headers = [...(values.header ?? []), ...listed].map((header, i) => {
     const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
-    if (name === undefined || value === undefined) throw new Error(`--header takes "NAME: VALUE", not "${header}"`);
+    if (name === undefined || value === undefined) {
+      // A line of a file may be a secret that was written down wrongly.
+      const isArgument = i < (values.header ?? []).length;
+      throw new Error(
+        isArgument
+          ? `--header takes "NAME: VALUE", not "${header}"`
+          : `${headerFile} holds a line that is not of the form "NAME: VALUE"`,
+      );
+    }
     return [name, hidden(value)];
   });
   const variables = (values.env ?? []).map((each) => {
@@ -72,6 +92,8 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
     if (value === undefined) throw new Error(`--env ${name}: this shell has no variable of that name`);
     return [name, hidden(value)];
   });
+  const inFile = envFile === undefined ? {} : parseEnv(readFileSync(envFile, "utf8"));
+  for (const [name, value = ""] of Object.entries(inFile)) variables.push([name, hidden(value)]);
   const after = values.after === undefined ? undefined : Number(values.after);
   if (after !== undefined && !(after > 0 && after <= 300)) throw new Error("--after takes seconds, up to 300");
   const policies = Object.fromEntries([
@@ -91,7 +113,17 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
     ...(after !== undefined && { after: after * 1_000 }),
     ...(Object.keys(policies).length > 0 && { policies }),
   };
-  return { options, rest, secrets };
+  const isExposed = values.header !== undefined || values.env?.some((each) => each.includes("=")) === true;
+  return { options, rest, secrets, isExposed };
+}
+
+/** Takes the arguments out of the list of processes, and says how they are given unseen. */
+export function hideArguments({ isExposed }: Pick<WrapArguments, "isExposed">): void {
+  if (!isExposed) return;
+  process.title = "durable-mcp-edge";
+  console.error(
+    "Every user of this machine could read the values of --header and --env when this began. Give them by --header-file, --env-file, or --env NAME.",
+  );
 }
 
 /** Separates the arguments about the wrapped server from those for `start`. */

@@ -11,6 +11,7 @@ import { type App, createParts, type Deployment, type Edge } from "./composition
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
+import { atDoor, type DoorEnv } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -91,7 +92,7 @@ export function createApp(deployment: Deployment): App {
 
   routePages(app);
 
-  // The Resonate object for workers elsewhere, which checks tokens itself. The route is public, so guesses are counted.
+  // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.
   app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
     const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
     if (!RESONATE || RESONATE_PUBLIC !== "1") return c.notFound();
@@ -102,8 +103,14 @@ export function createApp(deployment: Deployment): App {
     // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
     const { pathname, search } = new URL(c.req.url);
     if (!pathname.startsWith("/resonate")) return c.notFound();
-    const url = `http://resonate/public${pathname.slice("/resonate".length)}${search}`;
-    const response = await fetchFrom(RESONATE)(new Request(url, c.req.raw));
+    const path = pathname.slice("/resonate".length);
+    const passed = await atDoor(c.req.raw, path, c.env as DoorEnv);
+    if (passed instanceof Response) {
+      if (address !== undefined) edge.refused.add(address, 1);
+      return passed;
+    }
+    const url = `http://resonate/public${path}${search}`;
+    const response = await fetchFrom(RESONATE)(new Request(url, passed));
     if (address !== undefined && response.status === 401) edge.refused.add(address, 1);
     return new Response(response.body, response); // with headers that can be added to
   });

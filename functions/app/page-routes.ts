@@ -38,7 +38,11 @@ export function routePages(app: App): void {
     const own = isOwn ? identified : undefined;
     const caller = (own?.caller ?? linked) as Caller;
     const refused =
-      (await rateLimit?.(own?.key ?? clientAddress(c.req.raw) ?? caller.key, { weight: WEIGHT, of: WEIGHT })) ??
+      // Views by a link are not the owner's requests.
+      (await rateLimit?.(own?.key ?? clientAddress(c.req.raw) ?? `link of ${caller.key}`, {
+        weight: WEIGHT,
+        of: WEIGHT,
+      })) ??
       (own && (await edge.auth.authorize(own.request, own.scopes, ["read"])));
     if (refused) return refused;
     const store = own?.store ?? edge.store.as(caller, line.requestId);

@@ -222,3 +222,31 @@ test("what edges of 1c007cb add to the list beside it is listed, for a day", asy
   await sim.send(call.kind, call.data);
   expect(await deployment.list()).toContain("timer_late");
 });
+
+test("what a caller has left goes within a day after its promises were removed, and not before", async () => {
+  const { object, start, end, list, sim, names } = deploy(10);
+  await start("timer_a");
+  await end("timer_a");
+  const ada = { id: "ada", key: KEY, label: "ada" };
+  const poll = async (cursor: string | null) => {
+    const answer = await object.events(ada, { name: "job.ended", cursor, limit: 10 });
+    if (!("done" in answer)) throw new Error(answer.failed.message);
+    return answer.done;
+  };
+  const { cursor } = await poll(null);
+  vi.advanceTimersByTime(25 * 60 * MINUTE);
+  await object.alarm();
+  expect((await poll(cursor)).truncated).toBe(false);
+  expect(await list()).toEqual(["timer_a"]);
+  const isGone = vi.spyOn(sim, "send").mockImplementation(async (kind, data) => {
+    const { id } = data as { id: string };
+    const isOwn = id === names.listId("begin") || id.startsWith(KEY);
+    if (kind === "promise.get" && isOwn) return { status: 404, data: "not found" } as never;
+    throw new Error(`${kind} of ${id}`);
+  });
+  vi.advanceTimersByTime(25 * 60 * MINUTE);
+  await object.alarm();
+  isGone.mockRestore();
+  expect(await list()).toEqual([]);
+  expect((await poll(cursor)).truncated).toBe(true);
+});

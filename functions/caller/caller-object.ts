@@ -48,6 +48,9 @@ const DAY = 86_400_000;
 /** How long after a start jobs are looked at because of subscriptions, and the longest pause; in milliseconds. */
 const HEARING = { first: 30_000, most: 3_600_000 };
 
+/** How many of the newest jobs are gone of a caller that was forgotten. */
+const FORGOTTEN = 5;
+
 /** The least time between two events of one job's progress, in milliseconds. */
 const PROGRESS = 5_000;
 
@@ -334,10 +337,25 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async alarm(): Promise<void> {
     if (this.#takeover.key === undefined) return;
     const now = Date.now();
-    if (now >= Number(this.#jobs.get("chores") ?? 0)) await this.#doChores(now);
+    if (now >= Number(this.#jobs.get("chores") ?? 0)) {
+      if (await this.#isForgotten().catch(() => false)) {
+        this.#jobs.clear();
+        this.#log.reset();
+        return;
+      }
+      await this.#doChores(now);
+    }
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
     await Promise.all([this.#hooks.run(), this.#schedules.run()]);
     await this.#arm();
+  }
+
+  /** Whether an operator has removed the caller's promises: that by which the record began, and those of its newest jobs. */
+  async #isForgotten(): Promise<boolean> {
+    if (!(await this.#takeover.isMarkerGone())) return false;
+    const ids = this.#jobs.newest(FORGOTTEN);
+    const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
+    return found.every((record) => record === undefined);
   }
 
   async #doChores(now: number): Promise<void> {

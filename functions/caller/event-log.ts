@@ -66,6 +66,11 @@ export class EventLog {
       this.#all("INSERT INTO log VALUES (?, 0)", crypto.randomUUID().slice(0, 8));
   }
 
+  /** The log has been emptied by others. */
+  reset(): void {
+    this.#last = undefined;
+  }
+
   /** Appends an event unless it is there. Returns whether it is new. */
   append({ id, name, at, job, kind, data }: LoggedEvent, now: number): boolean {
     if (this.#all("SELECT 1 FROM events WHERE id = ?", id).length > 0) return false;

@@ -164,6 +164,21 @@ export class JobTable {
     return row?.due == null ? undefined : Number(row.due);
   }
 
+  newest(limit: number): string[] {
+    return this.#ids("1 ORDER BY started_at DESC LIMIT ?", limit);
+  }
+
+  /** Removes all that is stored of the caller; what reads its log begins anew. */
+  clear(): void {
+    this.#storage.transactionSync(() => {
+      for (const table of ["deliveries", "subscriptions", "verified", "schedules", "events", "sealed", "jobs"])
+        this.#all(`DELETE FROM ${table}`);
+      this.#all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
+      this.#all("DELETE FROM notes WHERE name <> 'schema'");
+    });
+    this.#used.clear();
+  }
+
   /** Jobs that have not ended as far as is known, the soonest to end first. */
   pending(limit: number): string[] {
     return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);

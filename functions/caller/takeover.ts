@@ -87,6 +87,11 @@ export class Takeover {
     });
   }
 
+  /** Whether the promise is gone by which the record began, as the caller's other promises are that was forgotten. */
+  async isMarkerGone(): Promise<boolean> {
+    return this.key !== "" && (await this.#get(this.#names().listId("begin"))) === undefined;
+  }
+
   /** Takes over a bounded number of jobs. */
   async step(): Promise<void> {
     const { chains, search } = this.#state;

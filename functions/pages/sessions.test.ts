@@ -83,6 +83,19 @@ describe("a link to a job", () => {
     expect(await pages(env).urlOf("timer_tea", ada)).toBeUndefined();
   });
 
+  test("is no session: that is a cookie which no other host of the domain can set, where there is TLS", async () => {
+    const until = Date.now() + 60_000;
+    expect(await pages().session("token", until, true)).toMatch(
+      /^__Host-session=.*; Path=\/; HttpOnly; Secure; SameSite=Strict$/,
+    );
+    const [set = ""] = ((await pages().session("token", until, true)) ?? "").split(";");
+    const from = (url: string, cookie: string) =>
+      pages().withSession(new Request(url, { headers: { cookie, "sec-fetch-site": "same-origin" } }));
+    expect((await from("https://tools.example/", set)).headers.get("authorization")).toBe("Bearer token");
+    const tossed = set.replace("__Host-", "");
+    expect((await from("https://tools.example/", tossed)).headers.has("authorization")).toBe(false);
+  });
+
   test("is the page itself without authentication", async () => {
     const url = await pages({ AUTH_MODE: "none" }).urlOf("timer_tea", ada);
     expect(url).toBe("https://tools.example/jobs/timer_tea");

@@ -13,7 +13,11 @@ import { Seal } from "./seal.ts";
 const LINK = 7 * 24 * 3_600_000;
 const SESSION = 12 * 3_600_000;
 
-const SESSION_COOKIE = "session";
+/**
+ * The prefix has browsers take the cookie from this host alone, over TLS: no other host of the domain can set one. Without
+ * TLS, as on one machine, there is no such cookie.
+ */
+const sessionCookie = (isSecure: boolean) => (isSecure ? "__Host-session" : "session");
 /** A link is exchanged for a cookie with a path of its own, so a browser with many links sends only the one it uses. */
 const LINK_COOKIE = "link";
 
@@ -121,11 +125,11 @@ export class Pages {
   async session(token: string, expires: number, isSecure: boolean): Promise<string | undefined> {
     const until = Math.min(Date.now() + SESSION, expires);
     const sealed = await this.#seal?.close("session", token, until);
-    return sealed && cookieOf(SESSION_COOKIE, sealed, until, "/", isSecure);
+    return sealed && cookieOf(sessionCookie(isSecure), sealed, until, "/", isSecure);
   }
 
   endOfSession(isSecure: boolean): string {
-    return cookieOf(SESSION_COOKIE, "", 0, "/", isSecure);
+    return cookieOf(sessionCookie(isSecure), "", 0, "/", isSecure);
   }
 
   /**
@@ -134,7 +138,7 @@ export class Pages {
    */
   async withSession(request: Request): Promise<Request> {
     if (!this.#seal || request.headers.has("authorization") || !isOwnPage(request)) return request;
-    const sealed = cookieOfRequest(request, SESSION_COOKIE);
+    const sealed = cookieOfRequest(request, sessionCookie(request.url.startsWith("https:")));
     const opened = sealed === undefined ? undefined : await this.#seal.open("session", sealed);
     if (!opened) return request;
     const headers = new Headers(request.headers);

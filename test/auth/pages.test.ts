@@ -62,6 +62,24 @@ async function callFrom(headers: Record<string, string>, name: string, args: obj
   });
 }
 
+test("views of a link are not its owner's requests", async () => {
+  await using limited = await startStack({
+    bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY: "v".repeat(32), RATE_LIMIT: "30" },
+    ...{ workers: 0, resonate: stack.resonate },
+  });
+  const owner = callerAt(limited.url, TOKENS.ada);
+  const { view_url } = await owner.call("set_timer", { timer_name: "viewed", seconds: 3_600 });
+  const sealed = await fetch(limited.origin + new URL(view_url).pathname, { redirect: "manual" });
+  const link = new URL(sealed.headers.get("location") ?? "", limited.origin).searchParams.get("link");
+  const views: number[] = [];
+  for (let n = 0; n < 10; n++) {
+    const headers = { cookie: cookieOf(sealed), ...OWN };
+    views.push((await fetch(`${limited.origin}/pages/link/${link}?name=timer_viewed`, { headers })).status);
+  }
+  expect([views[0], views.at(-1)]).toEqual([200, 429]);
+  expect((await owner.call("probe_status", { job_names: ["timer_viewed"] })).statuses[0].status).toBe("running");
+});
+
 describe("a link", () => {
   test("is exchanged for a cookie, and shows that job, which cannot be changed by it", async () => {
     const { response, location, cookie, link } = await follow(await timerOf(ada, "linked"));

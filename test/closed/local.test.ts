@@ -209,3 +209,17 @@ test.skipIf(process.platform !== "linux")("the proxy's token is in no argument t
     server.close().closeAllConnections();
   }
 });
+
+test.skipIf(process.platform !== "linux")(
+  "what wrap is given in arguments is soon in none that others can read",
+  async () => {
+    const command = ["--", process.execPath, "-e", "setTimeout(() => {}, 60_000)"];
+    await using wrap = run("cli/main.ts", {
+      args: ["wrap", "--env", "SECRET=token-of-eve", ...command],
+      env: { HOME: dir },
+    });
+    await until("wrap to say so", () => wrap.output().includes("--env-file"), 25_000);
+    expect(await readFile(`/proc/${wrap.pid}/cmdline`, "utf8")).not.toContain("token-of-eve");
+    expect(wrap.output()).not.toContain("token-of-eve");
+  },
+);

@@ -66,6 +66,17 @@ test("a task's result is as much content as the call's", async () => {
   expect(result.content).toEqual(text);
 });
 
+test("a call is not answered with that of another tool whose name and the call's come to the same", async () => {
+  const client = await connect(stack.url, "2025");
+  const named = async (name: string, args: object) =>
+    structuredOf(await client.callTool({ name, arguments: { ...args } }));
+  expect((await named("says.a", { job_name: "k" })).text).toContain("another tool");
+  const answer = JSON.stringify({ content: text });
+  const refused = await named("says", { answer, job_name: "a.k" });
+  expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining("belongs to a call of says.a")]);
+  await client.close();
+});
+
 test("a call that this side says is running does name its job, with the address of its page", async () => {
   const client = await connect(stack.url, "2025");
   const asked = structuredOf(await client.callTool({ name: "asks", arguments: { id: "a" } }));

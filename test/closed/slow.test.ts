@@ -103,13 +103,31 @@ describe("on Cloudflare, at /resonate, who guesses tokens", () => {
       (address: string) =>
         send(`${url}/operate/usage`, { method: "GET", headers: { ...from(address), authorization: "Bearer x" } }),
     ],
-  ])("by %s has a hundred tries a minute, and others theirs", async (what, ask) => {
-    const address = `192.0.2.${what.length}`;
-    const statuses: number[] = [];
-    for (let n = 0; n < 110 && statuses.at(-1) !== 429; n++) statuses.push((await ask(address)).status);
-    expect(statuses).toEqual([...Array(100).fill(401), 429]);
-    const right = { body: call(worker.token) };
-    expect((await send(url, { headers: from(address), ...right })).status).toBe(429);
-    expect((await send(url, { headers: from("198.51.100.1"), ...right })).status).toBe(404);
+    [
+      "a path that there is none of",
+      (address: string) => send(`${url}/x`, { method: "GET", headers: from(address) }),
+      404,
+    ],
+    ["a method that there is none of", (address: string) => send(url, { method: "GET", headers: from(address) }), 404],
+  ] as [string, (address: string) => Promise<{ status: number }>, number?][])(
+    "by %s has a hundred tries a minute, and others theirs",
+    async (what, ask, status = 401) => {
+      const address = `192.0.2.${what.length}`;
+      const statuses: number[] = [];
+      for (let n = 0; n < 110 && statuses.at(-1) !== 429; n++) statuses.push((await ask(address)).status);
+      expect(statuses).toEqual([...Array(100).fill(status), 429]);
+      const right = { body: call(worker.token) };
+      expect((await send(url, { headers: from(address), ...right })).status).toBe(429);
+      expect((await send(url, { headers: from("198.51.100.1"), ...right })).status).toBe(404);
+    },
+  );
+
+  test("a body of 15 MB is refused as too large, declared or not", async () => {
+    const body = "x".repeat(15_000_000);
+    const declared = await fetch(url, { method: "POST", headers: from("192.0.2.200"), body });
+    expect(declared.status).toBe(413);
+    const stream = new Blob([body]).stream();
+    const init = { method: "POST", headers: from("192.0.2.200"), body: stream, duplex: "half" };
+    expect((await fetch(url, init as RequestInit)).status).toBe(413);
   });
 });

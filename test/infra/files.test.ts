@@ -292,3 +292,17 @@ describe("wrangler", () => {
     expect(all).toMatch(/WorkerContainer[\s\S]*containers are available:[\s\S]*worker\/Dockerfile/);
   });
 });
+
+test("each locked package has a hash, besides binaries for platforms that this is not", async () => {
+  const { packages } = (await json("package-lock.json")) as { packages: Record<string, Record<string, unknown>> };
+  const lacking = Object.entries(packages).filter(([path, { link, integrity }]) => {
+    return path.startsWith("node_modules/") && !link && integrity === undefined;
+  });
+  expect(Object.keys(packages).length).toBeGreaterThan(500);
+  // None of a further package: one that is installed anywhere is to be checked there.
+  for (const [path, { optional, os }] of lacking) {
+    const isKnown = /^node_modules\/(@biomejs\/cli-|@cloudflare\/workerd-)/.test(path);
+    expect([path, isKnown, optional, Array.isArray(os)]).toEqual([path, true, true, true]);
+  }
+  expect(lacking.length).toBeLessThanOrEqual(11);
+});

@@ -91,16 +91,16 @@ describe("what is told is what tasks/get returns at that moment", () => {
   const told = (message: string | undefined) => message?.split(": ").at(1);
 
   test("progress, month by month", async () => {
-    stack.archive.control.inject({ fault: { kind: "slow", ms: 2_500 }, month: "2012-02" });
+    const answer = stack.archive.control.hold(1, "2012-02");
     const { taskId } = await tasks.call("weather_range", { ...SEATTLE, from: "2012-01", to: "2012-02" });
     await using subscription = await subscribe(stack.url, [taskId]);
     const part = await subscription.told(taskId, ({ statusMessage }) => told(statusMessage) === "1 of 2 months");
     expect(lasting(part)).toEqual(lasting(await tasks.get(taskId)));
     expect(part.status).toBe("working");
+    answer();
     await subscription.told(taskId, "completed");
     const messages = subscription.tasks().map(({ statusMessage }) => told(statusMessage));
     expect(messages.indexOf("1 of 2 months")).toBeLessThan(messages.indexOf(undefined));
-    stack.archive.control.clear();
   });
 
   test.each([

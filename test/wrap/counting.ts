@@ -63,6 +63,7 @@ function counting(): McpServer {
     note("says");
     return JSON.parse(answer);
   });
+  server.registerTool("says.a", { inputSchema: {} }, () => text("another tool"));
   server.registerTool("logs", { inputSchema }, async ({ id }) => {
     console.error(`${id} beside it`);
     // Over stdio it stands among the messages, and is none.

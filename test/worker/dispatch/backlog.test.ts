@@ -98,20 +98,21 @@ describe.concurrent("a backlog", () => {
 
   test("of which jobs are cancelled is not asked for those", async () => {
     await using the = await scene({ MAX_TASKS: "1", LEASE_SECONDS: "3" });
-    the.archive.control.inject({ fault: { kind: "slow", ms: 3_000 }, month: "2012-01", times: 1 });
+    const answer = the.archive.control.hold(1, "2012-01");
     await using _worker = await the.worker();
     const [first = ""] = await the.gather(1);
     await until("the request to be under way", () => the.archive.control.requests.total === 1);
     const [cancelled = "", last = ""] = await the.gather(2, 1);
     await until("the others to be taken", () => the.count("task.acquire") >= 3);
     await resonate.call("promise.settle", { id: cancelled, state: "rejected_canceled", value: {} });
+    answer();
     await allSettled([first, last]);
     expect(the.archive.control.requests.total).toBe(2);
   });
 
   test("whose leases lapse is taken anew, and not done twice", async () => {
     await using the = await scene({ MAX_TASKS: "1", LEASE_SECONDS: "2" });
-    the.archive.control.inject({ fault: { kind: "slow", ms: 5_000 }, month: "2012-01", times: 1 });
+    const answer = the.archive.control.hold(1, "2012-01");
     await using _worker = await the.worker();
     await the.gather(1);
     await until("the request to be under way", () => the.archive.control.requests.total === 1);
@@ -121,6 +122,7 @@ describe.concurrent("a backlog", () => {
     await until("them to be taken again", () => the.count("task.acquire") >= 9);
     await held;
     the.gate.release("task.heartbeat");
+    answer();
     await allSettled(others);
     const asked = the.archive.control.requests.log.filter(({ query }) => !query.includes("2012-01-"));
     expect(asked.length).toBe(4);

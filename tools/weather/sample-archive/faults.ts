@@ -62,10 +62,10 @@ export class Control {
     this.#rules.push(Rule.parse(rule));
   }
 
-  /** Delays the answers to the next `times` requests until the returned function is called. */
-  hold(times: number): () => void {
+  /** Delays the answers to the next `times` requests, for one month (`YYYY-MM`) or any, until the returned function is called. */
+  hold(times: number, month?: string): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#rules.push({ fault: { kind: "hold", until: promise }, times });
+    this.#rules.push({ fault: { kind: "hold", until: promise }, times, month });
     return resolve;
   }
 

@@ -1,0 +1,56 @@
+/** A log of ten thousand events: read in pages, narrowed, dropped when it is old. */
+import { expect, test } from "vitest";
+import { createStorage } from "../../testing/object-storage.ts";
+import { EVENT_RETENTION, EventLog } from "./event-log.ts";
+import { JobTable } from "./job-table.ts";
+
+const COUNT = 10_000;
+const NAME = "job.ended";
+
+function filled() {
+  const storage = createStorage();
+  new JobTable(storage);
+  const log = new EventLog(storage);
+  const begin = log.read({ name: NAME, cursor: null, limit: 1 }, 0).cursor;
+  storage.transactionSync(() => {
+    for (let n = 0; n < COUNT; n++) {
+      const event = { id: `e${n}`, name: NAME, at: n, job: `job_${n}`, kind: `kind_${n % 10}`, data: "{}" };
+      expect(log.append(event, n)).toBe(true);
+      if (n % 1_000 === 0) expect(log.append(event, n)).toBe(false);
+    }
+  });
+  return { log, begin, storage };
+}
+
+test("all of it comes once and in order, in pages of any size, also to a log that was opened again", () => {
+  const { log, begin, storage } = filled();
+  const seen: string[] = [];
+  let cursor = begin;
+  for (let hasMore = true; hasMore; ) {
+    const reader = seen.length % 2 === 0 ? log : new EventLog(storage);
+    const page = reader.read({ name: NAME, cursor, limit: 997 }, COUNT);
+    seen.push(...page.events.map(({ id }) => id));
+    expect(page.truncated).toBe(false);
+    ({ cursor, hasMore } = page);
+  }
+  expect(seen).toEqual(Array.from({ length: COUNT }, (_, n) => `e${n}`));
+  const narrowed = log.read(
+    { name: NAME, cursor: begin, kinds: ["kind_3"], jobs: ["job_13", "job_14"], limit: 10 },
+    COUNT,
+  );
+  expect(narrowed.events.map(({ id }) => id)).toEqual(["e13"]);
+});
+
+test("what is old is dropped, a bounded number at a time; cursors from before are answered as truncated", () => {
+  const { log, begin } = filled();
+  const middle = log.read({ name: NAME, cursor: begin, limit: 5_000 }, COUNT).cursor;
+  const now = EVENT_RETENTION + 5_000;
+  let times = 1;
+  while (log.prune(now)) times += 1;
+  expect(times).toBe(6);
+  expect(log.read({ name: NAME, cursor: begin, limit: 1 }, now)).toMatchObject({ truncated: true, hasMore: true });
+  const rest = log.read({ name: NAME, cursor: middle, limit: COUNT }, now);
+  expect([rest.truncated, rest.events.length]).toEqual([false, 5_000]);
+  while (log.prune(2 * EVENT_RETENTION));
+  expect(log.read({ name: NAME, cursor: rest.cursor, limit: 1 }, now)).toMatchObject({ truncated: false, events: [] });
+});
