@@ -25,6 +25,7 @@ export {
   type Context,
   DAY,
   HOUR,
+  JobCancelled,
   JobFailed,
   type Log,
   type Metrics,

@@ -451,6 +451,29 @@ export class JobFailed extends Error {
 }
 
 /**
+ * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
+ * clean-up. `unfinished` names the steps that were under way: whether they had their effect is unknown.
+ *
+ * @example
+ * try {
+ *   await ctx.step("reserve", ({ idempotencyKey }) => reserve(idempotencyKey));
+ * } catch (error) {
+ *   const mayBeReserved = error instanceof JobCancelled && error.unfinished.includes("reserve");
+ *   if (mayBeReserved) await ctx.step("release", release);
+ *   throw error;
+ * }
+ */
+export class JobCancelled extends Error {
+  override name = "JobCancelled";
+  readonly unfinished: readonly string[];
+
+  constructor(unfinished: readonly string[]) {
+    super("the job was cancelled");
+    this.unfinished = unfinished;
+  }
+}
+
+/**
  * What {@link Context.timeout} was given took too long.
  *
  * @example

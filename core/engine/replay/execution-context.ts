@@ -63,7 +63,17 @@ interface ContextParts {
   readonly report: Pick<StateReport, "progress">;
   readonly runtime: Pick<
     Runtime,
-    "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics" | "onStep"
+    | "jobName"
+    | "deadline"
+    | "cancelled"
+    | "seed"
+    | "startedAt"
+    | "env"
+    | "start"
+    | "cancel"
+    | "log"
+    | "metrics"
+    | "onStep"
   >;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
@@ -90,7 +100,8 @@ export class ExecutionContext implements Context {
   }
 
   get deadline(): number {
-    return this.#parts.runtime.deadline;
+    const { cancelled, deadline } = this.#parts.runtime;
+    return cancelled?.deadline ?? deadline;
   }
 
   get signal(): AbortSignal {
