@@ -19,6 +19,7 @@ import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
+import { takePlace } from "./order.ts";
 
 export type { Channel } from "../store/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
@@ -168,7 +169,13 @@ export class RemoteStore {
   ): Promise<DurablePromise> {
     const own = ownTags(this.#names, job);
     const again = earlier && { [EARLIER]: this.#names.id(job, earlier.name) };
-    const place = reservation !== undefined && { [RESERVATION]: reservation };
+    const args = sent.call.args[0] as Args;
+    const id = this.#names.id(job, name);
+    const isOrdered = job.concurrency !== undefined && !(await this.get(name));
+    const order = isOrdered
+      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt })
+      : {};
+    const place = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
     if (!this.#claims(job)) {
       return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...place });
     }
