@@ -369,7 +369,7 @@ export interface Context<Env = unknown> {
    * Tells callers a partial result: a value that JSON can hold, up to 50 kB. Partial results are kept with the job in the order
    * of the calls, each once, and `probe_status` and `await_result` tell them while the job runs.
    *
-   * @example await ctx.emit({ page: url, title });
+   * @example await ctx.emit({ page: url, title: await ctx.step("title", () => titleOf(url)) });
    */
   emit(value: unknown): Promise<void>;
 
@@ -386,7 +386,7 @@ export interface Context<Env = unknown> {
   /**
    * A random number from 0 to 1, without 1: the same whenever the function runs again.
    *
-   * @example const page = pages[Math.floor(ctx.random() * pages.length)];
+   * @example const page = urls[Math.floor(ctx.random() * urls.length)];
    */
   random(): number;
 
