@@ -151,6 +151,16 @@ export const pauseId = (namespace: string, kind: string, n: number): string => o
 /** What the ids of a limit's slots begin with. */
 export const limitId = (namespace: string, name: string): string => own(namespace, "limit", encodeURIComponent(name));
 
+/** What the ids of the places of a kind's jobs begin with that have the same key, which `hash` stands for. */
+export const orderId = (namespace: string, kind: string, hash: string): string =>
+  `${limitId(namespace, `${kind} ${hash}`)}${OWN}0.`;
+
+/** The mark that a job with a place has begun. */
+export const begunId = (job: string): string => child(job, "k", "");
+
+/** When a place counts no more whose job was not created. */
+export const placeTimerId = (job: string, n: number): string => child(job, "k", n);
+
 /** The `link`th use, counted from 1, of a slot of a limit. */
 export const limitSlotId = (limit: string, slot: number, link: number): string => `${limit}${OWN}${slot}.${link}`;
 

@@ -10,10 +10,12 @@ import {
   NondeterminismError,
   type Question,
   SECOND,
+  type Spent,
   type Startable,
   type Step,
   type StepOptions,
   TimeoutError,
+  type TypedQuestion,
   type Winner,
 } from "../../definitions/context.ts";
 import { outputId } from "../../store/ids.ts";
@@ -28,7 +30,9 @@ import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
+import { fitting, formOf } from "./form.ts";
 import type { FunctionRun } from "./function-run.ts";
+import type { Spending } from "./spending.ts";
 import type { StateReport } from "./state-report.ts";
 
 /** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */
@@ -54,6 +58,7 @@ const METHODS = [
   "race",
   "any",
   "timeout",
+  "spend",
   "progress",
   "emit",
   "now",
@@ -68,6 +73,7 @@ interface ContextParts {
   readonly lease: Pick<Lease, "id" | "create">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
+  readonly spending: Spending;
   readonly runtime: Pick<
     Runtime,
     "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics" | "onStep"
@@ -170,16 +176,15 @@ export class ExecutionContext implements Context {
     });
   }
 
-  ask(name: string, question: Question): Promise<Answer> {
-    return this.#issue("ask", name, (command) => {
-      const { type, properties } = question?.requestedSchema ?? {};
-      if (typeof question?.message !== "string" || type !== "object" || typeof properties !== "object") {
-        const form = 'requestedSchema: { type: "object", properties: { … } }';
-        throw new NondeterminismError(`ctx.ask("${name}") takes { message: "…", ${form} }`);
-      }
+  ask<Content>(name: string, question: TypedQuestion<Content>): Promise<Answer<Content>>;
+  ask(name: string, question: Question): Promise<Answer>;
+  ask(name: string, asked: Question | TypedQuestion<unknown>): Promise<Answer<unknown>> {
+    const answered = this.#issue<Answer>("ask", name, (command) => {
+      const question = formOf(name, asked);
       command.question = question;
       command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
     });
+    return asked && "schema" in asked ? noted(answered.then((answer) => fitting(name, asked, answer))) : answered;
   }
 
   await<T>(job: string | ChildJob<T>): Promise<T> {
@@ -329,6 +334,32 @@ export class ExecutionContext implements Context {
     });
   }
 
+  spend(amount: number, { of }: { of: string }): Promise<Spent> {
+    const { spending, run } = this.#parts;
+    const spent = new Promise<Spent>((resolve, reject) => {
+      if (this.#isAbandoned) return;
+      try {
+        this.#refuse("spend", of, MAX_NAME);
+        spending.add(of, amount);
+      } catch (error) {
+        return reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
+      }
+      spending.within(of, (limit, spent) => this.#root.#mayGrow(of, limit, spent)).then(resolve, reject);
+    });
+    return noted(spent);
+  }
+
+  /** Asks once for all branches: the question outlives those that are abandoned. */
+  async #mayGrow(of: string, limit: number, { spent, limit: before }: Spent): Promise<boolean> {
+    const message = `${this.jobName} has spent ${spent} ${of}, and may spend ${before}. May it spend up to ${limit}?`;
+    const requestedSchema = { type: "object" as const, properties: {} };
+    return (await this.ask(`${of} up to ${limit}`, { message, requestedSchema })).action === "accept";
+  }
+
+  get #root(): ExecutionContext {
+    return this.#parent ? this.#parent.#root : this;
+  }
+
   progress(done: number | string, total?: number, message?: string): void {
     const { report } = this.#parts;
     const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
@@ -454,7 +485,7 @@ export class ExecutionContext implements Context {
   }
 
   /** Rules 2 and 3. */
-  #refuse(kind: CommandKind, name: string, most: number): void {
+  #refuse(kind: CommandKind | "spend", name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
       const got =
         typeof name === "string"

@@ -52,10 +52,10 @@ async function failed(
   const attempts = command.attempts + 1;
   const now = clock.now();
   const since = command.attempts === 0 ? now : command.failingSince;
-  const { deadline, log } = runtime;
+  const { deadline, log, errors } = runtime;
   const pause = pauseAfter(error, retry, { attempts, since, now, deadline });
   const gaveUp = pause === undefined && retry !== false && !isFinal(error);
-  const stored = toStored(error, gaveUp ? attempts : undefined);
+  const stored = toStored(error, gaveUp ? attempts : undefined, errors);
   const op = command.path;
   const fields = { step: op, attempt: attempts, reason: stored.message };
   runtime.onFailure?.(error, { ...fields, ...(pause !== undefined && { retry_in_ms: pause }) });
