@@ -2,6 +2,7 @@
 import { lookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { Agent, type RequestInit as UndiciInit, fetch as undiciFetch } from "undici";
+import { outside } from "../../../core/engine/guard/guard.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 
 const PRIVATE = new BlockList();
@@ -70,14 +71,17 @@ export function guardedFetch(allowPrivate: boolean): Fetch {
     bodyTimeout: 0,
     connect: { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) },
   });
-  return async (url, init) => {
+  // A connection serves many calls, and is no part of the durable function whose call uses it.
+  return (url, init) => outside(() => send(url, init));
+
+  async function send(url: string | URL, init?: RequestInit): Promise<Response> {
     const target = new URL(url);
     const host = hostOf(target);
     if (!allowPrivate && isIP(host) !== 0 && isPrivate(host)) throw refusal(host);
     const options = { ...init, redirect: "manual", dispatcher: agent } as unknown as UndiciInit;
     const response = await undiciFetch(target, options);
     return bounded(response as unknown as Response);
-  };
+  }
 }
 
 /** The same response, which fails at a message that is too long. In an event stream, an empty line ends a message. */
