@@ -414,7 +414,7 @@ export interface Context<Env = unknown> {
    * Tells callers a partial result: a value that JSON can hold, up to 50 kB. Partial results are kept with the job in the order
    * of the calls, each once, and `probe_status` and `await_result` tell them while the job runs.
    *
-   * @example await ctx.emit({ page: url, title });
+   * @example await ctx.emit({ page: url, title: await ctx.step("title", () => titleOf(url)) });
    */
   emit(value: unknown): Promise<void>;
 
