@@ -60,7 +60,7 @@ test("makes a key for edge and worker to encrypt with, when it is told to", asyn
   expect(await env("k", "worker.env")).toMatchObject({ ENCRYPTION_KEYS: key });
 });
 
-test("makes a token for whoever runs the server, limited to no namespace, when it is told to", async () => {
+test("makes a token for the operator of the server, for all namespaces, when it is told to", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"), "--operator");
   const { RESONATE_TOKEN: token, ...place } = await env("k", "operator.env");
   expect(place).toEqual({ RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" });
