@@ -28,6 +28,7 @@ export {
   DAY,
   type ErrorClass,
   HOUR,
+  JobCancelled,
   JobFailed,
   type Log,
   type Metrics,

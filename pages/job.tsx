@@ -29,6 +29,7 @@ const Job: FC = () => {
       {job && !refused && (
         <>
           <Facts job={job} />
+          {job.cleanup && job.cleanup !== "failed" && <p class="quiet">Its clean-up is {job.cleanup}.</p>}
           {job.resumed_from && (
             <p class="quiet">
               It went on from <a href={jobPath(job.resumed_from)}>{job.resumed_from}</a>: what that had finished was not

@@ -13,6 +13,9 @@ import { TestClock } from "./test-clock.ts";
 
 export const JOB = "job";
 
+/** What the random values of the job are made from. */
+export const SEED = "a seed";
+
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const uncounted: Metrics = { count() {}, observe() {} };
 
@@ -34,7 +37,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
     jobName: JOB,
     deadline: promise.timeoutAt,
     startedAt: promise.createdAt,
-    seed: "a seed",
+    seed: SEED,
     env: {},
     log: silent,
     metrics: uncounted,

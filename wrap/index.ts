@@ -45,7 +45,7 @@ export function wrapServer(options: WrapOptions): Wrapped {
     options,
     jobs: { own, shared },
     tools(snapshot) {
-      const read = snapshot.resources ? resourceReader(name, own) : undefined;
+      const read = snapshot.resources ? resourceReader(name, own, options.apps) : undefined;
       return chosen(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
         return wrappedTool(tool, policy, options, policy.shared ? shared : own, read);

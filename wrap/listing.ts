@@ -1,5 +1,6 @@
 /** The entry of a wrapped tool in `tools/list`: its server's, with the additions of durability. */
 import { type ListedTool, nameHere } from "./snapshot.ts";
+import type { WrapOptions } from "./wrap-options.ts";
 
 /** The argument that names a call, so that a repeated call is the same job. */
 export const JOB_NAME = "job_name";
@@ -28,9 +29,21 @@ export function takesJobName({ inputSchema }: ListedTool): boolean {
   return !Object.hasOwn(properties, JOB_NAME) && patternProperties === undefined && propertyNames === undefined;
 }
 
-export function listingOf(tool: ListedTool, prefix: string | undefined, named: boolean): Record<string, unknown> {
+/** The keys of `_meta` by which a tool names an app of its server, for hosts of one kind or another. */
+const APP = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
+
+/** The beginning of an app's URI. */
+export const APP_URI = "ui://";
+
+export function listingOf(
+  tool: ListedTool,
+  { prefix, apps = false }: Pick<WrapOptions, "prefix" | "apps">,
+  named: boolean,
+): Record<string, unknown> {
   // The server's offer of tasks concerns only the worker.
-  const { execution: _, name, inputSchema, outputSchema, ...rest } = tool;
+  const { execution: _, name, inputSchema, outputSchema, _meta, ...others } = tool;
+  const meta = Object.entries((_meta ?? {}) as object).filter(([key]) => apps || !APP.test(key));
+  const rest = { ...others, ...(meta.length > 0 && { _meta: Object.fromEntries(meta) }) };
   const properties = { ...(inputSchema.properties as object | undefined), [JOB_NAME]: JOB_NAME_SCHEMA };
   return {
     name: nameHere(name, prefix),

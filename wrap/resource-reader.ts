@@ -10,6 +10,7 @@ import { wholeResult } from "../core/tools/byte-range.ts";
 import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";
 import { uriOf } from "../core/tools/results.ts";
 import { type CallArgs, READ } from "./call-job.ts";
+import { APP_URI } from "./listing.ts";
 
 /** How long the result of a read answers further reads, in milliseconds: a caller that gave up waiting finds it. */
 const FRESH_FOR = 10_000;
@@ -19,8 +20,11 @@ const PATIENCE = 45_000;
 const MOST = 4_500_000;
 
 /** Reads the resource of a URI on behalf of the caller. */
-export function resourceReader(name: string, job: Job<CallArgs>): NonNullable<Tool["read"]> {
+export function resourceReader(name: string, job: Job<CallArgs>, apps = false): NonNullable<Tool["read"]> {
   return async (uri, { store, now, until, signal }) => {
+    if (!apps && uri.startsWith(APP_URI)) {
+      throw new ProtocolError(ErrorCode.InvalidParams, `${name}: its apps are not shown here`, { uri });
+    }
     const wanted = { tool: READ, arguments: { uri }, key: await hashed(uri), once: false, fresh_for: FRESH_FOR };
     let read: DurablePromise = await startJob(store, job, wanted, now);
     if (read.state === "pending") {

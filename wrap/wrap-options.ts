@@ -62,6 +62,12 @@ export interface WrapOptions {
    * WAIT_SECONDS (4 seconds), which is below the limits of known clients; 45 seconds for calls that ask for progress.
    */
   after?: number;
+  /**
+   * Whether hosts may show the server's own MCP Apps. To a host they are this server's: it may let them call every tool here,
+   * `cancel_job` and `answer_for_user` included, for the jobs of other servers as well. Default: false; this server's cards
+   * are shown instead.
+   */
+  apps?: boolean;
   /** Policies by the names of tools, with `*` as a wildcard; the first match counts. */
   policies?: Readonly<Record<string, CallPolicy>>;
   /** How many calls each worker makes at once. Default: 16. */

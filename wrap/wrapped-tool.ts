@@ -47,7 +47,7 @@ export function wrappedTool(
     name: nameHere(tool.name, prefix),
     // The server validates the arguments.
     input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true },
-    listing: listingOf(tool, prefix, named),
+    listing: listingOf(tool, options, named),
     job: job as Job,
     waits: true,
     start: launch,

@@ -158,7 +158,7 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
 );`,
   );
   const each = (text: (i: number) => string) => isolates.map((_, i) => text(i)).join("\n    ");
-  // Web hooks go to public addresses alone, whatever their names lead to.
+  // Web hooks go only to public addresses, also if a name resolves to a private one.
   // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (

@@ -7,8 +7,8 @@ import { REQUEST_TAG } from "../../core/definitions/job.ts";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
-import { EARLIER, encodeValue, lineage, RESERVATION } from "../../core/store/codec.ts";
-import { splitGeneration, withGeneration } from "../../core/store/ids.ts";
+import { CLEANED_UP, EARLIER, encodeValue, lineage, RESERVATION } from "../../core/store/codec.ts";
+import { cleanUpId, splitGeneration, withGeneration } from "../../core/store/ids.ts";
 import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { last } from "../../core/store/sequence.ts";
 import { readArguments } from "../arguments.ts";
@@ -35,11 +35,12 @@ async function resume({ client, namespace }: Server, known: PromiseRecord): Prom
   if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
   const id = idOf(n + 1);
   const { [REQUEST_TAG]: _request, [RESERVATION]: _place, ...tags } = known.tags;
+  const after = known.state === "rejected_canceled" && { [CLEANED_UP]: cleanUpId(known.id) };
   const data = {
     id,
     timeoutAt: Date.now() + known.timeoutAt - known.createdAt,
     param: known.param,
-    tags: { ...tags, ...lineage(id), [EARLIER]: known.id },
+    tags: { ...tags, ...lineage(id), [EARLIER]: known.id, ...after },
   };
   await client.call({ kind: "promise.create", data });
   return `it is started again as ${id.slice(namespace.length)}`;

@@ -104,6 +104,7 @@ export interface DurableToolOptions<Args, Result>
       | "shared"
       | "freshFor"
       | "keepFor"
+      | "cleanup"
       | "counts"
       | "onRestart"
       | "otherArguments"

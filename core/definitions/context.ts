@@ -414,7 +414,7 @@ export interface Context<Env = unknown> {
    * Tells callers a partial result: a value that JSON can hold, up to 50 kB. Partial results are kept with the job in the order
    * of the calls, each once, and `probe_status` and `await_result` tell them while the job runs.
    *
-   * @example await ctx.emit({ page: url, title });
+   * @example await ctx.emit({ page: url, title: await ctx.step("title", () => titleOf(url)) });
    */
   emit(value: unknown): Promise<void>;
 
@@ -553,6 +553,29 @@ export class JobFailed extends Error {
     super(reason);
     this.jobName = jobName;
     this.status = status;
+  }
+}
+
+/**
+ * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
+ * clean-up. `unfinished` names the steps that were under way: whether they had their effect is unknown.
+ *
+ * @example
+ * try {
+ *   await ctx.step("reserve", ({ idempotencyKey }) => reserve(idempotencyKey));
+ * } catch (error) {
+ *   const mayBeReserved = error instanceof JobCancelled && error.unfinished.includes("reserve");
+ *   if (mayBeReserved) await ctx.step("release", release);
+ *   throw error;
+ * }
+ */
+export class JobCancelled extends Error {
+  override name = "JobCancelled";
+  readonly unfinished: readonly string[];
+
+  constructor(unfinished: readonly string[]) {
+    super("the job was cancelled");
+    this.unfinished = unfinished;
   }
 }
 

@@ -12,6 +12,9 @@ const DAY = 24 * 60 * 60 * 1_000;
 /** How long a job may take unless its definition says otherwise, in milliseconds. */
 const DEFAULT_DEADLINE = DAY;
 
+/** How long a clean-up may take unless its definition says so, in milliseconds. */
+const DEFAULT_CLEANUP = 60_000;
+
 /** The longest job name, in UTF-16 code units: it is part of an id on the Resonate server, and models repeat it. */
 export const MAX_JOB_NAME = 500;
 
@@ -93,6 +96,11 @@ export interface JobOptions<Args, Result = unknown> {
    */
   onRestart?: "resume";
   /**
+   * How long the clean-up of a cancelled job may take in milliseconds, from its first execution on: what the function does in
+   * `catch` and `finally` once `JobCancelled` was thrown. Default: a minute.
+   */
+  cleanup?: { for: number };
+  /**
    * What a start gets that finds a job of its name with other arguments, where `id` leaves some out: the job with a `note`
    * that says so (the default), a refusal, or the job without a word (`accept`).
    */
@@ -171,6 +179,8 @@ export interface Job<Args = unknown, Result = unknown> {
   restarts(reason: string | undefined, args: Args): boolean;
   readonly onRestart: "resume" | undefined;
   readonly otherArguments: "note" | "refuse" | "accept";
+  /** How long the clean-up of a cancelled job may take, in milliseconds. */
+  readonly cleanupTime: number;
   /** Whether the result is the tool's whole answer, as the protocol has it. */
   readonly answers: boolean;
   /** How jobs are shown to people. */
@@ -246,6 +256,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     restarts: (reason, args) => restarts(reason, args),
     onRestart: options.onRestart,
     otherArguments: options.otherArguments ?? "note",
+    cleanupTime: options.cleanup?.for ?? DEFAULT_CLEANUP,
     answers,
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),

@@ -62,6 +62,7 @@ export class Execution {
       if (runtime.signal.aborted) abort();
       await this.#replay();
       run.isReplaying = false;
+      if (runtime.cancelled) await this.#cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
         perform: (command, work) => perform(this.#parts, command, work),
@@ -84,6 +85,24 @@ export class Execution {
     const args = structuredClone(this.#args) as never;
     await this.#parts.run.begin(async () => this.#fn(this.#context as Context as Context<never>, args));
     await this.#parts.replay.all();
+  }
+
+  /** Tells the function, where no record shows that it knows, that its job was cancelled `at` a time. */
+  async #cancel(at: number): Promise<void> {
+    const { journal, commands, awaitables, writer, replay } = this.#parts;
+    if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
+    // What had ended by then reaches it first, as it did before a worker died.
+    for (;;) {
+      for (const command of commands.open) awaitables.locate(command);
+      await awaitables.lookAround();
+      const { next } = awaitables;
+      const settled = next?.awaited?.settled;
+      if (!next || !settled || (settled.settledAt ?? 0) > at) break;
+      writer.reached(next.path);
+      await replay.handAwaited(next, settled);
+    }
+    const [record] = await writer.append([{ event: { kind: "cancelled", op: "" }, when: "resolved" }]);
+    if (record) await replay.cancel(record);
   }
 
   /** Runs the function again from its records alone; resolves with how that differs from this run. */

@@ -35,6 +35,8 @@ export type JournalEntry = {
    * empty `op` only shows that the job goes on: see `crash-loop.ts`.
    */
   | { kind: "heard" }
+  /** The job was cancelled: what follows is its clean-up. `op` is empty. */
+  | { kind: "cancelled" }
 );
 
 /** An entry with the promise that holds it. */

@@ -13,6 +13,8 @@ export type Send = (kind: string, data: object, origin: string) => Promise<{ sta
 export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">> {
   task: Pick<TaskRecord, "id" | "version">;
   promise: PromiseRecord;
+  /** The id of the job that the task cleans up after: its records are written under this task. */
+  cleansUp?: string;
 }
 
 /** Reads a promise and subscribes to news of it. News may hold the promise as it is now; without it, the promise is read. */
@@ -32,6 +34,7 @@ const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
 export class TaskLease implements Lease {
   readonly id: string;
   readonly version: number;
+  readonly #task: string;
   readonly #deadline: number;
   readonly #createdAt: number;
   readonly #send: Send;
@@ -48,13 +51,14 @@ export class TaskLease implements Lease {
 
   /** Without `watch`, promises are read and no news comes. */
   constructor(
-    { task, promise, preload = [], records }: HeldTask,
+    { task, promise, cleansUp, preload = [], records }: HeldTask,
     send: Send,
     watch?: Watch,
     { now } = machineClock,
     rules = { ...RULES_OF_0_9 },
   ) {
-    this.id = task.id;
+    this.id = cleansUp ?? task.id;
+    this.#task = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
     this.#createdAt = promise.createdAt;
@@ -139,7 +143,7 @@ export class TaskLease implements Lease {
   async #suspend(ids: readonly string[], others: readonly string[]): Promise<"asleep" | "overtaken" | "refused"> {
     const actions = ids.map((awaited) => ({
       kind: "promise.register_callback",
-      data: { awaiter: this.id, awaited },
+      data: { awaiter: this.#task, awaited },
     }));
     try {
       return (await this.#ask("task.suspend", { actions })) === undefined ? "overtaken" : "asleep";
@@ -165,18 +169,18 @@ export class TaskLease implements Lease {
 
   /** The wake-up promise of a job that was suspended under the lease of this version. */
   #wakeUpId(version: number): string {
-    return leaseWakeupId(this.id, version);
+    return leaseWakeupId(this.#task, version);
   }
 
   /** Ends the job. @throws {LeaseLost} */
   async fulfill(state: "resolved" | "rejected", value: unknown): Promise<void> {
-    const data = { id: this.id, state, value: encodeValue(value) };
+    const data = { id: this.#task, state, value: encodeValue(value) };
     await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
   }
 
   /** Makes a request under the lease; undefined for a suspension that came after a promise had settled. */
   async #ask(kind: string, request: object): Promise<unknown> {
-    const { status, data } = await this.#send(kind, { id: this.id, version: this.version, ...request }, this.id);
+    const { status, data } = await this.#send(kind, { id: this.#task, version: this.version, ...request }, this.id);
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
     throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });

@@ -33,4 +33,4 @@ export async function stepsToKeep(
 const isFailure = (event: JournalEntry): boolean =>
   event.kind === "race"
     ? event.winner === LATE
-    : event.kind !== "retry" && "error" in event && event.error !== undefined;
+    : event.kind === "cancelled" || (event.kind !== "retry" && "error" in event && event.error !== undefined);

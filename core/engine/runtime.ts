@@ -70,6 +70,11 @@ export interface Runtime {
   cancel(jobName: string): Promise<void>;
   /** The id of the promise of another job of the same caller; undefined when it cannot be one. */
   promiseOf(jobName: string): string | undefined;
+  /**
+   * Of a cancelled job's clean-up: when the job was cancelled, and the job's own deadline, in milliseconds since the epoch.
+   * `deadline` is then the clean-up's.
+   */
+  cancelled?: { at: number; deadline: number };
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
   /** What the job may spend. */

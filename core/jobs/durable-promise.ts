@@ -35,6 +35,8 @@ export interface DurablePromise {
   earlier: string | undefined;
   /** What its worker made of that: see {@link Resumption}. */
   resumption?: Resumption;
+  /** The clean-up of a cancelled job, as its promise is. */
+  cleanup?: Pick<PromiseRecord, "state"> & { value: unknown };
   /** What a start has to say about the job that it found. */
   note?: string;
 }

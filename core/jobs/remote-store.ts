@@ -3,7 +3,17 @@
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { ResonateClient } from "../store/client.ts";
-import { childOf, decodeValue, EARLIER, encodeValue, KEEP, lineage, RESERVATION, STARTER } from "../store/codec.ts";
+import {
+  CLEANED_UP,
+  childOf,
+  decodeValue,
+  EARLIER,
+  encodeValue,
+  KEEP,
+  lineage,
+  RESERVATION,
+  STARTER,
+} from "../store/codec.ts";
 import type { Channel } from "../store/connections.ts";
 import { ResonateRefused, ResonateUnavailable } from "../store/failures.ts";
 import { cleanUpId, isRoot, resumptionId, rootOf, splitGeneration, splitKey, startRecordId } from "../store/ids.ts";
@@ -51,6 +61,12 @@ class NameTaken extends NotStarted {
 /** What the requests of an isolate, or a worker's jobs, share: values alone. */
 interface Shared {
   read: FeedCache;
+}
+
+/** The attempt before a new one. */
+interface Before {
+  earlier?: DurablePromise | undefined;
+  after?: DurablePromise | undefined;
 }
 
 /** The caller for whom a store acts. */
@@ -133,7 +149,7 @@ export class RemoteStore {
 
   /**
    * Creates the promise `name` with the worker group as its target, or returns the existing one. `earlier` is the attempt
-   * before, whose finished steps the new one does not repeat.
+   * before, whose finished steps the new one does not repeat; `after` one that was cancelled, for whose clean-up it waits.
    *
    * @throws {NotStarted} when something else has its name, or it would end before it began
    * @throws {QuotaExceeded} when it does not exist and the caller has started too many
@@ -144,7 +160,7 @@ export class RemoteStore {
     name: string,
     args: Args,
     now: number,
-    earlier?: DurablePromise,
+    { earlier, after }: Before = {},
   ): Promise<DurablePromise> {
     const timeoutAt = job.deadline(args, now);
     const noted = this.#noteStart(job, name, args, now, timeoutAt);
@@ -152,7 +168,7 @@ export class RemoteStore {
     const param = encodeValue(call);
     const reserved = await this.#reserve(job, name, args, { now, timeoutAt, bytes: sizeOf({ param, value: {} }) });
     // When this fails, the job may exist: its reservation stays until a look at the promise settles it.
-    const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, earlier, reserved?.tag);
+    const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, { earlier, after }, reserved?.tag);
     await noted;
     const isNew = this.#scope.request !== "" && promise.request === this.#scope.request;
     const isRecorded = isNew || (reserved?.isKnown === true && promise.state === "pending");
@@ -164,11 +180,14 @@ export class RemoteStore {
     name: string,
     sent: Sent,
     timeoutAt: number,
-    earlier: DurablePromise | undefined,
+    { earlier, after }: Before,
     reservation: string | undefined,
   ): Promise<DurablePromise> {
     const own = ownTags(this.#names, job);
-    const again = earlier && { [EARLIER]: this.#names.id(job, earlier.name) };
+    const again = {
+      ...(earlier && { [EARLIER]: earlier.id }),
+      ...(after && cleansUp(job) && { [CLEANED_UP]: cleanUpId(after.id) }),
+    };
     const args = sent.call.args[0] as Args;
     const id = this.#names.id(job, name);
     const isOrdered = job.concurrency !== undefined && !(await this.get(name));
@@ -211,9 +230,17 @@ export class RemoteStore {
     if (id === undefined) return undefined;
     const record = await this.#client.call({ kind: "promise.get", data: { id } }, signal);
     const promise = record && this.#names.decode(record);
-    if (promise?.earlier === undefined) return promise;
-    const told = await this.child(resumptionId(id), signal);
-    return told ? { ...promise, resumption: decodeValue(told.param) as Resumption } : promise;
+    if (!promise || isWhole(promise)) return promise;
+    const isCancelled = promise.state === "rejected_canceled";
+    const [told, cleanup] = await Promise.all([
+      promise.earlier !== undefined ? this.child(resumptionId(id), signal) : undefined,
+      isCancelled ? this.child(cleanUpId(id), signal) : undefined,
+    ]);
+    return {
+      ...promise,
+      ...(told && { resumption: decodeValue(told.param) as Resumption }),
+      ...(cleanup && { cleanup: { state: cleanup.state, value: decodeValue(cleanup.value) } }),
+    };
   }
 
   /** Whether the job waits for a worker; false where the server does not say. */
@@ -235,22 +262,13 @@ export class RemoteStore {
   async cancel(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const promise = await this.get(name);
     if (!promise) return undefined;
-    const { id } = promise;
     const { key } = this.#scope;
     const asItIs = { promise, isOurs: false };
     if (promise.job.shared && key !== "") {
       if (promise.starter !== key && !(await this.#startRecord(promise))) return undefined;
       if (promise.state !== "pending" || !(await this.#claimsOf(promise).giveUp(key, promise.starter))) return asItIs;
     }
-    const ended = promise.state === "pending" ? await this.#cancel(id) : asItIs;
-    if (
-      ended?.promise.state === "rejected_canceled" &&
-      !promise.job.shared &&
-      !promise.job.expectedAt &&
-      promise.job.runs !== "edge"
-    )
-      await this.#cleanUp(id);
-    return ended;
+    return promise.state === "pending" ? this.#cancel(promise) : asItIs;
   }
 
   /**
@@ -261,7 +279,7 @@ export class RemoteStore {
     const promise = await this.get(name);
     if (!promise?.job.shared || promise.state !== "pending") return false;
     const isUnwanted = await this.#claimsOf(promise).giveUp(this.#scope.claimant, promise.starter);
-    if (isUnwanted) await this.#cancel(promise.id);
+    if (isUnwanted) await this.#cancel(promise);
     return isUnwanted;
   }
 
@@ -287,7 +305,7 @@ export class RemoteStore {
     }
   }
 
-  /** Has a worker give up the jobs that a cancelled job started. */
+  /** Has a worker clean up after a job that is about to be cancelled: see `after.ts`. */
   async #cleanUp(id: string): Promise<void> {
     const after = cleanUpId(id);
     // Any worker of the group takes it. A search for jobs by the group's address must not find it: hence the suffix.
@@ -443,7 +461,7 @@ export class RemoteStore {
   async #claim(promise: DurablePromise, claimant = this.#scope.claimant): Promise<DurablePromise> {
     if (promise.state !== "pending") return promise;
     const isClaimed = await this.#claimsOf(promise).claim(claimant);
-    return isClaimed ? promise : ((await this.#cancel(promise.id))?.promise ?? promise);
+    return isClaimed ? promise : ((await this.#cancel(promise))?.promise ?? promise);
   }
 
   /**
@@ -505,7 +523,9 @@ export class RemoteStore {
     return promise;
   }
 
-  async #cancel(id: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
+  async #cancel({ id, job }: DurablePromise): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
+    // A crash in between leaves a clean-up that cancels the job.
+    if (cleansUp(job)) await this.#cleanUp(id);
     const by = crypto.randomUUID();
     const data = { id, state: "rejected_canceled" as const, value: encodeValue({ by }) };
     const record = await this.#client.call({ kind: "promise.settle", data });
@@ -526,4 +546,10 @@ export class RemoteStore {
 }
 
 /** A promise that holds all there is to know of its job. Of another one more is read. */
-const whole = (promise: DurablePromise | undefined) => (promise?.earlier === undefined ? promise : undefined);
+const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
+  earlier === undefined && (state !== "rejected_canceled" || !cleansUp(job));
+
+const whole = (promise: DurablePromise | undefined) => (promise && isWhole(promise) ? promise : undefined);
+
+/** Whether a cancelled job leaves anything to a worker: timers, waits of the edge and jobs of foreign groups end at once. */
+const cleansUp = ({ expectedAt, group, runs }: Job): boolean => !expectedAt && group === undefined && runs !== "edge";

@@ -33,8 +33,9 @@ export async function startJob<Args>(
   // A job that ends again before this call is answered is returned as it is.
   for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
     const earlier = mayResume(job, promise, args) ? promise : undefined;
+    const after = promise.state === "rejected_canceled" ? promise : undefined;
     generation += 1;
-    promise = await store.create(job, withGeneration(base, generation), args, now, earlier);
+    promise = await store.create(job, withGeneration(base, generation), args, now, { earlier, after });
   }
   return asStarted(job, promise, args);
 }

@@ -59,6 +59,7 @@ export const JobView = z.object({
     .object({ job_name: z.string(), status: JobStatus })
     .optional()
     .describe("The attempt that was started after this one had ended."),
+  cleanup: z.enum(["running", "done", "failed"]).optional().describe("What a cancelled job still does, or did."),
   resumed_from: z.string().optional().describe("The attempt whose finished steps this one did not repeat."),
   began_anew: z.string().optional().describe("Why an attempt that was to resume began from the start."),
   waiting_for: z.array(WaitingFor).optional().describe("What it waits to be told, while it is running."),
@@ -102,7 +103,7 @@ export function stateOf(status: JobStatus): DurablePromise["state"] | undefined 
 
 export function viewOf(
   name: string,
-  promise: Pick<DurablePromise, "state" | "value" | "createdAt" | "settledAt" | "resumption"> | undefined,
+  promise: Pick<DurablePromise, "state" | "value" | "createdAt" | "settledAt" | "resumption" | "cleanup"> | undefined,
 ): JobView {
   if (!promise) return notFound(name);
   const view: JobView = {
@@ -111,7 +112,11 @@ export function viewOf(
     started_at: new Date(promise.createdAt).toISOString(),
   };
   if (promise.settledAt !== undefined) view.finished_at = new Date(promise.settledAt).toISOString();
-  const { resumption } = promise;
+  const { resumption, cleanup } = promise;
+  if (cleanup?.state === "pending") view.cleanup = "running";
+  else if (cleanup?.state === "resolved" && (cleanup.value as { steps?: number } | undefined)?.steps)
+    view.cleanup = "done";
+  else if (cleanup && cleanup.state !== "resolved") view.cleanup = "failed";
   if (resumption)
     Object.assign(view, "from" in resumption ? { resumed_from: resumption.from } : { began_anew: resumption.anew });
   switch (promise.state) {
@@ -123,6 +128,10 @@ export function viewOf(
       break;
     case "rejected_canceled":
       view.error = "The job was cancelled. Starting it again makes a new attempt, or finds a newer one.";
+      if (view.cleanup === "failed") {
+        const reason = cleanup?.value instanceof Error ? cleanup.value.message : "no worker did it in time";
+        view.error = `The job was cancelled, and its clean-up failed: ${reason}. Starting it again makes a new attempt.`;
+      }
       break;
     case "rejected_timedout":
       view.error =

@@ -24,6 +24,9 @@ export const ENTRY = "durable-mcp:entry";
 /** The id of the attempt before, whose journal this one continues. */
 export const EARLIER = "durable-mcp:earlier";
 
+/** The id of the clean-up of the attempt before, for which this one waits. */
+export const CLEANED_UP = "durable-mcp:cleaned-up";
+
 const INFINITE = "__INF__";
 const NEGATIVE_INFINITE = "__NEG_INF__";
 

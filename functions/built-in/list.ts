@@ -27,7 +27,7 @@ const ListedJob = z.object({
   status: JobStatus,
   started_at: z.string().describe("ISO 8601, UTC."),
   finished_at: z.string().optional().describe("ISO 8601, UTC."),
-  ...JobView.pick({ doing: true, waiting_for: true }).shape,
+  ...JobView.pick({ cleanup: true, doing: true, waiting_for: true }).shape,
 });
 
 export function listJobs(jobs: readonly Job[]): Tool {
@@ -130,10 +130,17 @@ async function list(
 ) {
   const found = promise ?? (await store.get(name, signal));
   if (!found) return undefined; // its retention is over
-  const { status, finished_at } = viewOf(name, found);
+  const { status, finished_at, cleanup } = viewOf(name, found);
   if (wanted !== undefined && status !== wanted) return undefined;
   const started_at = new Date(startedAt).toISOString();
   const telling = status === "running" && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());
   const times = { started_at, ...(finished_at !== undefined && { finished_at }) };
-  return { job_name: name, kind: job.kind, status, ...times, ...(telling && inShort(telling)) };
+  return {
+    job_name: name,
+    kind: job.kind,
+    status,
+    ...times,
+    ...(cleanup && { cleanup }),
+    ...(telling && inShort(telling)),
+  };
 }

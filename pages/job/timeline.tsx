@@ -64,6 +64,8 @@ const Entry: FC<{ entry: TimelineEntry }> = ({ entry }) => {
 const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, over, attempt, error, message } }) => {
   const name = <strong>{op}</strong>;
   switch (kind) {
+    case "cancelled":
+      return <>Cancelled: what follows is its clean-up</>;
     case "sleep":
       return (
         <>

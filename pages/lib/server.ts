@@ -82,6 +82,7 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   /** Whether it waits for a worker. */
   waits: boolean;
   newer?: { job_name: string; status: Status };
+  cleanup?: "running" | "done" | "failed";
   resumed_from?: string;
   began_anew?: string;
   /** The id of its task, for following and answering it; absent for viewers who may only look. */

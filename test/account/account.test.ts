@@ -114,12 +114,10 @@ test("where jobs run in a container, they wait for it, and no runner takes them"
   expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
 });
 
-test("no path leads past what workers elsewhere may ask", async () => {
-  const open = {
-    RESONATE_PUBLIC: "1",
-    RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256: newToken().sha256 }]),
-  };
-  await using _edge = await start(open);
+test("a worker elsewhere takes the jobs, over the edge and with its own token, and no path leads past what it may ask", async () => {
+  const { token, sha256 } = newToken();
+  const open = { RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) };
+  await using edge = await start(open);
   const search = { kind: "promise.search", head: { corrId: "1", version: "2025-01-15" }, data: { id: "*", limit: 1 } };
   const asked = (path: string, method = "GET") =>
     new Promise<string>((resolve, reject) => {
@@ -141,12 +139,7 @@ test("no path leads past what workers elsewhere may ask", async () => {
       expect(await asked(`/resonate/${up}${slash}`, "POST")).toMatch(/ (400|401|404|405)\b/);
     }
   }
-});
 
-test("a worker elsewhere takes the jobs, over the edge and with a token of its own", async () => {
-  const { token, sha256 } = newToken();
-  const open = { RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) };
-  await using edge = await start(open);
   const place = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
   expect((await fetch(`${place.RESONATE_URL}/key`)).status).toBe(404);
   expect((await fetch(`${place.RESONATE_URL}/../key`)).status).toBe(404);

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from "jose";
 import { type Configuration, type JWKS, Provider } from "oidc-provider";
 
-/** An OAuth 2.1 authorization server on loopback that issues JWTs for whatever resource it is asked for. */
+/** An OAuth 2.1 authorization server on loopback that issues JWTs for any resource. */
 export interface AuthorizationServer extends AsyncDisposable {
   readonly issuer: string;
   /** The key that signs at present: the private one, as JWK. */

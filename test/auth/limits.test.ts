@@ -74,7 +74,7 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
   expect(await bob.call("set_timer", { timer_name: "f", seconds: 600 })).toMatchObject({ status: "running" });
 });
 
-test("to cancel a month that callers share takes the edge few calls, whoever of them it is", async () => {
+test("canceling a month that callers share takes the edge few calls, for each of them", async () => {
   const [ada, bob] = [callerAt(stack.url, TOKENS.carol), callerAt(stack.url, TOKENS.dan)];
   const { job_name } = await ada.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
   await bob.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });

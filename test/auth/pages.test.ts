@@ -1,4 +1,4 @@
-/** Pages of a deployment whose callers sign in: what is one's does not exist for another, nor for whoever has no link. */
+/** Pages of a deployment whose callers sign in: a caller's job does not exist for another caller, or without a link. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startBrowser, visit } from "../pages/browser.ts";
@@ -216,7 +216,7 @@ test.runIf(browser)("in a browser: one link, two visitors; signing in, the list,
     expect(page.url()).toContain("/jobs/timer_in%20a%20browser?link=");
     expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
   }
-  // Whoever has but a link follows the job too, without a stream.
+  // A visitor with only a link also follows the job, without a stream.
   const other = await timerOf(ada, "followed by its link");
   await using guest = await visit(browser as Browser, stack.origin);
   const linked = await guest.open(other);

@@ -154,7 +154,7 @@ test("a month that a range waits for is not cancelled under it", async () => {
   expect(done.result.structuredContent).toMatchObject({ status: "complete" });
 });
 
-test("whoever is told that it runs is never left with one that others cancelled meanwhile", async () => {
+test("a caller who is told that it runs is never left with one that others cancelled meanwhile", async () => {
   for (let round = 0; round < 12; round++) {
     const month = held();
     const [stayer, ...leavers] = callers.toSorted(() => Math.random() - 0.5) as [TestCaller, ...TestCaller[]];

@@ -65,7 +65,7 @@ async function signIn(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Continue" }).click();
 }
 
-test.runIf(browser)("whoever signs in there sees his jobs, and nobody else's", async () => {
+test.runIf(browser)("a caller who signs in there sees their own jobs, and no others", async () => {
   const server = cleanup.use(await startAuthorizationServer(["bob"]));
   const { origin, url, resource, inChat } = await deploy(server);
   const bob = callerAt(url, await server.issue("bob", resource));

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-/** A deployment of a test's own, and the commands of whoever runs it. */
+/** A deployment for one test, and the commands of its operator. */
 function deployment() {
   const { group, namespace, env } = ownGroup();
   const settings = { ...resonate.env, ...env, LEASE_SECONDS: "2" };
@@ -42,7 +42,7 @@ function deployment() {
   };
 }
 
-test("a kind that is paused waits, whatever is restarted, until it goes on", async () => {
+test("a kind that is paused waits until it is resumed, also across restarts", async () => {
   const { command, timer, settings, namespace } = deployment();
   expect(await command("resume", "timer")).toBe("Jobs of the kind timer were not paused.\n");
   const since = /^Jobs of the kind timer are paused since (\S+)\.\n$/.exec(await command("pause", "timer"))?.[1];

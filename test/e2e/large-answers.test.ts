@@ -1,4 +1,4 @@
-/** Answers of a wrapped server that are larger than a promise holds: nothing of them is lost, whichever way they are collected. */
+/** Answers of a wrapped server that are larger than a promise holds: nothing of them is lost in any way of collecting them. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";

@@ -49,7 +49,7 @@ function wait(
 /** Calls of a kind so far. */
 const calls = (kind: string) => the.gate.calls.filter((call) => call.kind === kind).length;
 
-test("each name is reported once, whichever way it was learnt, also one that there is none of", async () => {
+test("each name is reported once, however its state was learned; also one that does not exist", async () => {
   const [first = "", second = ""] = await pendingJobs(2);
   await settle(first);
   const before = calls("promise.register_listener");

@@ -1,4 +1,4 @@
-// Whatever is sent to the edge, it answers: in time, with no failure of its own, and starts nothing that it rejects.
+// The edge answers every request in time and without an internal failure, and starts nothing that it rejects.
 // On a failure fast-check prints the seed and the path that repeat it.
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";

@@ -1,4 +1,4 @@
-// What the embedded Resonate accepts it keeps as it was sent, whatever it is; what it refuses leaves nothing behind.
+// The embedded Resonate keeps what it accepts exactly as it was sent; what it refuses leaves nothing behind.
 // test/server/http.test.ts posts what is in no order at all.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";

@@ -23,7 +23,7 @@ export interface Reaction {
 }
 
 export interface Answer {
-  // biome-ignore lint/suspicious/noExplicitAny: results of whatever was asked
+  // biome-ignore lint/suspicious/noExplicitAny: results of any request
   result?: any;
   error?: { code: number; message: string };
 }

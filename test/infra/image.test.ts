@@ -70,7 +70,7 @@ test("its steps in a clean folder make a worker that runs jobs, says it is healt
     expect(await worker.exited).toEqual({ exitCode: 0, signal: undefined });
     expect((await healthy()).exitCode).toBe(1);
 
-    // Whoever runs the image has to say where the server is: it is not in there.
+    // The image does not name a server: its user has to.
     const untold = { ...variables, RESONATE_URL: "" };
     await using lost = watch(startChild(process.execPath, [join(app, script)], { env: untold, grace: 5_000 }));
     expect(await lost.exited).toMatchObject({ exitCode: 1 });

@@ -68,7 +68,7 @@ test("works as before, keeps nothing in clear, and reads what it kept with a key
   expect((await forged()).content).toMatchObject({ statuses: [{ status: "running" }] });
   expect(stack.edge.process.output()).toContain("text in clear is accepted");
 
-  // Without the key that a job is kept under it is not `not_found`: whoever asks is told that something is wrong.
+  // Without its key a job is not `not_found`: the caller is told that something is wrong.
   keys.ENCRYPTION_KEYS = `${old}`;
   await restart(stack.edge);
   const { text, isError } = await client.callTool("probe_status", { job_names: [second.name] });

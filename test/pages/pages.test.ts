@@ -202,7 +202,7 @@ describe.runIf(browser)("in a browser", () => {
     await status(page, "cancelled");
   });
 
-  test("whoever wants to be told of the end is, by the browser's own notification", async () => {
+  test("a visitor who asks for it is told of the end by the browser's own notification", async () => {
     await call("set_timer", { timer_name: "told", seconds: 3_600 });
     await using own = await visit(browser as Browser, stack.origin);
     await own.context.addInitScript(`window.told = [];

@@ -35,7 +35,7 @@ export interface Gate extends AsyncDisposable {
   /** Passes nothing on that the server pushes, as if it had dropped it, until told otherwise. */
   muteStreams(mute: boolean): void;
   /**
-   * Keeps the event streams that are open now open on both sides, whatever either does, and passes nothing on any more: as
+   * Keeps the event streams that are open now open on both sides, and passes nothing on any more: as
    * when something between the two has forgotten them without a word.
    */
   freezeStreams(): void;

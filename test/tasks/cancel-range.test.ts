@@ -44,7 +44,7 @@ test("cancels its months, but those that somebody else wants", async () => {
   const kept = new Set([1, 2, 3, 22, 23]);
   await Promise.all(months.map((name, i) => kept.has(i) || becomes(name, "cancelled")));
   for (const i of kept) expect([i, await statusOf(months[i] as string)]).toEqual([i, "running"]);
-  // Whoever wanted the rest gives that up, too.
+  // The others who wanted the rest release it, too.
   await bob.tasks.cancel(other.taskId);
   for (const i of [22, 23]) await becomes(months[i] as string, "cancelled");
   // Asked for again it is a new range, with months of its own.
@@ -52,7 +52,7 @@ test("cancels its months, but those that somebody else wants", async () => {
   await becomes(`${months[0]}~2`, "running");
 });
 
-test("stops months from starting, at whatever moment it comes, and when a worker dies", async () => {
+test("stops months from starting, at any moment, also when a worker dies", async () => {
   for (const delay of [0, 20, 60, 150, 400]) {
     const place = ownPlace();
     const { taskId } = await ada.tasks.call("weather_range", {

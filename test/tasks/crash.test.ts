@@ -1,4 +1,4 @@
-/** Whatever is killed while a task works, asks, has just been answered or just been cancelled: it ends as it should. */
+/** A task that works, asks, was just answered or just cancelled ends as it should when any part is killed. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

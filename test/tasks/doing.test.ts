@@ -1,4 +1,4 @@
-/** What a job does shows while it does it, to whoever looks in whatever way. */
+/** What a job does now is shown in every way of looking at it. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { ResonateClient } from "../../core/store/client.ts";

@@ -50,14 +50,14 @@ test("is answered, before the client gives up, with the job's name and how to co
     },
   });
   expect(answer).not.toHaveProperty("isError");
-  // Some clients give up after 5 seconds, whatever they are told meanwhile.
+  // Some clients give up after 5 seconds, also if they are told of progress.
   expect(
     waits.some((ms) => ms > 3_000 && ms <= 4_000),
     `${waits}`,
   ).toBe(true);
   expect(Math.max(...waits)).toBeLessThan(20_000);
 
-  // Whoever asks to be told of progress waits longer.
+  // A client that asks for progress waits longer.
   waits.length = 0;
   await timerTool.call({ timer_name: "long", seconds: 3_600 }, { ...context, reportProgress: () => {} });
   expect(

@@ -65,7 +65,7 @@ describe.concurrent("a span of up to 24 months", () => {
     expect(content.statuses[0].result).toEqual(weather);
   });
 
-  test("asks the archive once for each month, whoever else gathers it before, meanwhile or after", async ({
+  test("asks the archive once for each month, also if others gather it before, meanwhile or after", async ({
     expect,
   }) => {
     const place = ownPlace();
@@ -131,7 +131,7 @@ describe.concurrent("a span of up to 24 months", () => {
     expect(await ask()).toEqual({ job_name: `${name}~3`, missing: undefined, failed: [] });
     const all = { "2015-03-01": 1, "2015-04-01": 2, "2015-05-01": 3, "2015-06-01": 1 };
     expect(requests(place)).toEqual(all);
-    // Whole, it is one for ever; so it is for whoever knows the name of the first.
+    // A complete range stays one job, also for a client that knows the name of the first.
     expect(await ask()).toEqual({ job_name: `${name}~3`, missing: undefined, failed: [] });
     expect(requests(place)).toEqual(all);
   });

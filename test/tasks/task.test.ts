@@ -194,7 +194,7 @@ describe("progress", () => {
   });
 });
 
-test("a job is the same one, however it was started and whoever asks", async () => {
+test("a job is the same one, however it was started, for every client", async () => {
   await using client = await currentClient.connect(stack.url);
   const started = await client.callTool("start_gathering", month(6));
   const job_names = [started.content.job_name];

@@ -35,6 +35,8 @@ function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
     { weight: 16, arbitrary: step },
     { weight: 6, arbitrary: fc.record({ do: fc.constant("sleep" as const), name, ms }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant("ask" as const), name }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("emit" as const), name }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("draw" as const), name }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant("job" as const), name, job }) },
     { weight: 2, arbitrary: until },
     { weight: isCalm ? 0 : 1, arbitrary: fc.record({ do: fc.constant("throw" as const), name }) },

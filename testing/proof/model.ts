@@ -3,7 +3,9 @@
  * that is given.
  */
 import { NonRetryableError, type StepOptions } from "../../core/definitions/context.ts";
+import { seededNumber, seededUuid } from "../../core/engine/guard/seeded.ts";
 import { fromStored, isFinal, type StoredError, toStored } from "../../core/engine/values.ts";
+import { SEED } from "../simulated-job.ts";
 import { type ContextCalls, type ProgramTree, runTree } from "./program.ts";
 
 export type TreeEnd = { value: unknown } | { error: StoredError };
@@ -110,6 +112,7 @@ class Scope implements ContextCalls {
   readonly #model: Model;
   readonly #prefix: string;
   readonly #names = new Map<string, number>();
+  #drawn = 0;
 
   constructor(model: Model, prefix: string) {
     this.#model = model;
@@ -128,6 +131,23 @@ class Scope implements ContextCalls {
       this.#model.result.steps.set(path, structuredClone(settled));
       return settled;
     });
+  }
+
+  emit(): Promise<unknown> {
+    return this.#model.open(this.#path("emit"), async () => ({ value: undefined }));
+  }
+
+  random(): number {
+    return seededNumber(SEED, this.#draw());
+  }
+
+  uuid(): string {
+    return seededUuid(SEED, this.#draw());
+  }
+
+  #draw(): string {
+    this.#drawn += 1;
+    return `${this.#prefix}#${this.#drawn}`;
   }
 
   sleep(name: string): Promise<unknown> {

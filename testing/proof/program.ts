@@ -9,6 +9,9 @@ export interface ContextCalls {
   step(name: string, fn: (step: { attempt: number }) => unknown, options?: StepOptions): Promise<unknown>;
   sleep(name: string, ms: number): Promise<unknown>;
   ask(name: string): Promise<unknown>;
+  emit(value: unknown): Promise<unknown>;
+  random(): number;
+  uuid(): string;
   start(job: string, name: string): Promise<string>;
   await(job: string): Promise<unknown>;
   until(name: string, every: number, lasting: number | undefined, check: () => unknown): Promise<unknown>;
@@ -27,7 +30,9 @@ export type Gives = "seen" | "list" | "null" | "nothing" | "marked" | "deep";
 export type Node = { name: string } & (
   | { do: "step"; ms: number; fails: number; slow: boolean; end: "well" | "error" | "final"; gives: Gives }
   | { do: "sleep"; ms: number }
-  | { do: "ask" }
+  | { do: "ask" | "emit" }
+  /** Values from the job's seed. */
+  | { do: "draw" }
   | { do: "job"; job: string }
   | { do: "until"; ms: number; every: number; isNever: boolean }
   | { do: "seq" | "all" | "any" | "race"; of: Node[] }
@@ -93,7 +98,7 @@ async function evaluate(node: Node, calls: ContextCalls, flow: Flow, how: How): 
 async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How): Promise<unknown> {
   const { machine, branch } = how;
   const side = (of: Node, i: number, own = calls) => evaluate(of, own, branch(flow, i), how);
-  if (isCall(node)) machine.onCall?.(calls, node.name, `${node.do} ${flow.seen}`);
+  if (isCall(node)) machine.onCall?.(calls, nameOf(node), `${node.do} ${flow.seen}`);
   switch (node.do) {
     case "step": {
       const { seen } = flow;
@@ -103,6 +108,10 @@ async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How):
       return calls.sleep(node.name, node.ms);
     case "ask":
       return calls.ask(node.name);
+    case "emit":
+      return calls.emit({ seen: flow.seen });
+    case "draw":
+      return [calls.random(), calls.uuid()];
     case "job":
       return calls.await(await calls.start(node.job, node.name));
     case "until": {
@@ -286,7 +295,7 @@ export function namesAreSure(root: Node): boolean {
   let scopes = 0;
   const visit = (node: Node, scope: string, flow: string, isLooped: boolean): boolean => {
     if ("name" in node && isCall(node)) {
-      const key = `${scope}|${node.name}`;
+      const key = `${scope}|${nameOf(node)}`;
       const place = isLooped && flow !== "" ? `${flow} looped` : flow;
       if (places.has(key) ? places.get(key) !== place : false) return false;
       if (place.endsWith("looped")) return false;
@@ -308,8 +317,16 @@ export function namesAreSure(root: Node): boolean {
 }
 
 /** Whether it makes one call and no other. */
-const isLeaf = ({ do: what }: Node): boolean => ["step", "sleep", "ask", "job", "until"].includes(what);
+const isLeaf = ({ do: what }: Node): boolean => ["step", "sleep", "ask", "emit", "job", "until"].includes(what);
+
+/** The name of a call: a partial result has no other. */
+const nameOf = ({ do: what, name }: Node): string => (what === "emit" ? what : name);
+
+/** Whether values from the seed may come to another flow when outcomes come in another order. */
+export const draws = (root: Node): boolean => [...nodesOf(root)].some(({ do: what }) => what === "draw");
 
 /** Whether it calls its context, by its name. */
 export const isCall = (node: Node): boolean =>
-  !["seq", "all", "any", "try", "background", "helpers", "loop", "fan", "throw", "foreignEnd"].includes(node.do);
+  !["seq", "all", "any", "try", "background", "helpers", "loop", "fan", "draw", "throw", "foreignEnd"].includes(
+    node.do,
+  );

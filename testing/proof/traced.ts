@@ -19,6 +19,9 @@ export class Traced implements ContextCalls {
   step: ContextCalls["step"] = (name, fn, options) => this.#noted(name, this.#ctx.step(name, fn, options));
   sleep: ContextCalls["sleep"] = (name, ms) => this.#noted(name, this.#ctx.sleep(name, ms));
   ask: ContextCalls["ask"] = (name) => this.#noted(name, this.#ctx.ask(name, question));
+  emit: ContextCalls["emit"] = (value) => this.#noted("emit", this.#ctx.emit(value));
+  random: ContextCalls["random"] = () => this.#ctx.random();
+  uuid: ContextCalls["uuid"] = () => this.#ctx.uuid();
   await: ContextCalls["await"] = (job) => this.#noted(job, this.#ctx.await(job));
 
   start: ContextCalls["start"] = (job, name) => {

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
-import type { Log } from "../../core/definitions/context.ts";
+import { type Log, NondeterminismError } from "../../core/definitions/context.ts";
 import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Execution, type ExecutionEnd, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
@@ -9,14 +9,16 @@ import { type Send, TaskLease } from "../../core/engine/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
 import { SETTLED } from "../../core/engine/runtime.ts";
+import { words } from "../../core/engine/steps/attempt.ts";
 import { AFTER } from "../../core/jobs/after.ts";
 import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { aheadOf, isTooLate } from "../../core/jobs/order.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
-import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
+import { CLEANED_UP, decodeValue, EARLIER, encodeValue, STARTER } from "../../core/store/codec.ts";
 import { ResonateRefused } from "../../core/store/failures.ts";
 import { resumptionId, splitKey } from "../../core/store/ids.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/protocol.ts";
 import type { ServerRules } from "../../core/store/server-rules.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
@@ -63,7 +65,10 @@ const REFUSES = "the Resonate server refuses the request";
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** A task that was acquired, with its promise and the records that came with it. */
-type AcquiredTask = Pick<Acquired, "task" | "promise"> & Partial<Acquired>;
+type AcquiredTask = Pick<Acquired, "task" | "promise"> & Partial<Acquired> & { cleansUp?: string };
+
+/** How soon a job is cancelled whose clean-up was created by a caller that then did not cancel it, in milliseconds. */
+const TIME_TO_CANCEL = 5_000;
 
 /** Executes the tasks of jobs, each apart from the others. */
 export class Executor {
@@ -141,6 +146,7 @@ export class Executor {
     try {
       const lease = this.#leaseOn(acquired);
       const cached = await this.#journalOf(acquired, lease, log);
+      if (cached.journal.last === 0 && (await this.#waitsForCleanUp(promise, lease))) return "asleep";
       const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
       reporter = new Reporter(this.#options.store.feeds, promise, newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, log }, found, stop);
@@ -323,19 +329,121 @@ export class Executor {
     if (!isOurs) throw new LeaseLost(LAPSED);
   }
 
-  /** Gives up the child jobs of a cancelled job, whose clean-up this task is. */
+  /** Suspends a job until the clean-up of the attempt before has ended. False where it has. */
+  async #waitsForCleanUp({ tags }: PromiseRecord, lease: TaskLease): Promise<boolean> {
+    const id = tags[CLEANED_UP];
+    if (id === undefined || (await lease.get(id))?.state !== "pending") return false;
+    return lease.suspend([id]);
+  }
+
+  /** Gives up the child jobs of a cancelled job, whose clean-up this task is, and runs its function's own. */
   async #cleanUp(acquired: AcquiredTask, log: LineLog): Promise<Ending> {
+    const { task, tags } = { ...acquired, tags: acquired.promise.tags };
+    const id = tags["resonate:parent"] ?? "";
     try {
-      const lease = this.#leaseOn(acquired);
-      const jobs = await this.#childJobs.giveUpAll(acquired.promise.tags["resonate:parent"] ?? "", lease);
-      await lease.fulfill("resolved", undefined);
+      const lease = this.#leaseOn({ ...acquired, cleansUp: id });
+      const job = await this.#cancelled(id, lease);
+      if (!job) {
+        await lease.fulfill("resolved", undefined);
+        return "complete";
+      }
+      const jobs = await this.#childJobs.giveUpAll(id, lease);
       log.debug({ jobs }, "child jobs given up");
-      return "complete";
+      const found = this.codeFor(job);
+      // Jobs that an earlier version started hear nothing of their cancellation.
+      const isTold = typeof found === "object" && found.seed !== undefined;
+      if (!found && typeof (decodeValue(job.param) as { seed?: unknown } | undefined)?.seed === "string")
+        throw new LeaseLost("this worker has no code for its clean-up");
+      return isTold ? await this.#undo({ task, promise: job }, lease, found, log) : await this.#cleaned(lease, 0);
     } catch (error) {
       // The lease lapses, and another worker does it.
       log.info({ reason: reasonOf(error) }, "job left");
       return "left";
     }
+  }
+
+  async #cleaned(lease: TaskLease, steps: number): Promise<Ending> {
+    await lease.fulfill("resolved", { steps });
+    return "complete";
+  }
+
+  /** The promise of a cancelled job; undefined where it had ended otherwise. A caller that died before it cancelled has it done here. */
+  async #cancelled(id: string, lease: TaskLease): Promise<PromiseRecord | undefined> {
+    const end = Date.now() + TIME_TO_CANCEL;
+    for (;;) {
+      const promise = await lease.get(id);
+      if (promise?.state !== "pending") return promise?.state === "rejected_canceled" ? promise : undefined;
+      if (Date.now() < end) await pause(50);
+      else {
+        const data = { id, state: "rejected_canceled" as const, value: encodeValue(undefined) };
+        await this.#options.client.call({ kind: "promise.settle", data });
+      }
+    }
+  }
+
+  /** One execution of a cancelled job's clean-up: its function goes on from where it hears of the cancellation. */
+  async #undo(
+    acquired: Pick<Acquired, "task" | "promise">,
+    lease: TaskLease,
+    { code, args, seed, implementation }: Exclude<FoundCode, string>,
+    log: LineLog,
+  ): Promise<Ending> {
+    const { promise } = acquired;
+    const { store, watcher, nameOf } = this.#options;
+    const journal = new Journal();
+    await journal.load(promise.id, (each) => lease.get(each));
+    const time = implementation.job.cleanupTime;
+    const told = () => journal.events.find(({ event }) => event.kind === "cancelled");
+    const until = (told()?.promise.createdAt ?? Date.now()) + time;
+    const overdue = new Error(`it did not end within ${words(time)}`);
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(overdue), Math.min(Math.max(until - Date.now(), 0), LONGEST_TIMER));
+    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    settlement.close();
+    const reporter = new Reporter(store.feeds, promise, undefined, log);
+    reporter.close();
+    const kind = implementation.job.kind;
+    const cached: CachedJob = { journal, newestEntry: undefined };
+    const about = { stop, settlement, children: [], seed };
+    const { onState, beforeSleep, ...runtime } = this.#runtime(
+      { acquired, lease, cached, reporter, kind, log },
+      implementation,
+      about,
+    );
+    const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt };
+    const job = nameOf(promise.id);
+    try {
+      if (!told()) log.info({ cleans_up: job }, "clean-up started");
+      const inIt = { ...runtime, deadline: until, cancelled };
+      const outcome = await new Execution(code as never, args, journal, lease, inIt).run();
+      if (outcome.kind === "asleep") return "asleep";
+      const { n = 0 } = told() ?? {};
+      const after = journal.events.filter((each) => each.n > n);
+      const lost = after.find(({ event }) => (event.kind === "step" || event.kind === "start") && event.error);
+      const broken =
+        outcome.kind === "failed" && outcome.error instanceof NondeterminismError ? outcome.error : undefined;
+      const reason =
+        outcome.kind === "blocked"
+          ? outcome.reason
+          : (broken?.message ?? (lost && "error" in lost.event ? lost.event.error?.message : undefined));
+      if (reason !== undefined) return await this.#cleanUpFailed(lease, reason, log);
+      log.info({ cleans_up: job, records: after.length }, "clean-up done");
+      return await this.#cleaned(lease, after.length);
+    } catch (error) {
+      if (stop.signal.reason !== overdue) throw error;
+      return await this.#cleanUpFailed(lease, overdue.message, log);
+    } finally {
+      clearTimeout(timer);
+      stop.abort(ENDED);
+    }
+  }
+
+  async #cleanUpFailed(lease: TaskLease, reason: string, log: LineLog): Promise<Ending> {
+    log.error({ reason }, "clean-up failed");
+    const error = new Error(reason);
+    Object.defineProperty(error, "stack", { value: undefined });
+    await lease.fulfill("rejected", error);
+    return "failed";
   }
 }
 

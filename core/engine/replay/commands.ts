@@ -1,6 +1,6 @@
 /** The commands that a durable function has issued, by their paths, and which of them are open. */
 import { NondeterminismError } from "../../definitions/context.ts";
-import type { Command, CommandKind } from "./command.ts";
+import { type Command, type CommandKind, isGroup } from "./command.ts";
 
 /** The commands of one name in one context. */
 interface Named {
@@ -24,6 +24,17 @@ export class Commands {
   readonly #byPath = new Map<string, Command>();
   readonly #named = new Map<string, Named>();
 
+  /** The window in which the cancellation reached the function. */
+  #sureFrom = 0;
+
+  /** Closes what is open, but for groups, as the job's cancellation reaches the function in this `window`; returns it. */
+  cancel(window: number): Command[] {
+    this.#sureFrom = window;
+    const cancelled = [...this.open].filter((command) => !isGroup(command));
+    for (const command of cancelled) this.close(command);
+    return cancelled;
+  }
+
   get paths(): Iterable<string> {
     return this.#byPath.keys();
   }
@@ -45,7 +56,8 @@ export class Commands {
   add({ within, ...issued }: Issued): Command {
     const first = within + escaped(issued.name);
     const named = this.#named.get(first);
-    if (named) refuseUnsure(named, issued);
+    // What was called before the cancellation comes first under every timing.
+    if (named && named.last.window >= this.#sureFrom) refuseUnsure(named, issued);
     const count = (named?.count ?? 0) + 1;
     const path = count === 1 ? first : `${first}#${count}`;
     const command = {

@@ -76,7 +76,17 @@ interface ContextParts {
   readonly spending: Spending;
   readonly runtime: Pick<
     Runtime,
-    "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics" | "onStep"
+    | "jobName"
+    | "deadline"
+    | "cancelled"
+    | "seed"
+    | "startedAt"
+    | "env"
+    | "start"
+    | "cancel"
+    | "log"
+    | "metrics"
+    | "onStep"
   >;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
@@ -103,7 +113,8 @@ export class ExecutionContext implements Context {
   }
 
   get deadline(): number {
-    return this.#parts.runtime.deadline;
+    const { cancelled, deadline } = this.#parts.runtime;
+    return cancelled?.deadline ?? deadline;
   }
 
   get signal(): AbortSignal {

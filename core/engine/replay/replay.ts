@@ -2,14 +2,14 @@
  * Hands the outcomes that the journal holds to the function, in their order. A record is written before its outcome is
  * handed over, so that a replay is the same sequence of windows under every timing.
  */
-import { JobFailed } from "../../definitions/context.ts";
+import { JobCancelled, JobFailed } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/protocol.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
 import { fromStored } from "../values.ts";
 import type { Awaitables } from "./awaitables.ts";
-import type { Command } from "./command.ts";
+import { type Command, hasEffects } from "./command.ts";
 import type { Commands } from "./commands.ts";
 import { Blocked, mismatch, otherWinner } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
@@ -43,6 +43,11 @@ export class Replay {
         this.#refuseBroken(handed);
       }
       if (event.kind === "heard") continue;
+      if (event.kind === "cancelled") {
+        await this.cancel(record);
+        handed = record.n;
+        continue;
+      }
       const command = commands.get(event.op);
       if (!command || !fits(command, event)) throw this.#mismatch(event, command);
       await this.hand(command, record);
@@ -65,11 +70,26 @@ export class Replay {
     await this.handAwaited(command, settled);
   }
 
+  /** The function hears that the job was cancelled, at all the calls that it waits in. */
+  async cancel({ promise }: JournalRecord): Promise<void> {
+    const { commands, run } = this.#parts;
+    await run.moveOn(
+      () => {
+        const open = commands.cancel(run.window);
+        const error = new JobCancelled(open.filter(hasEffects).map(({ path }) => path));
+        for (const { reject } of open) reject(error);
+      },
+      undefined,
+      promise.createdAt,
+    );
+  }
+
   /** Applies a record, and hands over the outcome where it holds one. @throws {Blocked} */
   async hand(command: Command, record: JournalRecord): Promise<void> {
     const { n, event, promise } = record;
     switch (event.kind) {
       case "heard":
+      case "cancelled":
         return;
       case "sleep":
       case "ask":

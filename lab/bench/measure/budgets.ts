@@ -73,19 +73,24 @@ async function measureWorker({ resonate, namespace, group }: Bench): Promise<Fig
     WEATHER_API_URL: archive.url,
   });
   const figures: Figure[] = [];
-  const count = async (operation: string, name: string, func: string, args: object) => {
-    const before = requestsAt(gate);
+  const run = async (name: string, func: string, args: object) => {
     const id = own.RESONATE_NAMESPACE + name;
     await resonate.start({ id, func, args, group: own.RESONATE_GROUP });
     await resonate.settled(id, 60_000);
     await delay(AFTERMATH);
+  };
+  const count = async (operation: string, name: string, func: string, args: object) => {
+    const before = requestsAt(gate);
+    await run(name, func, args);
     figures.push(budgeted(operation, requestsAt(gate) - before));
   };
+  const timer = (name: string) => ({ timer_name: name, fires_at: new Date(Date.now() + 1_000).toISOString() });
+  // What a worker asks its server once, before the first sleep, is not part of each job.
+  await run("timer_first", "timer", timer("first"));
   const job = "weather_data_47.6_-122.3_2013_5";
   await count("a job of one step", job, "weather_data", { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 });
-  const fires_at = new Date(Date.now() + 1_000).toISOString();
-  await count("a job of one sleep", "timer_budgets", "timer", { timer_name: "budgets", fires_at });
   const months = { latitude: 47.6, longitude: -122.3, from: "2014-01", to: "2014-06", confirmed: true };
   await count("a job of 6 child jobs", "weather_range_budgets", "weather_range", months);
+  await count("a job of one sleep", "timer_budgets", "timer", timer("budgets"));
   return figures;
 }

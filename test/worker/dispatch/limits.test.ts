@@ -1,4 +1,4 @@
-/** A limit towards one upstream holds for all workers together, whatever becomes of one of them. */
+/** A limit for one upstream holds for all workers together, also when one of them dies. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../testing/program.ts";

@@ -44,6 +44,23 @@ test("of steps with a rate no more begin in its span than it says, on all worker
   expect((begun.at(-1) ?? 0) - (begun[0] ?? 0)).toBeLessThan(12_000);
 });
 
+test("of jobs with one key two run at once, and one that is cancelled in its wait is passed", {
+  timeout: 60_000,
+}, async () => {
+  const id = `${namespace}pairs_6`;
+  await resonate.start({ id, func: "pairs", args: { n: 6 }, group });
+  const fine = "fulfilled";
+  expect((await resonate.settled(id, 40_000)).value.data).toEqual([fine, fine, fine, "rejected", fine, fine]);
+  const own = (await readFile(visits, "utf8")).split("\n").filter((line) => line.startsWith("pair "));
+  let [running, most] = [0, 0];
+  for (const line of own) {
+    running += line.startsWith("pair begin") ? 1 : -1;
+    most = Math.max(most, running);
+  }
+  expect([own.length, most]).toEqual([10, 2]);
+  expect(own).not.toContain("pair begin 4");
+});
+
 test("jobs with one key run one at a time, in the order of their starts, through kill -9", {
   timeout: 90_000,
 }, async () => {

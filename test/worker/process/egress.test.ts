@@ -4,7 +4,7 @@ import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startResonate } from "../../support/resonate.ts";
 
-test("whatever a job or the archive says, requests go to the archive and to Resonate only", async () => {
+test("requests go only to the archive and to Resonate, also if a job or the archive names other addresses", async () => {
   const elsewhere = createServer((_req, res) => res.end("{}"));
   await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve));
   const address = elsewhere.address();

@@ -17,6 +17,8 @@ const visit = defineJob({
   id: ({ customer, n }) => `${customer}_${n}`,
   concurrency: { key: ({ customer }) => customer, limit: 1 },
 });
+const pair = defineJob({ kind: "pair", args, id, concurrency: { key: () => "all", limit: 2 } });
+const pairs = defineJob({ kind: "pairs", args, id });
 const crowd = defineJob({
   kind: "crowd",
   args: z.object({ customers: z.array(z.string()), count: z.number() }),
@@ -41,6 +43,19 @@ await runWorker({
       await ctx.step("begin", () => note(`begin ${customer} ${n}`).then(() => null));
       await ctx.sleep("inside", 150);
       await ctx.step("end", () => note(`end ${customer} ${n}`).then(() => null));
+    }),
+    implement(pair, async (ctx, { n }) => {
+      await ctx.step("begin", () => note(`pair begin ${n}`).then(() => null));
+      await ctx.sleep("inside", 500);
+      await ctx.step("end", () => note(`pair end ${n}`).then(() => null));
+    }),
+    implement(pairs, async (ctx, { n: count }) => {
+      const all = [];
+      for (let n = 1; n <= count; n++) all.push(await ctx.start(pair, { n }, { name: `pair ${n}` }));
+      // It waits for its turn.
+      await all[3]?.cancel();
+      const ended = await ctx.allSettled(all, (c, each) => c.await(each), { key: ({ name }) => name });
+      return ended.map(({ status }) => status);
     }),
     implement(crowd, async (ctx, { customers, count }) => {
       const visits = [];

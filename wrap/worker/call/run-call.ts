@@ -8,6 +8,7 @@ import {
   SECOND,
   type Step,
 } from "../../../core/definitions/context.ts";
+import { outside } from "../../../core/engine/guard/guard.ts";
 import type { CallArgs } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown } from "../connection/errors.ts";
@@ -38,7 +39,7 @@ export async function runCall(server: WrappedServer, ctx: Context, args: CallArg
   try {
     return await call.run();
   } finally {
-    server.calls.forget(ctx.jobName);
+    outside(() => server.calls.forget(ctx.jobName));
   }
 }
 
@@ -71,7 +72,8 @@ class Call {
     let losses = 0;
     let outcome = await this.#send(n, { kind: "call" });
     for (;;) {
-      if (!/^(question|stream|kept)$/.test(outcome.kind)) this.#server.calls.of(this.#ctx.jobName)?.request.recorded();
+      if (!/^(question|stream|kept)$/.test(outcome.kind))
+        outside(() => this.#server.calls.of(this.#ctx.jobName)?.request.recorded());
       switch (outcome.kind) {
         case "result":
           return outcome.result;
@@ -167,7 +169,8 @@ class Call {
     const answer = value as JsonObject;
     this.#answers.set(n, answer);
     const { request } = this.#awaited;
-    const answerHere = () => this.#server.calls.of(this.#ctx.jobName)?.answer(n, answer) === true;
+    // The answer goes to the call that waits for it in this process: no part of the function.
+    const answerHere = () => outside(() => this.#server.calls.of(this.#ctx.jobName)?.answer(n, answer) === true);
     if (request.kind !== "task") answerHere();
     else {
       // A task asks once. If it has asked another process, the answer goes to the session in which it has asked.

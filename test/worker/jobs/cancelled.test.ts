@@ -1,0 +1,120 @@
+/** What a job does when it is cancelled: its `catch` and `finally` run, on a server and a worker that may be killed. */
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { startJob } from "../../../core/jobs/start.ts";
+import { viewOf } from "../../../core/jobs/status.ts";
+import { until } from "../../../testing/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { type Resonate, startResonate } from "../../support/resonate.ts";
+import { booking, hasty } from "../scripts/cancelled.ts";
+
+const { group, namespace, env } = ownGroup();
+let resonate: Resonate;
+let store: RemoteStore;
+let folder: string;
+let worker: WorkerProcess;
+
+const start = () =>
+  startWorker(
+    { ...resonate.env, ...env, FOLDER: folder, LEASE_SECONDS: "2" },
+    { script: "test/worker/scripts/cancelled-worker.ts" },
+  );
+
+beforeAll(async () => {
+  [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "cancelled-"))]);
+  store = new RemoteStore({ url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace }, [booking, hasty]);
+  worker = await start();
+});
+afterAll(async () => {
+  await worker?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const done = async (n: string) => (await readFile(join(folder, n), "utf8").catch(() => "")).trim().split("\n");
+const did = (n: string, what: string) =>
+  until(`${n}: ${what}`, async () => (await done(n)).includes(what) || undefined);
+const viewed = async (name: string) => viewOf(name, await store.get(name));
+const cleaned = (name: string) =>
+  until(
+    `${name} to be cleaned up`,
+    async () => {
+      const view = await viewed(name);
+      return view.cleanup === "running" ? undefined : view;
+    },
+    30_000,
+  );
+const sleeps = (id: string) =>
+  until(`${id} to sleep`, async () => {
+    const { data } = await resonate.call("task.get", { id });
+    return (data as { task?: { state: string } }).task?.state === "suspended" || undefined;
+  });
+
+test.each(["sleep", "all"])(
+  "a job that is cancelled in a %s undoes what it did, and is cancelled at once",
+  async (how) => {
+    const { name, id } = await startJob(store, booking, { n: how, how }, Date.now());
+    await sleeps(id);
+    expect(await store.cancel(name)).toMatchObject({ isOurs: true, promise: { state: "rejected_canceled" } });
+    expect(await viewed(name)).toMatchObject({ status: "cancelled", cleanup: expect.stringMatching(/running|done/) });
+    expect(await cleaned(name)).toMatchObject({ status: "cancelled", cleanup: "done" });
+    expect(await done(how)).toEqual(["flight", "-flight", "telling", "closed"]);
+  },
+);
+
+test.each(["step", "later"])("a step that was under way (%s) is named, and is not repeated", async (how) => {
+  const { name } = await startJob(store, booking, { n: how, how }, Date.now());
+  await did(how, "paying");
+  await store.cancel(name);
+  expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
+  expect(await done(how)).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
+});
+
+test("a clean-up survives the death of its worker; a restart waits for it", { timeout: 60_000 }, async () => {
+  const { name, id } = await startJob(store, booking, { n: "killed" }, Date.now());
+  await sleeps(id);
+  await writeFile(join(folder, "hold"), "");
+  await store.cancel(name);
+  await did("killed", "telling");
+  await writeFile(join(folder, "quick"), "");
+  const again = await startJob(store, booking, { n: "killed" }, Date.now());
+  expect(again).toMatchObject({ name: `${name}~2`, state: "pending" });
+  worker.signal("SIGKILL");
+  await worker[Symbol.asyncDispose]();
+  await rm(join(folder, "hold"));
+  worker = await start();
+  expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
+  const { value } = await until(
+    "the next attempt to end",
+    async () => {
+      const promise = await store.get(again.name);
+      return promise?.state === "resolved" ? promise : undefined;
+    },
+    30_000,
+  );
+  expect(value).toBe("booked");
+  await rm(join(folder, "quick"));
+  expect(await done("killed")).toEqual(["flight", "-flight", "telling", "telling", "closed", "flight", "closed"]);
+});
+
+test("a clean-up that fails, or has no time left, says so", async () => {
+  const broken = await startJob(store, booking, { n: "broken", how: "broken" }, Date.now());
+  await sleeps(broken.id);
+  await store.cancel(broken.name);
+  expect(await cleaned(broken.name)).toMatchObject({
+    cleanup: "failed",
+    error: expect.stringContaining("its clean-up failed: the mail is down"),
+  });
+  const late = await startJob(store, hasty, { n: "late" }, Date.now());
+  await sleeps(late.id);
+  await writeFile(join(folder, "hold"), "");
+  await store.cancel(late.name);
+  expect(await cleaned(late.name)).toMatchObject({
+    cleanup: "failed",
+    error: expect.stringContaining("it did not end within 3 seconds"),
+  });
+  await rm(join(folder, "hold"));
+});

@@ -1,0 +1,39 @@
+/** The product's worker with jobs that undo, when they are cancelled, what they did. */
+import { existsSync } from "node:fs";
+import { appendFile } from "node:fs/promises";
+import { setTimeout as after } from "node:timers/promises";
+import { type Context, HOUR, implement, JobCancelled, NonRetryableError } from "../../../core/index.ts";
+import { runWorker } from "../../../worker/process/run-worker.ts";
+import { booking, hasty } from "./cancelled.ts";
+
+const { FOLDER } = process.env;
+
+async function book(ctx: Context, { n, how }: { n: string; how?: string | undefined }) {
+  const write = (what: string) => appendFile(`${FOLDER}/${n}`, `${what}\n`);
+  await ctx.step("reserve", () => write("flight"));
+  try {
+    if (await ctx.step("look", () => existsSync(`${FOLDER}/quick`))) return "booked";
+    if (how === "later") await ctx.sleep("a moment", 200);
+    if (how === "all") await ctx.all([1, 2], (c, i) => c.sleep(`${i}`, HOUR));
+    else if (how === "step" || how === "later")
+      await ctx.step("pay", () => write("paying").then(() => after(3_600_000)));
+    else await ctx.sleep("an hour", HOUR);
+    return "booked";
+  } catch (error) {
+    if (!(error instanceof JobCancelled)) throw error;
+    await ctx.step("reserve", ({ attempt }) => {
+      if (attempt === 1) throw new Error("try again");
+      return write(`-flight ${error.unfinished}`.trim());
+    });
+    await ctx.step("tell", async () => {
+      await write("telling");
+      if (how === "broken") throw new NonRetryableError("the mail is down");
+      while (existsSync(`${FOLDER}/hold`)) await after(20);
+    });
+    throw error;
+  } finally {
+    if (how !== "broken") await ctx.step("close", () => write("closed"));
+  }
+}
+
+await runWorker({ functions: [implement(booking, book), implement(hasty, book)] });
