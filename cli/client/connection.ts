@@ -15,7 +15,7 @@ export const CLIENT_USAGE = `  --url URL        the server's MCP endpoint (defau
 
 MCP_TOKEN in the environment is the caller's token, where the server wants one.`;
 
-/** The endpoint that the options name. @throws {Error} for an address that is none */
+/** The endpoint that the options name. @throws {Error} for text that is not a URL */
 export function endpointOf(url: string | undefined): URL {
   const given = url ?? stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp";
   if (!URL.canParse(given)) throw new Error(`--url: ${given} is no address.`);

@@ -220,7 +220,7 @@ test("a budget that asks goes on when more is allowed, and asks once for all tha
   expect(ended.result).toMatchObject({ failed: 4, spent: ["BudgetExceeded", expect.stringContaining("not allowed")] });
 });
 
-test("an amount or a budget that is none is refused", async () => {
+test("an amount that is not a number, and a budget that is not defined, are refused", async () => {
   const spends = (amount: number, of: string) =>
     replayed(
       budgeted(5, "fail", (ctx) => ctx.spend(amount, { of })),

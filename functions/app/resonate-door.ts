@@ -1,5 +1,5 @@
 /**
- * The door of the Resonate object at the edge. The route is public, and all callers share the object: what is no request of
+ * The door of the Resonate object at the edge. The route is public, and all callers share the object: anything but a request of
  * a worker's or an operator's, by path, method, size and token, does not reach it. The object checks all of it again.
  */
 

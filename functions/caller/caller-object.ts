@@ -235,7 +235,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
-  /** Delivers what is due, beside whatever the object does. */
+  /** Delivers what is due, beside the object's other work. */
   #deliver(): void {
     const over = this.#hooks.run();
     over.then(() => this.#arm()).catch(() => {}); // The alarm delivers it.

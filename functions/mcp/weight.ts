@@ -22,7 +22,7 @@ function namesIn(args: unknown): number {
 /** How many characters of a body cost as much as one request: they are read, checked, and may be stored. */
 const CHARACTERS = 20_000;
 
-/** The cost of a body, whatever it asks for. */
+/** The cost of a body by its size alone. */
 export const weightOfSize = (size: number): number => Math.ceil(size / CHARACTERS);
 
 /** The cost of a subscription: the number of its tasks, up to the most that it may name. */

@@ -170,9 +170,17 @@ if (binary) {
     const within = (kind: string, data: object) => ({ kind, head: { corrId: "1", version: "2026-04-01" }, data });
     const promise = (id: string, tags = {}) => ({ id, timeoutAt: Date.now() + 60_000, param: {}, tags });
     await call("promise.create", promise("test/job", { "resonate:branch": "test/job" }), theirs);
-    const task = promise("prod/job", { "resonate:target": "poll://any@x", "resonate:branch": "test/job" });
-    const made = await call("task.create", { pid: "1", ttl: 60_000, action: within("promise.create", task) }, mine);
-    expect(made.data.preload).toMatchObject([{ id: "test/job" }]);
+    const target = { "resonate:target": "poll://any@x" };
+    const create = (tags: object) => {
+      const action = within("promise.create", promise("prod/job", { ...target, ...tags }));
+      return call("task.create", { pid: "1", ttl: 60_000, action }, mine);
+    };
+    const malformed = promise("prod/asked", { ...target, "resonate:delay": "?" });
+    const is010 = (await call("promise.create", malformed, mine)).status === 400;
+    const branched = await create({ "resonate:branch": "test/job" });
+    if (is010) expect(branched.status).toBe(400);
+    else expect(branched.data.preload).toMatchObject([{ id: "test/job" }]);
+    const made = is010 ? await create({}) : branched;
     const settle = within("promise.settle", { id: "test/job", state: "resolved", value: {} });
     const fence = { id: "prod/job", version: made.data.task.version, action: settle };
     expect((await call("task.fence", fence, mine)).status).toBe(200);

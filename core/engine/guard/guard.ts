@@ -33,7 +33,7 @@ export function inside<T>(run: Guarded, fn: () => T): T {
   return runs ? runs.run(run, fn) : fn();
 }
 
-/** Calls what is no part of the function that calls it: its log, the engine. */
+/** Calls something outside of the function's code: its log, the engine. */
 export const outside = <T>(fn: () => T): T => (runs?.getStore() ? runs.run(undefined, fn) : fn());
 
 /** The run that the code belongs to which runs now. */
@@ -99,7 +99,7 @@ function guardDate(): void {
   const now = { ...Object.getOwnPropertyDescriptor(original, "now"), value: original.now, writable: true };
   replace(here, "Date", original, GuardedDate);
   Object.defineProperty(original.prototype, "constructor", { value: GuardedDate, configurable: true, writable: true });
-  // Of its own, so that whoever holds the unguarded one is not affected.
+  // A separate object: code that holds the unguarded one is not affected.
   Object.defineProperty(GuardedDate, "now", now);
   guard(GuardedDate as unknown as Methods, "now", "Date.now()", TIME);
 }

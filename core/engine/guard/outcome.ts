@@ -3,7 +3,7 @@ export class Outcome<T> extends Promise<T> {
   isAwaited = false;
 }
 
-// Whatever awaits a promise, or goes on with it, asks it for its constructor first. It is a plain promise to them.
+// `await` and `then` ask a promise for its constructor first. To them this is a plain promise.
 Object.defineProperty(Outcome.prototype, "constructor", {
   get(this: Outcome<unknown>) {
     this.isAwaited = true;

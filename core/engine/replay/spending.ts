@@ -19,7 +19,7 @@ export class Spending {
     this.#budgets = budgets;
   }
 
-  /** Adds to what is spent. @throws {NondeterminismError} for what is no amount of a budget */
+  /** Adds to what is spent. @throws {NondeterminismError} for an amount that no budget takes */
   add(of: string, amount: number): void {
     if (!Object.hasOwn(this.#budgets, of)) {
       const known = Object.keys(this.#budgets).join(", ") || "none";

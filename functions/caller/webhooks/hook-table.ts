@@ -29,7 +29,7 @@ export interface Subscription {
 /** A message on its way: an event at a position of the log, or what is told of the subscription itself. */
 export interface Delivery {
   subscription: string;
-  /** 0 for what is no event. */
+  /** 0 for a row that is not an event. */
   position: number;
   type: "event" | "gap" | "terminated";
   message_id: string;

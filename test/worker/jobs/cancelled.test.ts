@@ -65,12 +65,12 @@ test.each(["sleep", "all"])(
   },
 );
 
-test("a step that was under way is named, and is not repeated", async () => {
-  const { name } = await startJob(store, booking, { n: "step", how: "step" }, Date.now());
-  await did("step", "paying");
+test.each(["step", "later"])("a step that was under way (%s) is named, and is not repeated", async (how) => {
+  const { name } = await startJob(store, booking, { n: how, how }, Date.now());
+  await did(how, "paying");
   await store.cancel(name);
   expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
-  expect(await done("step")).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
+  expect(await done(how)).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
 });
 
 test("a clean-up survives the death of its worker; a restart waits for it", { timeout: 60_000 }, async () => {

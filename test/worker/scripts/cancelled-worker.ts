@@ -13,8 +13,10 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
   await ctx.step("reserve", () => write("flight"));
   try {
     if (await ctx.step("look", () => existsSync(`${FOLDER}/quick`))) return "booked";
+    if (how === "later") await ctx.sleep("a moment", 200);
     if (how === "all") await ctx.all([1, 2], (c, i) => c.sleep(`${i}`, HOUR));
-    else if (how === "step") await ctx.step("pay", () => write("paying").then(() => after(3_600_000)));
+    else if (how === "step" || how === "later")
+      await ctx.step("pay", () => write("paying").then(() => after(3_600_000)));
     else await ctx.sleep("an hour", HOUR);
     return "booked";
   } catch (error) {
