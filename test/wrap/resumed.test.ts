@@ -37,7 +37,10 @@ describe("the example server", () => {
     await tasks.reaches(asking.taskId, "input_required", 40_000);
     await tasks.reaches(operation.taskId, ({ statusMessage }) => /call 1 runs/.test(statusMessage), 40_000);
     const other = await tasks.call("simulate-research-query", research(false));
-    await tasks.reaches(other.taskId, ({ statusMessage }) => !/^(send|call) runs/.test(statusMessage ?? "call runs"));
+    await tasks.reaches(
+      other.taskId,
+      ({ statusMessage }) => !/(^(send|call)|:) run/.test(statusMessage ?? "call runs"),
+    );
     await restarted(stack);
     await answered(stack, asking.taskId, { interpretation: "snake" });
     const { result: answer } = await tasks.reaches(asking.taskId, "completed", 60_000);
