@@ -62,7 +62,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "runner",
-          include: ["test/e2e/{gathering,logs}.test.ts", "test/tasks/{cancel,client}.test.ts"],
+          include: ["test/e2e/gathering.test.ts", "test/tasks/{cancel,client}.test.ts"],
           env: { RESONATE_HOST: "object", RESONATE_RUNNER: "1" },
         },
       },
@@ -78,7 +78,7 @@ export default defineConfig({
             "test/tasks/*.test.ts",
             "test/cli/keys.test.ts",
           ],
-          exclude: [...EXCLUDED, "test/tasks/{launcher,crash,retention}.test.ts"],
+          exclude: [...EXCLUDED, "test/tasks/{crash,retention}.test.ts"],
         },
       },
       // The release after 0.9.8 differs in what times out, and in which jobs may wait for others.

@@ -21,9 +21,12 @@ export {
 export {
   type AllOptions,
   type Answer,
+  BudgetExceeded,
+  type Budgets,
   type ChildJob,
   type Context,
   DAY,
+  type ErrorClass,
   HOUR,
   JobFailed,
   type Log,
@@ -36,9 +39,11 @@ export {
   type Retry,
   RetryableError,
   SECOND,
+  type Spent,
   type Step,
   type StepOptions,
   TimeoutError,
+  type TypedQuestion,
   type Winner,
 } from "./definitions/context.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";

@@ -1,6 +1,7 @@
 /** The test that every durable function should have: killed and replayed at every point, it must end the same. */
 import type { DurableFunction, Implementation } from "../core/author/implement.ts";
 import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
+import type { Job } from "../core/definitions/job.ts";
 import type { Runnable } from "../core/engine/execution.ts";
 import { Inputs } from "./inputs.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./trial.ts";
@@ -72,13 +73,15 @@ export async function replayed<Args, Result>(
   args: Args,
   options: ReplayedOptions = {},
 ): Promise<Replayed<Result>> {
+  const { errors, budget } = typeof fn === "function" ? {} : (fn.job as Partial<Job>);
+  const world = () => ({ ...worldOf(options), ...(errors && { errors }), ...(budget && { budget }) });
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
   const inputs = () => {
     const all = new Inputs(code as object);
     return (step: string, stepFn: object) => all.differ(step, stepFn);
   };
   const run = (plan: Plan) =>
-    trial(() => code as Runnable, args, { ...worldOf(options), ...(plan.deaths.length === 0 && { inputs }) }, plan);
+    trial(() => code as Runnable, args, { ...world(), ...(plan.deaths.length === 0 && { inputs }) }, plan);
   // The outcome that an author has in mind who thinks of it as code that runs once.
   const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
   if (awake.error?.name === "NondeterminismError") throw thrown(awake, options);

@@ -1,4 +1,5 @@
 /** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
+import type { Budgets, ErrorClass } from "../core/definitions/context.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable } from "../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../core/engine/journal.ts";
 import type { Send, Watch } from "../core/engine/lease.ts";
@@ -34,6 +35,8 @@ export interface Plan {
 /** The world around the job. Times in milliseconds. */
 export interface World {
   env?: unknown;
+  errors?: readonly ErrorClass[];
+  budget?: Budgets;
   /** Whether steps wait for more than the worker's clock: then the time stands still while they get on. */
   isReal?: boolean;
   /** How long the job may take. Default 10 years. */
@@ -178,9 +181,11 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, nameOf, onAttempt } = this.#world;
+    const { env, errors, budget, nameOf, onAttempt } = this.#world;
     return {
       env,
+      ...(errors && { errors }),
+      ...(budget && { budget }),
       signal,
       ...(this.#onStep && { onStep: this.#onStep }),
       clock: worker.clock,
@@ -301,8 +306,8 @@ function wordsFor(kind: string, data: object): string {
     id?: string;
   };
   if (kind === "task.fence" && action?.data.param?.data) {
-    const event: Partial<JournalEntry> = entryIn(action.data.param.data);
-    return event.op === undefined ? `pause ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
+    const event: Partial<JournalEntry> | null = entryIn(action.data.param.data);
+    return event?.op === undefined ? `promise ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
   }
   if (kind === "promise.get") return `a look at ${id}`;
   return kind === "task.suspend" ? "the suspension" : "the end of the job";

@@ -49,6 +49,7 @@ export const TAKEN: ReadonlySet<string> = new Set([
   "answer_question",
   "cancel_job",
   "list_jobs",
+  "forget_jobs",
   "schedule_job",
   "job_card",
   "answer_for_user",

@@ -100,6 +100,8 @@ export async function bundleModule(
     bundle: true,
     write: false,
     minify: true,
+    // The classes of `errors` in a definition are stored by their names.
+    keepNames: name === "runner.js",
     metafile: true,
     format: "esm",
     target: "es2024",

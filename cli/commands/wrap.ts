@@ -1,15 +1,17 @@
 /** `wrap`: runs the whole stack on this machine, in front of an existing MCP server. */
-import { mkdirSync } from "node:fs";
+import { rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
-import { DATA } from "../launcher/data-directory.ts";
 import { start } from "../launcher/start.ts";
-import { type Project, readProject, typed } from "../project.ts";
+import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
-import { writeProject } from "../wrap/wrap-project.ts";
+import { directoryOf, projectIn } from "../wrap/wrap-directory.ts";
+import { FILES, writeProject } from "../wrap/wrap-project.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
        ${typed(readProject(), "wrap", "[options] -- COMMAND ...")}
@@ -20,7 +22,7 @@ Its tools become durable jobs.
 ${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
   --help                  show this text
 
-Also the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
+Its state is kept in a directory of its own below .resonate. Also the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
 `;
 
 export async function run(args: string[]): Promise<void> {
@@ -39,24 +41,30 @@ export async function run(args: string[]): Promise<void> {
   for (const line of leftOut(snapshot, options)) console.log(line);
   checkChosen(snapshot, options);
   console.log("");
-  const root = resolve(".build", `wrap-${options.name}`);
-  mkdirSync(root, { recursive: true });
-  await writeProject(root, options, snapshot);
+  const { memory, data } = dataIn(rest);
+  const own = directoryOf(
+    options,
+    args.some((arg) => /^--name(=|$)/.test(arg)),
+  );
+  if (own.isTaken) {
+    console.log(
+      `${options.name} is the name of another server here: this one is ${own.name}. --name gives it another.\n`,
+    );
+  }
+  const served = { ...options, name: own.name };
+  const state = data ?? own.data;
+  const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
+  if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
   Object.assign(process.env, { WRAP_FOLLOW: "1", WRAP_FOLDER: root });
-  await start("wrap", withDataIn(resolve("."), rest), projectAt(root));
+  const project = { root, name: own.name, scripts: readProject().scripts, settings: { wrapped: FILES.options } };
+  const launch = memory || data !== undefined ? rest : [...rest, "--data", state];
+  // Nothing is written before the state is locked: it may be another run's.
+  await start("wrap", launch, project, () => writeProject(root, served, snapshot));
 }
 
-/** Makes the data directory relative to the folder in which the command was typed. */
-function withDataIn(home: string, args: readonly string[]): string[] {
+/** What the arguments for `start` say of the state. */
+function dataIn(args: readonly string[]): { memory: boolean; data: string | undefined } {
   const at = args.findIndex((arg) => arg === "--data" || arg.startsWith("--data="));
-  if (at < 0) return args.includes("--memory") ? [...args] : [...args, "--data", join(home, DATA)];
-  const all = args.flatMap((arg) => (arg.startsWith("--data=") ? ["--data", arg.slice("--data=".length)] : [arg]));
-  return all.map((arg, i) => (all[i - 1] === "--data" ? resolve(home, arg) : arg));
-}
-
-/** Enters the project at `root`; messages still name commands as the user types them in the original folder. */
-function projectAt(root: string): Project {
-  const { scripts } = readProject();
-  process.chdir(root);
-  return { ...readProject(root), scripts };
+  const data = at < 0 ? undefined : args[at] === "--data" ? args[at + 1] : args[at]?.slice("--data=".length);
+  return { memory: args.includes("--memory"), data };
 }

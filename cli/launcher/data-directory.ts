@@ -1,5 +1,5 @@
 /** The launcher's files in the data directory of a stack: a lock, and a record of the stack's addresses. */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Ports } from "../process/ports.ts";
@@ -40,7 +40,7 @@ let lockFile: DatabaseSync | undefined;
 export function takeDirectory(dir: string): void {
   lockFile = openDirectory(dir);
   if (lockFile === undefined) {
-    const url = stackRecordIn(dir)?.url;
+    const url = stackRecordIn(dir, false)?.url;
     throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
   }
   if (isStateInUse(dir)) {
@@ -70,12 +70,17 @@ export function writeRecord(dir: string, record: StackRecord): void {
   renameSync(draft, join(dir, RECORD));
 }
 
-/** Reads the record of the directory's stack; undefined if there is no readable one. */
-export function stackRecordIn(dir: string): StackRecord | undefined {
+/**
+ * Reads the record of the directory's stack, or with `inside` that of the only directory in it that has one: `wrap` gives each
+ * server its own. Undefined if there is no readable one.
+ */
+export function stackRecordIn(dir: string, inside = true): StackRecord | undefined {
   try {
     return JSON.parse(readFileSync(join(dir, RECORD), "utf8"));
   } catch {
-    return undefined;
+    if (!inside || !existsSync(dir)) return undefined;
+    const records = readdirSync(dir).flatMap((name) => stackRecordIn(join(dir, name), false) ?? []);
+    return records.length === 1 ? records[0] : undefined;
   }
 }
 

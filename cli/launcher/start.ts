@@ -41,8 +41,16 @@ let out = new Console();
 
 const say = (text: string) => out.say(text);
 
-/** Runs the launcher; resolves when everything is up, or when the arguments or environment were refused. */
-export async function start(command: Command, args: string[], project = readProject()): Promise<void> {
+/**
+ * Runs the launcher; resolves when everything is up, or when the arguments or environment were refused. `prepare` is awaited
+ * once the data directory is locked.
+ */
+export async function start(
+  command: Command,
+  args: string[],
+  project = readProject(),
+  prepare?: () => Promise<void>,
+): Promise<void> {
   const services = await localServices(project);
   const swallowed = swallowedByNpm(args, services, process.env);
   if (swallowed !== undefined) {
@@ -55,17 +63,24 @@ export async function start(command: Command, args: string[], project = readProj
   if (options.config !== undefined) return printConfiguration(project, options, options.config);
   out = new Console({ detail: detailOf(command, process.env), plain: options.plain });
   watchSignals();
-  await run(project, command, options, services).catch(fail);
+  await run(project, command, options, services, prepare).catch(fail);
 }
 
-async function run(project: Project, command: Command, options: Options, services: readonly LocalService[]) {
+async function run(
+  project: Project,
+  command: Command,
+  options: Options,
+  services: readonly LocalService[],
+  prepare?: () => Promise<void>,
+) {
   const { data } = options;
   const { env } = process;
   const worker = command === "wrap" ? programPath("cli/wrap/wrapped-worker") : workerOf(project);
   if (data !== undefined) takeDirectory(data);
+  await prepare?.();
   const { ports, said } = await choosePorts({
     asked: options.ports,
-    remembered: (data !== undefined && stackRecordIn(data)?.ports) || {},
+    remembered: (data !== undefined && stackRecordIn(data, false)?.ports) || {},
     without: env.RESONATE_URL ? ["resonate"] : [],
     optionOf: OPTION_OF,
     host: HOST,

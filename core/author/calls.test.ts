@@ -2,8 +2,17 @@
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { replayed } from "../../testing/replayed.ts";
-import { type Context, HOUR, MINUTE, NonRetryableError, SECOND, TimeoutError } from "../definitions/context.ts";
+import {
+  type Context,
+  HOUR,
+  MINUTE,
+  NonRetryableError,
+  type Retry,
+  SECOND,
+  TimeoutError,
+} from "../definitions/context.ts";
 import { defineJob } from "../definitions/job.ts";
+import { implement } from "./implement.ts";
 import { defineDurableTool } from "./job-tool.ts";
 
 const args = z.object({ day: z.string() });
@@ -106,4 +115,117 @@ test("what takes longer than it may is abandoned, and what does not is not", asy
     'ctx.timeout: "a day" took longer than 1.5 hours',
     "no",
   ]);
+});
+
+class HttpError extends Error {
+  override name = "HttpError";
+  readonly status: number;
+  readonly headers: Record<string, string>;
+
+  constructor(response: { status: number; headers: Record<string, string> }) {
+    super(`it answered ${response.status}`);
+    this.status = response.status;
+    this.headers = response.headers;
+  }
+
+  get isGone() {
+    return this.status === 410;
+  }
+}
+
+const fails = (run: () => unknown, retry: Retry | false = false) =>
+  replayed(
+    implement(defineJob({ kind: "fails", args: z.object({}), id: () => "x", errors: [HttpError] }), async (ctx) =>
+      ctx.step("do", run as () => null, { retry }).catch((error: unknown) => {
+        if (error instanceof HttpError) return [error.message, error.isGone, error.headers.server];
+        if (error instanceof NonRetryableError) return ["not retryable", (error.cause as Error)?.message];
+        const { name, status, cause } = error as Error & { status?: number; cause?: Error & { code?: string } };
+        return [name, status ?? null, cause?.message ?? null, cause?.code ?? null];
+      }),
+    ),
+    {},
+  ).then(({ result }) => result);
+
+test("an error of a registered class stays one after a step, as a NonRetryableError does", async () => {
+  const gone = () => Promise.reject(new HttpError({ status: 410, headers: { server: "nginx" } }));
+  expect(await fails(gone)).toEqual(["it answered 410", true, "nginx"]);
+  const refused = () => Promise.reject(new NonRetryableError("no", { cause: new Error("because") }));
+  expect(await fails(refused)).toEqual(["not retryable", "because"]);
+});
+
+test("any other error keeps its status and its cause", async () => {
+  const cause = Object.assign(new Error("connection reset"), { code: "ECONNRESET" });
+  const other = () => Promise.reject(Object.assign(new TypeError("fetch failed", { cause }), { status: 502 }));
+  expect(await fails(other)).toEqual(["TypeError", 502, "connection reset", "ECONNRESET"]);
+});
+
+test("a model's broken JSON is asked for again", async () => {
+  const words = ["Sure! Here is the JSON:", '{ "a": 1 }'];
+  const twice = async (ctx: Context) => ctx.step("ask", ({ attempt }) => JSON.parse(words[attempt - 1] ?? ""));
+  expect((await replayed(twice, {})).result).toEqual({ a: 1 });
+});
+
+test("the answer to a question with a zod schema has its type", async () => {
+  const schema = z.object({ copies: z.number().int().default(1), color: z.enum(["red", "blue"]) });
+  const asked = async (ctx: Context) => {
+    const answer = await ctx.ask("print", { message: "How many?", schema });
+    if (answer.action !== "accept") return "none";
+    expectTypeOf(answer.content.copies).toEqualTypeOf<number>();
+    return answer.content;
+  };
+  const answers = { print: { color: "blue" } };
+  expect((await replayed(asked, {}, { answers })).result).toEqual({ copies: 1, color: "blue" });
+  const picky = (ctx: Context) =>
+    ctx.ask("print", { message: "How many?", schema: schema.refine(({ copies }) => copies > 1, "too few") });
+  await expect(replayed(picky, {}, { answers })).rejects.toThrow('the answer to "print" does not fit: too few');
+});
+
+test("a question whose form nobody could fill in is refused", async () => {
+  const schema = z.object({ address: z.object({ city: z.string() }) });
+  const nested = (ctx: Context) => ctx.ask("where", { message: "Where?", schema });
+  await expect(replayed(nested, {})).rejects.toThrow('ctx.ask("where"): the field address is an object. Forms have');
+  const dated = (ctx: Context) => ctx.ask("when", { message: "When?", schema: z.object({ at: z.date() }) });
+  await expect(replayed(dated, {})).rejects.toThrow('ctx.ask("when"): its schema cannot be a form: Date');
+});
+
+const budgeted = (limit: number, onExceeded: "ask" | "fail", code: (ctx: Context) => Promise<unknown>) =>
+  implement(
+    defineJob({ kind: "budgeted", args: z.object({}), id: () => "x", budget: { tokens: { limit, onExceeded } } }),
+    code,
+  );
+
+const research = async (ctx: Context) => {
+  const found = await ctx.allSettled([1, 2, 3, 4, 5], async (c, n) => {
+    await c.sleep("wait", n * SECOND);
+    const tokens = await c.step("search", () => 30);
+    return c.spend(tokens, { of: "tokens" });
+  });
+  const failed = found.filter(({ status }) => status === "rejected").length;
+  const spent = await ctx.spend(0, { of: "tokens" }).catch((error) => [error.name, error.message]);
+  return { failed, spent };
+};
+
+test("what is spent side by side is counted once, and the call that crosses the budget fails", async () => {
+  const { result, runs } = await replayed(budgeted(120, "fail", research), {});
+  expect(result).toEqual({ failed: 1, spent: ["BudgetExceeded", "150 of 120 tokens are spent"] });
+  expect(runs).toBeGreaterThan(50);
+});
+
+test("a budget that asks goes on when more is allowed, and asks once for all that wait", async () => {
+  const accept = { "tokens up to 100": {}, "tokens up to 150": {} };
+  const { result } = await replayed(budgeted(50, "ask", research), {}, { answers: accept });
+  expect(result).toEqual({ failed: 0, spent: { spent: 150, limit: 150, left: 0 } });
+  const declined = { "tokens up to 100": { action: "decline" as const } };
+  const ended = await replayed(budgeted(50, "ask", research), {}, { answers: declined });
+  expect(ended.result).toMatchObject({ failed: 4, spent: ["BudgetExceeded", expect.stringContaining("not allowed")] });
+});
+
+test("an amount or a budget that is none is refused", async () => {
+  const spends = (amount: number, of: string) =>
+    replayed(
+      budgeted(5, "fail", (ctx) => ctx.spend(amount, { of })),
+      {},
+    );
+  await expect(spends(Number.NaN, "tokens")).rejects.toThrow("ctx.spend: NaN is no amount of tokens");
+  await expect(spends(1, "euros")).rejects.toThrow('ctx.spend: there is no budget of "euros"');
 });

@@ -111,6 +111,9 @@ export interface DurableToolOptions<Args, Result>
       | "runs"
       | "group"
       | "view"
+      | "errors"
+      | "budget"
+      | "concurrency"
     > {
   /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;

@@ -13,6 +13,8 @@
  * 5. Steps and functions return values that JSON can hold.
  */
 
+import type * as z from "zod";
+
 /**
  * A second in milliseconds, as every time in this interface is.
  *
@@ -131,7 +133,7 @@ export interface Retry {
 export interface StepOptions {
   /**
    * `false`: no retry. A {@link NonRetryableError} and a programming error (a `TypeError` without a cause, a
-   * `ReferenceError`, `RangeError` or `SyntaxError`) are never retried.
+   * `ReferenceError` or `RangeError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
    */
   retry?: Retry | false;
   /** How long one attempt may take, in milliseconds; then its signal is aborted, and it has failed. Default: until the job's deadline. */
@@ -146,6 +148,12 @@ export interface StepOptions {
    * The others wait. An attempt's `timeout`, by default a minute, begins when its wait is over.
    */
   concurrency?: { name: string; limit: number };
+  /**
+   * How many attempts of steps with this name in `rate` begin within `per` milliseconds, on all workers of the deployment
+   * together, as an upstream's quota has it: `{ name: "billing", limit: 60, per: MINUTE }`. The others wait.
+   * Temporal: `taskQueueActivitiesPerSecond`; Restate has no counterpart.
+   */
+  rate?: { name: string; limit: number; per: number };
 }
 
 /**
@@ -173,14 +181,28 @@ export interface Question {
 }
 
 /**
+ * A question whose form is a zod schema: the content of the answer has its type. What a form cannot say (`refine`) is
+ * checked when the answer comes; one that does not fit is an error of {@link Context.ask}.
+ *
+ * @example
+ * const release = { message: "Release 1.2?", schema: z.object({ approved: z.boolean() }) } satisfies TypedQuestion<unknown>;
+ * const answer = await ctx.ask("approve", release);
+ * const isApproved = answer.action === "accept" && answer.content.approved; // a boolean
+ */
+export interface TypedQuestion<Content> extends Pick<Question, "message" | "answeredBy"> {
+  /** An object of primitive fields: forms have no others. */
+  schema: z.ZodType<Content>;
+}
+
+/**
  * The person filled in the form, declined, or closed it. A question that is cancelled comes back as `cancel`.
  *
  * @example
  * const answer: Answer = await ctx.ask("go on", question);
  * if (answer.action !== "accept") throw new NonRetryableError("nobody wants to go on");
  */
-export type Answer =
-  | { action: "accept"; content: Record<string, unknown> }
+export type Answer<Content = Record<string, unknown>> =
+  | { action: "accept"; content: Content }
   | { action: "decline" }
   | { action: "cancel" };
 
@@ -195,7 +217,7 @@ export interface Startable<Args, Result = unknown> {
  * A job that a durable function started. Temporal: a `ChildWorkflowHandle`; Restate: an `InvocationHandle`.
  *
  * @example
- * const today: ChildJob<string> = await ctx.start(report, { day: "2026-11-21" });
+ * const today: ChildJob = await ctx.start(report, { day: "2026-11-21" });
  * ctx.log.info("waits", { for: today.name });
  * const text = await today.result();
  */
@@ -208,14 +230,24 @@ export interface ChildJob<Result = unknown> {
   cancel(): Promise<void>;
 }
 
-/** Options of {@link Context.all} and {@link Context.allSettled}. `concurrency`: how many items run at once. */
+/**
+ * Options of {@link Context.all} and {@link Context.allSettled}. `concurrency`: how many items run at once.
+ *
+ * @example
+ * const options: AllOptions<{ url: string }> = { key: ({ url }) => url, concurrency: 5 };
+ */
 export interface AllOptions<Item> {
   name?: string;
   key?: (item: Item, index: number) => string | number;
   concurrency?: number;
 }
 
-/** The branch of a race that won, and what it returned. */
+/**
+ * The branch of {@link Context.race} or {@link Context.any} that won, and what it returned.
+ *
+ * @example
+ * const late = ({ winner }: Winner<{ late(ctx: Context): Promise<void> }>) => winner === "late";
+ */
 export type Winner<Branches extends Record<string, (ctx: Context<Env>) => Promise<unknown>>, Env = unknown> = {
   [K in keyof Branches]: { winner: K; value: Awaited<ReturnType<Branches[K]>> };
 }[keyof Branches];
@@ -242,7 +274,8 @@ export interface Context<Env = unknown> {
 
   /**
    * Runs `fn` and records its outcome: a value that JSON can hold, up to 1 MB. Where `fn` throws it is retried (see
-   * {@link StepOptions}); in the end the step throws an `Error` with the name, message and `code` of the last failure.
+   * {@link StepOptions}); in the end the step throws the last failure: an `Error` with its name, message, `code`,
+   * `status` and `cause`, or one of its class (see `errors` of a definition).
    *
    * @example const page = await ctx.step("fetch", async ({ signal }) => (await fetch(url, { signal })).text());
    */
@@ -313,7 +346,7 @@ export interface Context<Env = unknown> {
    * As {@link race}, but returns the first branch that succeeds. Where all fail it throws an `AggregateError` with their
    * `errors`. Temporal: `Promise.any`; Restate: `RestatePromise.any`.
    *
-   * @example const { value } = await ctx.any({ eu: (c) => c.step("eu", askEurope), us: (c) => c.step("us", askAmerica) });
+   * @example const { value } = await ctx.any({ a: (c) => c.step("a", () => titleOf(url)), b: (c) => c.step("b", () => titleOf(url)) });
    */
   any<Branches extends Record<string, (ctx: Context<Env>) => Promise<unknown>>>(
     branches: Branches,
@@ -345,17 +378,29 @@ export interface Context<Env = unknown> {
    * branch a {@link ChildJob} that was started outside of it. Holds no worker meanwhile. Throws a {@link JobFailed} when
    * the job ends without a result.
    *
-   * @example const text = await ctx.await<string>("report_2026-11-21");
+   * @example const text = await ctx.await(await ctx.start(report, { day: "2026-11-21" }));
    */
   await<T = unknown>(job: string | ChildJob<T>): Promise<T>;
 
   /**
    * Asks a question, and waits for the answer until the job's deadline. Holds no worker meanwhile. Several questions may
-   * be open at once, under names of their own.
+   * be open at once, under names of their own. Temporal: a Signal and `condition`; Restate: an awakeable.
    *
    * @example const answer = await ctx.ask("go on", { message: "Go on?", requestedSchema: { type: "object", properties: {} } });
    */
+  ask<Content>(name: string, question: TypedQuestion<Content>): Promise<Answer<Content>>;
   ask(name: string, question: Question): Promise<Answer>;
+
+  /**
+   * Counts what the job spends of a `budget` in its definition, and returns what is left. What crosses the budget is counted
+   * as well; then the call fails with a {@link BudgetExceeded}, or the job asks its user whether it may spend more, as the
+   * definition says. The sum is exact through crashes, and of calls side by side. Temporal and Restate have no counterpart.
+   *
+   * @example
+   * const { text, tokens } = await ctx.step("ask the model", () => ({ text: "…", tokens: 1_200 }));
+   * const { left } = await ctx.spend(tokens, { of: "tokens" });
+   */
+  spend(amount: number, options: { of: string }): Promise<Spent>;
 
   /**
    * Reports how far the job is, to those who look at it. It is not awaited, and cheap: not every call is stored.
@@ -364,6 +409,14 @@ export interface Context<Env = unknown> {
    */
   progress(done: number, total?: number, message?: string): void;
   progress(message: string): void;
+
+  /**
+   * Tells callers a partial result: a value that JSON can hold, up to 50 kB. Partial results are kept with the job in the order
+   * of the calls, each once, and `probe_status` and `await_result` tell them while the job runs.
+   *
+   * @example await ctx.emit({ page: url, title });
+   */
+  emit(value: unknown): Promise<void>;
 
   /**
    * The time, in milliseconds since the epoch: that of the Resonate server when the newest outcome came about that the
@@ -378,7 +431,7 @@ export interface Context<Env = unknown> {
   /**
    * A random number from 0 to 1, without 1: the same whenever the function runs again.
    *
-   * @example const page = pages[Math.floor(ctx.random() * pages.length)];
+   * @example const page = urls[Math.floor(ctx.random() * urls.length)];
    */
   random(): number;
 
@@ -425,6 +478,59 @@ export class RetryableError extends Error {
     this.retryAfter = options.retryAfter;
   }
 }
+
+/**
+ * What a job may spend, by the name of what it is. When more is spent, `fail` (the default) throws a
+ * {@link BudgetExceeded}, and `ask` asks the user, who may allow it as often as it is used up again.
+ *
+ * @example
+ * const budget: Budgets = { tokens: { limit: 100_000, onExceeded: "ask" }, pages: { limit: 500 } };
+ */
+export type Budgets = Readonly<Record<string, { limit: number; onExceeded?: "ask" | "fail" }>>;
+
+/**
+ * What a job has spent of a budget.
+ *
+ * @example
+ * const isScarce = ({ left, limit }: Spent) => left < limit / 10;
+ */
+export interface Spent {
+  spent: number;
+  /** What may be spent, with what the user has allowed since. */
+  limit: number;
+  left: number;
+}
+
+/**
+ * A job has spent more than its budget.
+ *
+ * @example
+ * const isSpent = (error: unknown) => error instanceof BudgetExceeded && error.of === "tokens";
+ */
+export class BudgetExceeded extends NonRetryableError {
+  override name = "BudgetExceeded";
+  readonly of: string;
+  readonly spent: number;
+  readonly limit: number;
+
+  constructor(of: string, { spent, limit }: Spent, reason?: string) {
+    super(`${spent} of ${limit} ${of} are spent${reason === undefined ? "" : `: ${reason}`}`);
+    this.of = of;
+    this.spent = spent;
+    this.limit = limit;
+  }
+}
+
+/**
+ * A class of errors, for `errors` in a definition.
+ *
+ * @example
+ * class HttpError extends Error {
+ *   status = 0;
+ * }
+ * const errors: readonly ErrorClass[] = [HttpError];
+ */
+export type ErrorClass = abstract new (...args: never) => Error;
 
 /**
  * An awaited job ended without a result. The message is its reason; `status` is `failed`, `cancelled` or `timed_out`.

@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import { escapeId, mayBeName } from "../store/ids.ts";
+import type { Budgets, ErrorClass } from "./context.ts";
 import type { View } from "./view.ts";
 
 /** A job was not started, and nothing else was done: why, in words for the caller. */
@@ -106,6 +107,22 @@ export interface JobOptions<Args, Result = unknown> {
   version?: number;
   /** `container`: the function needs more than a Worker offers (time, memory, Node). Default: `anywhere`. */
   runs?: "anywhere" | "container";
+  /**
+   * Classes of errors that stay what they are after a step: `instanceof` and their own fields, as far as JSON holds them.
+   * Their constructors are not called again. Every other error comes back as an `Error` with its name, message, `code`,
+   * `status` and `cause`; a `NonRetryableError`, a `RetryableError` and a `TimeoutError` stay what they are.
+   * Temporal: the `type` and `details` of an `ApplicationFailure`; Restate: a `TerminalError` and its metadata.
+   */
+  errors?: readonly ErrorClass[];
+  /**
+   * How many jobs of the kind with the same key run at once, on all workers together, in the order of their starts:
+   * `{ key: ({ customer }) => customer, limit: 1 }`. The others sleep and hold no worker. A job keeps its turn through the
+   * death of its worker, until it ends. The key is all callers' in common. Temporal has no counterpart but a Workflow Id per
+   * customer with Signals; Restate: a Virtual Object, with `limit: 1`.
+   */
+  concurrency?: { key(args: Args): string | number; limit: number };
+  /** What a job may spend, by name; see `ctx.spend`. Default: nothing is counted. */
+  budget?: Budgets;
   /** How jobs are shown to people. Default: their results as a tree. */
   view?: View;
   /**
@@ -134,6 +151,9 @@ export interface Job<Args = unknown, Result = unknown> {
   /** The worker group that runs the jobs; undefined for the deployment's. */
   readonly group: string | undefined;
   readonly keepFor: number | "forever" | undefined;
+  readonly errors?: readonly ErrorClass[];
+  readonly budget?: Budgets;
+  readonly concurrency?: { key(args: Args): string | number; readonly limit: number };
   /**
    * The job name, which agents see and pass back. It never contains `:` or `~`, which separate the parts of promise ids.
    */
@@ -185,6 +205,11 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       throw new Error(`${kind}: ${span} is no number of milliseconds.`);
     }
   }
+  const { concurrency: { limit: atOnce } = { limit: 1 } } = options;
+  if (!Number.isSafeInteger(atOnce) || atOnce < 1) throw new Error(`${kind}: a concurrency is a limit from 1 on.`);
+  for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
+    if (!(Number.isFinite(limit) && limit >= 0)) throw new Error(`${kind}: ${limit} is no budget of ${of}.`);
+  }
   return {
     kind,
     prefix,
@@ -223,6 +248,9 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     otherArguments: options.otherArguments ?? "note",
     answers,
     ...(options.view && { view: options.view }),
+    ...(options.errors && { errors: options.errors }),
+    ...(options.budget && { budget: options.budget }),
+    ...(options.concurrency && { concurrency: options.concurrency }),
   };
 }
 

@@ -11,6 +11,7 @@ import { Blocked, CHANGED, DIFFERS, endsDiffer } from "./replay/determinism.ts";
 import { ExecutionContext } from "./replay/execution-context.ts";
 import { FunctionRun } from "./replay/function-run.ts";
 import { Replay } from "./replay/replay.ts";
+import { Spending } from "./replay/spending.ts";
 import { StateReport } from "./replay/state-report.ts";
 import { Wakeup } from "./replay/wakeup.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
@@ -134,9 +135,24 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   });
   const writer = new JournalWriter(journal, lease, wakeup);
   const report = new StateReport(commands, run, runtime.onState);
+  const spending = new Spending(runtime.budget);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, run });
-  const replay = new Replay({ journal, commands, awaitables, run });
-  return { journal, lease, runtime, signal, clock, wakeup, commands, run, writer, report, awaitables, replay };
+  const replay = new Replay({ journal, commands, awaitables, run, runtime });
+  return {
+    journal,
+    lease,
+    runtime,
+    signal,
+    clock,
+    wakeup,
+    commands,
+    run,
+    writer,
+    report,
+    spending,
+    awaitables,
+    replay,
+  };
 }
 
 /** `whole`, of which methods do something only while `isHeard`: they are no part of the function that calls them. */

@@ -22,7 +22,7 @@ export type JournalEntry = {
   /** The version of the job's task under which it was written; only entries that are not written yet lack it. */
   v?: number;
 } & (
-  | { kind: "step" | "start" | "until"; value?: unknown; error?: StoredError }
+  | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError }
   | { kind: "race"; winner: string }
   | { kind: "sleep" }
   | { kind: "ask"; question: Question }

@@ -1,5 +1,5 @@
 /** What an execution works with, and how it ends. */
-import type { Context, Log, Metrics, Step } from "../definitions/context.ts";
+import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../definitions/context.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalRecord } from "./journal.ts";
@@ -40,12 +40,11 @@ export class LeaseLost extends Error {
   override name = "LeaseLost";
 }
 
-/** How many attempts may be under way at once in all of a deployment, and how long one may take in milliseconds. */
-export interface Limit {
-  name: string;
-  limit: number;
-  time: number;
-}
+/**
+ * How many attempts may be under way at once in all of a deployment, and how long one may take in milliseconds; or how many
+ * may begin within `per` milliseconds.
+ */
+export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
 
 /** The job, and what its function may use. */
 export interface Runtime {
@@ -73,6 +72,10 @@ export interface Runtime {
   promiseOf(jobName: string): string | undefined;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
+  /** What the job may spend. */
+  budget?: Budgets;
+  /** The classes of errors that steps give back as they were thrown. */
+  errors?: readonly ErrorClass[];
   /** Waits until one more attempt may be under way; resolves with a function that ends it. Default: at once. */
   limit?(limit: Limit, signal: AbortSignal): Promise<() => void>;
   /** Awaited before each attempt: the wait before it may have outlasted the lease. @throws {LeaseLost} */

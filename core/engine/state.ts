@@ -9,5 +9,7 @@ export interface ExecutionState {
   /** How many other jobs it waits for. */
   awaiting: number;
   questions: { key: string; promiseId: string; question: Question }[];
+  /** How many partial results it has told. */
+  emitted?: number;
   progress?: { done?: number; total?: number; message?: string };
 }

@@ -1,5 +1,11 @@
 /** Which values and errors of durable functions are stored, so that the function sees live what a replay will show it. */
-import { NondeterminismError } from "../definitions/context.ts";
+import {
+  type ErrorClass,
+  NondeterminismError,
+  NonRetryableError,
+  RetryableError,
+  TimeoutError,
+} from "../definitions/context.ts";
 import { lineIn } from "./guard/place.ts";
 
 /** The largest result of a step or a job, in bytes of JSON. With the request around it, it stays below servers' limits. */
@@ -149,23 +155,52 @@ function differenceIn(one: unknown, other: unknown, path: string, depth: number,
   return undefined;
 }
 
+/** How deep the causes of an error are kept. */
+const MAX_CAUSES = 3;
+
+/** The most that is kept of the fields of a registered error, in characters of JSON. */
+const MAX_FIELDS = 10_000;
+
+/** What of an error has a place of its own, or is not kept. */
+const OWN_PLACE = new Set(["name", "message", "stack", "cause", "code", "status", "attempts"]);
+
+/** The errors of this interface that stay what they are through a step, by their names, which a bundler does not change. */
+const KNOWN = new Map<string, ErrorClass>(Object.entries({ NonRetryableError, RetryableError, TimeoutError }));
+
 /** An error as it is stored: without its stack, and with no more of its message than a caller should have to read. */
 export interface StoredError {
   name: string;
   message: string;
   code?: string | number;
+  status?: string | number;
+  cause?: StoredError;
+  /** The name of its class, where the definition registers that. */
+  class?: string;
+  /** The own fields of an error whose class is known. */
+  fields?: Record<string, unknown>;
   /** How many attempts of a step had failed when it was given up, where another one could have helped. */
   attempts?: number;
   /** Where the code is wrong that threw it: ` (at file:line)`. */
   at?: string;
 }
 
-export function toStored(thrown: unknown, attempts?: number): StoredError {
-  const { name, message, code } = parts(thrown);
+export function toStored(
+  thrown: unknown,
+  attempts?: number,
+  classes: readonly ErrorClass[] = [],
+  depth = 0,
+): StoredError {
+  const { name, message, code, status, cause } = parts(thrown);
+  const registered = thrown instanceof Error ? classes.find((each) => thrown.constructor === each) : undefined;
+  const fields = registered || KNOWN.has(name) ? fieldsOf(thrown) : undefined;
   return {
     name,
     message: message.slice(0, MAX_MESSAGE) || "failed without giving a reason",
     ...(code !== undefined && { code }),
+    ...(status !== undefined && { status }),
+    ...(cause !== undefined && depth < MAX_CAUSES && { cause: toStored(cause, undefined, classes, depth + 1) }),
+    ...(registered && { class: registered.name }),
+    ...(fields && { fields }),
     ...(attempts !== undefined && { attempts }),
     ...placed(thrown),
   };
@@ -180,40 +215,79 @@ function placed(thrown: unknown): { at?: string } {
 }
 
 /** The error as the function sees it, live as in a replay. */
-export function fromStored({ name, message, code, attempts, at }: StoredError): Error {
-  const error = new Error(message);
+export function fromStored(
+  { name, message, code, status, cause, class: registered, fields, attempts, at }: StoredError,
+  classes: readonly ErrorClass[] = [],
+): Error {
+  const error = new Error(message, cause && { cause: fromStored(cause, classes) });
+  const type = classes.find((each) => each.name === registered) ?? KNOWN.get(name);
+  if (type) Object.setPrototypeOf(error, type.prototype);
   if (at !== undefined) Object.defineProperty(error, "at", { value: at });
-  if (name !== "Error") Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
-  return Object.assign(error, code !== undefined && { code }, attempts !== undefined && { attempts });
+  if (error.name !== name) {
+    Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
+  }
+  const told = { ...fields, ...(code !== undefined && { code }), ...(status !== undefined && { status }) };
+  return Object.assign(error, told, attempts !== undefined && { attempts });
 }
 
-function parts(thrown: unknown): { name: string; message: string; code: string | number | undefined } {
+/** The own fields of an error that JSON can hold; undefined where there are none, or too much. */
+function fieldsOf(thrown: unknown): Record<string, unknown> | undefined {
+  const fields: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(thrown as object)) {
+    if (!OWN_PLACE.has(field) && value !== undefined && !problemIn(value, new Set())) fields[field] = value;
+  }
+  const json = JSON.stringify(fields);
+  return json === "{}" || json.length > MAX_FIELDS ? undefined : JSON.parse(json);
+}
+
+interface Parts {
+  name: string;
+  message: string;
+  code?: string | number | undefined;
+  status?: string | number | undefined;
+  cause?: unknown;
+}
+
+function parts(thrown: unknown): Parts {
   try {
     if (thrown instanceof Error) {
-      const { code } = thrown as { code?: unknown };
-      const plain =
-        typeof code === "string" ? code.slice(0, MAX_NAME) : Number.isFinite(code) ? (code as number) : undefined;
-      return { name: String(thrown.name).slice(0, MAX_NAME), message: String(thrown.message), code: plain };
+      const { code, status } = thrown as { code?: unknown; status?: unknown };
+      const { name, message, cause } = thrown;
+      return {
+        name: String(name).slice(0, MAX_NAME),
+        message: String(message),
+        code: plain(code),
+        status: plain(status),
+        cause,
+      };
     }
-    if (thrown === undefined || thrown === null) return { name: "Error", message: "", code: undefined };
-    return { name: "Error", message: typeof thrown === "string" ? thrown : said(thrown), code: undefined };
+    if (thrown === undefined || thrown === null) return { name: "Error", message: "" };
+    return { name: "Error", message: typeof thrown === "string" ? thrown : said(thrown) };
   } catch {
-    return { name: "Error", message: "", code: undefined }; // a getter that throws in turn
+    return { name: "Error", message: "" }; // a getter that throws in turn
   }
+}
+
+function plain(value: unknown): string | number | undefined {
+  if (typeof value === "string") return value.slice(0, MAX_NAME);
+  return Number.isFinite(value) ? (value as number) : undefined;
 }
 
 /** A thrown value that is no error, as JSON without the parts that JSON cannot hold. */
 function said(thrown: unknown): string {
   const above: unknown[] = [];
-  function plain(this: unknown, _key: string, value: unknown): unknown {
+  function unwound(this: unknown, _key: string, value: unknown): unknown {
     if (typeof value === "bigint") return `${value}n`;
     above.splice(above.indexOf(this) + 1);
     if (above.includes(value)) return "…";
     above.push(value);
     return value;
   }
-  return JSON.stringify(thrown, plain) ?? String(thrown);
+  return JSON.stringify(thrown, unwound) ?? String(thrown);
 }
+
+/** The stack of a `SyntaxError` of code, as of a module that does not compile; others are of data, such as broken JSON. */
+const COMPILED = /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Function|new Script|new AsyncFunction)\b/;
 
 /** Whether a retry cannot help: the error says so, or the code is wrong. Node's network failures are a `TypeError` with a cause. */
 export function isFinal(thrown: unknown): boolean {
@@ -223,8 +297,8 @@ export function isFinal(thrown: unknown): boolean {
 }
 
 /** Whether the code is wrong that threw it. */
-function isFault({ name, cause }: Error): boolean {
-  return (
-    ["ReferenceError", "RangeError", "SyntaxError"].includes(name) || (name === "TypeError" && cause === undefined)
-  );
+function isFault(thrown: Error): boolean {
+  const { name, cause } = thrown;
+  if (name === "SyntaxError") return COMPILED.test(thrown.stack ?? "");
+  return ["ReferenceError", "RangeError"].includes(name) || (name === "TypeError" && cause === undefined);
 }

@@ -5,8 +5,8 @@ import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/j
 import { ResonateClient } from "../store/client.ts";
 import { childOf, decodeValue, EARLIER, encodeValue, KEEP, lineage, RESERVATION, STARTER } from "../store/codec.ts";
 import type { Channel } from "../store/connections.ts";
-import { ResonateUnavailable } from "../store/failures.ts";
-import { cleanUpId, isRoot, resumptionId, rootOf, splitKey, startRecordId } from "../store/ids.ts";
+import { ResonateRefused, ResonateUnavailable } from "../store/failures.ts";
+import { cleanUpId, isRoot, resumptionId, rootOf, splitGeneration, splitKey, startRecordId } from "../store/ids.ts";
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
 import type { PromiseRecord } from "../store/protocol.ts";
 import { AFTER } from "./after.ts";
@@ -19,6 +19,7 @@ import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
+import { takePlace } from "./order.ts";
 
 export type { Channel } from "../store/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
@@ -168,7 +169,13 @@ export class RemoteStore {
   ): Promise<DurablePromise> {
     const own = ownTags(this.#names, job);
     const again = earlier && { [EARLIER]: this.#names.id(job, earlier.name) };
-    const place = reservation !== undefined && { [RESERVATION]: reservation };
+    const args = sent.call.args[0] as Args;
+    const id = this.#names.id(job, name);
+    const isOrdered = job.concurrency !== undefined && !(await this.get(name));
+    const order = isOrdered
+      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt })
+      : {};
+    const place = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
     if (!this.#claims(job)) {
       return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...place });
     }
@@ -256,6 +263,28 @@ export class RemoteStore {
     const isUnwanted = await this.#claimsOf(promise).giveUp(this.#scope.claimant, promise.starter);
     if (isUnwanted) await this.#cancel(promise.id);
     return isUnwanted;
+  }
+
+  /**
+   * Removes a job of this caller's own that has ended, with all generations of its name; undefined for no such job. A server
+   * that removes nothing keeps it: then it is `hidden`, which leaves it out of the list.
+   */
+  async forget(name: string): Promise<"forgotten" | "hidden" | "running" | undefined> {
+    const promise = await this.get(name);
+    if (!promise || promise.job.shared) return undefined;
+    const id = this.#names.id(promise.job, splitGeneration(name).base);
+    const record = this.#scope.records?.(this.#scope.key);
+    try {
+      const { status } = await this.#client.send("promise.forget", { id }, { origin: id });
+      if (status === 422) return "running";
+      await record?.forget(id, false);
+      return "forgotten";
+    } catch (error) {
+      if (!(error instanceof ResonateRefused) || error.status !== 400) throw error;
+      if (promise.state === "pending") return "running";
+      await record?.forget(id, true);
+      return "hidden";
+    }
   }
 
   /** Has a worker give up the jobs that a cancelled job started. */

@@ -37,12 +37,23 @@ export const ResultSummary = z
   .describe("In place of a result that is too large for the answer.");
 export type ResultSummary = z.infer<typeof ResultSummary>;
 
+/** What a job has told before its end. */
+export const Partial = z
+  .object({
+    values: z.array(Json),
+    next_offset: z.number().describe("partial_from of the next call."),
+    more: z.literal(true).optional().describe("There are more now."),
+  })
+  .describe("Partial results, in order.");
+export type Partial = z.infer<typeof Partial>;
+
 export const JobView = z.object({
   job_name: z.string(),
   status: JobStatus,
   result: Json.optional().describe("What the job produced, when complete."),
   summary: ResultSummary.optional(),
   error: z.string().optional().describe("Why there is no result, for every status but running and complete."),
+  partial: Partial.optional(),
   doing: z.string().optional().describe("What it is doing, while it is running."),
   newer: z
     .object({ job_name: z.string(), status: JobStatus })

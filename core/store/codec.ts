@@ -10,6 +10,9 @@ import type { Value } from "./protocol.ts";
 export const STARTER = "durable-mcp:starter";
 
 /** The quota reservation that the job has. */
+/** The tag of a job whose kind limits how many run at once: its place among those with the same key. */
+export const ORDER = "durable-mcp:order";
+
 export const RESERVATION = "durable-mcp:place";
 
 /** For how many milliseconds the job is kept after its end, or `forever`; without it the deployment's retention holds. */

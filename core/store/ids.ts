@@ -108,6 +108,9 @@ export const journalEntryId = (job: string, n: number): string => child(job, "e"
 /** The `n`th entry of a job's progress feed, counted from 1. */
 export const feedEntryId = (job: string, n: number): string => child(job, "u", n);
 
+/** The `n`th partial result of a job, counted from 1. */
+export const outputId = (job: string, n: number): string => child(job, "o", n);
+
 /** The pause before the `k`th look of an `until` that the journal entry `n` begins. */
 export const lookId = (job: string, n: number, k: number): string => child(job, "w", `${n}.${k}`);
 
@@ -147,6 +150,16 @@ export const pauseId = (namespace: string, kind: string, n: number): string => o
 
 /** What the ids of a limit's slots begin with. */
 export const limitId = (namespace: string, name: string): string => own(namespace, "limit", encodeURIComponent(name));
+
+/** What the ids of the places of a kind's jobs begin with that have the same key, which `hash` stands for. */
+export const orderId = (namespace: string, kind: string, hash: string): string =>
+  `${limitId(namespace, `${kind} ${hash}`)}${OWN}0.`;
+
+/** The mark that a job with a place has begun. */
+export const begunId = (job: string): string => child(job, "k", "");
+
+/** When a place counts no more whose job was not created. */
+export const placeTimerId = (job: string, n: number): string => child(job, "k", n);
 
 /** The `link`th use, counted from 1, of a slot of a limit. */
 export const limitSlotId = (limit: string, slot: number, link: number): string => `${limit}${OWN}${slot}.${link}`;

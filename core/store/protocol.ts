@@ -101,6 +101,8 @@ interface Operations {
   "promise.get": { data: { id: string }; answer: Promised };
   "promise.create": { data: Create; answer: Promised };
   "promise.settle": { data: Settle; answer: Promised };
+  /** An addition of the embedded server: removes all generations of a job's name. 422 where one is pending. */
+  "promise.forget": { data: { id: string }; answer: Nothing };
   "promise.register_callback": { data: Await; answer: Promised };
   "promise.register_listener": { data: { awaited: string; address: string }; answer: Promised };
   "promise.search": {

@@ -2,6 +2,7 @@
 import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { answerQuestion } from "./answer-question.ts";
+import { forgetJobs } from "./forget.ts";
 import { listJobs } from "./list.ts";
 import { scheduleJob } from "./schedule-job.ts";
 import { awaitResult, cancelJob, probeStatus } from "./status.ts";
@@ -13,5 +14,6 @@ export const builtIn = (jobs: readonly Job[], tools: readonly Tool[] = []): Tool
   answerQuestion,
   cancelJob,
   listJobs(jobs),
+  forgetJobs,
   scheduleJob(tools),
 ];

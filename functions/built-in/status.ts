@@ -1,10 +1,20 @@
 import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
+import { partialOf } from "../../core/jobs/feed/partial.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
-import { JobStatus, JobView, Json, ResultSummary, statusOf, viewOf, WaitingFor } from "../../core/jobs/status.ts";
+import {
+  JobStatus,
+  JobView,
+  Json,
+  Partial,
+  ResultSummary,
+  statusOf,
+  viewOf,
+  WaitingFor,
+} from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { viewOfRange } from "../../core/tools/byte-range.ts";
@@ -40,13 +50,18 @@ const selection = {
   offset: z.int().min(0).optional().describe("In a large result."),
 };
 
+/** How much of partial results an answer tells, in characters, of all its jobs together. */
+const MAX_PARTIAL = 10_000;
+
+const partial_from = z.int().min(0).optional().describe("How many partial results are known.");
+
 export const probeStatus = builtInTool({
   name: "probe_status",
   title: "Probe job status",
   description:
     "Check the status of jobs, without waiting: running, complete (with result), failed (why), cancelled, timed_out or " +
     "not_found.",
-  input: z.object({ job_names: jobNames, ...selection }),
+  input: z.object({ job_names: jobNames, ...selection, partial_from }),
   output: z.object({
     statuses: z.array(JobView).describe("One entry a name, in the order asked."),
     note: z.string().optional(),
@@ -54,10 +69,15 @@ export const probeStatus = builtInTool({
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   _meta,
   about: ({ statuses }) => ({ links: linksTo(statuses.map(({ summary }) => summary)) }),
-  async run({ job_names, ...selected }, { store, signal }) {
+  async run({ job_names, partial_from, ...selected }, { store, signal }) {
+    const partial = { from: partial_from, limit: MAX_PARTIAL / job_names.length };
     // Each is reduced to what may be sent as soon as it is read: an isolate has no room for a hundred results.
     const held = await Promise.all(
-      job_names.map(async (name) => hold(await look(store, name, selected, signal), selected, MAX_ANSWER)),
+      job_names.map(async (name) => {
+        const { partial: told, ...view } = await look(store, name, selected, partial, signal);
+        const one = hold(view, selected, MAX_ANSWER);
+        return told ? { ...one, view: { ...one.view, partial: told } } : one;
+      }),
     );
     const fitted = arrange(held, MAX_ANSWER);
     const note = noteOn(fitted);
@@ -66,12 +86,34 @@ export const probeStatus = builtInTool({
 });
 
 /** The view of a job; of a running one with what it is doing. */
-async function look(store: RemoteStore, name: string, selected: Selection, signal: AbortSignal): Promise<JobView> {
+async function look(
+  store: RemoteStore,
+  name: string,
+  selected: Selection,
+  about: { from: number | undefined; limit: number },
+  signal: AbortSignal,
+): Promise<JobView> {
   const promise = await store.get(name, signal);
   if (!promise) return viewOf(name, promise);
   const view = await viewOfRange(store, promise, selected, MAX_ANSWER, signal);
-  if (promise.state !== "pending") return { ...view, ...(await newerOf(store, promise, signal)) };
-  return { ...view, ...tellingOf(await jobSnapshotOf(store, promise, signal, "recent"), Date.now()) };
+  if (promise.state !== "pending") {
+    const partial = about.from === undefined ? undefined : await partialOf(store, promise.id, about, signal);
+    return { ...view, ...(await newerOf(store, promise, signal)), ...(partial && { partial }) };
+  }
+  const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
+  const partial = await partialIn(store, snapshot, about, signal);
+  return { ...view, ...tellingOf(snapshot, Date.now()), ...(partial && { partial }) };
+}
+
+/** The partial results of a running job, where it is known to have told some. */
+async function partialIn(
+  store: RemoteStore,
+  { promise, feed }: JobSnapshot,
+  about: { from: number | undefined; limit: number },
+  signal: AbortSignal,
+): Promise<Partial | undefined> {
+  if (!feed.entry?.emitted && about.from === undefined) return undefined;
+  return partialOf(store, promise.id, about, signal);
 }
 
 /** The name and status of a newer attempt at a job that ended without a result. */
@@ -93,6 +135,7 @@ export const awaitResult = builtInTool({
   input: z.object({
     job_names: jobNames,
     timeout_seconds: z.number().min(1).max(MAX_TIMEOUT).optional().describe(`${DEFAULT_TIMEOUT} when left out.`),
+    partial_from,
   }),
   output: z.object({
     results: z.record(z.string(), Json).describe("Of each job that is complete, by job name."),
@@ -102,6 +145,7 @@ export const awaitResult = builtInTool({
       .record(z.string(), z.array(WaitingFor))
       .optional()
       .describe("What those that are running ask, by job name."),
+    partial: z.record(z.string(), Partial).optional().describe("Of those that are running, by job name."),
     summaries: z
       .record(z.string(), ResultSummary)
       .optional()
@@ -112,7 +156,10 @@ export const awaitResult = builtInTool({
   _meta,
   waits: true,
   about: ({ summaries }) => ({ links: linksTo(Object.values(summaries ?? {})) }),
-  async run({ job_names, timeout_seconds = DEFAULT_TIMEOUT }, { store, now, until, signal, reportProgress }) {
+  async run(
+    { job_names, timeout_seconds = DEFAULT_TIMEOUT, partial_from: from },
+    { store, now, until, signal, reportProgress },
+  ) {
     const held = new Map<string, Held>();
     const ended: DurablePromise[] = [];
 
@@ -147,15 +194,18 @@ export const awaitResult = builtInTool({
           }
         }),
       );
-      const asking = await Promise.all(
-        running.map(async (name) => [name, await questionsOf(store, name, signal)] as const),
+      const about = { from, limit: MAX_PARTIAL / job_names.length };
+      const telling = await Promise.all(
+        running.map(async (name) => [name, await toldBy(store, name, about, signal)] as const),
       );
-      const waiting = asking.flatMap(([name, questions]) =>
-        questions ? [[name, shortQuestions(questions)] as const] : [],
+      const waiting = telling.flatMap(([name, { waiting_for }]) =>
+        waiting_for ? [[name, shortQuestions(waiting_for)] as const] : [],
       );
+      const told = telling.flatMap(([name, { partial }]) => (partial ? [[name, partial] as const] : []));
       return {
-        ...awaited([...held.values()], running, costOf(waiting)),
+        ...awaited([...held.values()], running, costOf(waiting) + costOf(told)),
         ...(waiting.length > 0 && { waiting_for: Object.fromEntries(waiting) }),
+        ...(told.length > 0 && { partial: Object.fromEntries(told) }),
       };
     } finally {
       clearInterval(ticker);
@@ -189,15 +239,24 @@ function reportOn(
 const shortQuestions = (questions: NonNullable<JobView["waiting_for"]>) =>
   inShort({ waiting_for: questions }).waiting_for ?? [];
 
-/** The open questions of a job; undefined when there are none or they cannot be read. */
-async function questionsOf(store: RemoteStore, name: string, signal: AbortSignal): Promise<JobView["waiting_for"]> {
-  if (signal.aborted) return undefined;
+/** The open questions and partial results of a running job, where there are any and they can be read. */
+async function toldBy(
+  store: RemoteStore,
+  name: string,
+  about: { from: number | undefined; limit: number },
+  signal: AbortSignal,
+): Promise<Pick<JobView, "waiting_for" | "partial">> {
+  if (signal.aborted) return {};
   try {
     const promise = await store.get(name, signal);
-    return promise && tellingOf(await jobSnapshotOf(store, promise, signal), Date.now()).waiting_for;
+    if (!promise) return {};
+    const snapshot = await jobSnapshotOf(store, promise, signal);
+    const { waiting_for } = tellingOf(snapshot, Date.now());
+    const partial = await partialIn(store, snapshot, about, signal);
+    return { ...(waiting_for && { waiting_for }), ...(partial && { partial }) };
   } catch {
     // The results are known: a server that fails now must not take them away.
-    return undefined;
+    return {};
   }
 }
 

@@ -184,6 +184,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return this.#jobs.stored;
   }
 
+  async forget(id: string, isHidden: boolean): Promise<void> {
+    this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
+  }
+
   async isBlocked(caller: Caller): Promise<boolean> {
     return isBlocked(caller, this.#config.BLOCKED_CALLERS);
   }

@@ -44,6 +44,7 @@ export interface EventPage {
 export interface CallerMethods {
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
   stored(): Promise<number>;
+  forget(id: string, isHidden: boolean): Promise<void>;
   /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
@@ -79,6 +80,7 @@ export function createRecords(objects: CallerNamespace, namespace: string): (key
     return {
       reserve: (job, most) => ask(() => object().reserve(key, job, most)),
       stored: () => reached(() => object().stored()),
+      forget: (id, isHidden) => reached(() => object().forget(id, isHidden)),
       list: (query) => ask(() => object().list(key, query)),
       note: (jobs, onlyKnown = false) => reached(() => object().note(jobs, onlyKnown)),
     };

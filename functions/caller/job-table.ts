@@ -1,6 +1,7 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
 import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
+import { GENERATION, idsFrom } from "../../core/store/ids.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
 import { SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
@@ -34,6 +35,7 @@ const MIGRATIONS = [
    CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);`,
   HOOK_TABLES,
   SCHEDULES_TABLE,
+  "ALTER TABLE jobs ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0",
 ];
 
 /**
@@ -123,6 +125,17 @@ export class JobTable {
       this.#all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
     }
     this.#write(job, now);
+    // The caller has started it again, or found it.
+    if (!onlyKnown && row) this.#all("UPDATE jobs SET hidden = 0 WHERE id = ? AND hidden = 1", job.id);
+  }
+
+  /** Removes all generations of a job's name, or leaves them out of lists until they are started again. */
+  forget(id: string, isHidden: boolean): void {
+    this.#used.clear();
+    const all = [id, ...idsFrom(id + GENERATION)];
+    const where = "id = ? OR (id >= ? AND id < ?)";
+    if (isHidden) this.#all(`UPDATE jobs SET hidden = 1 WHERE ${where}`, ...all);
+    else this.#all(`DELETE FROM jobs WHERE ${where}`, ...all);
   }
 
   isSealed(period: string): boolean {
@@ -196,7 +209,12 @@ export class JobTable {
 
   list({ kind, state, after, limit }: ListQuery): Pick<StartedJob, "id" | "state" | "startedAt">[] {
     const page = (inState?: string) => {
-      const where = ["(started_at, id) < (?, ?)", kind !== undefined && "kind = ?", inState && "state = ?"];
+      const where = [
+        "(started_at, id) < (?, ?)",
+        "hidden = 0",
+        kind !== undefined && "kind = ?",
+        inState && "state = ?",
+      ];
       const values = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
       return this.#all(
         `SELECT id, state, started_at FROM jobs WHERE ${where.filter(Boolean).join(" AND ")}
@@ -224,7 +242,7 @@ export class JobTable {
     now: number,
   ): void {
     this.#all(
-      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
          looked_at = excluded.looked_at, bytes = excluded.bytes`,

@@ -26,6 +26,7 @@ const { DurableObject }: Runtime = await import("cloudflare:workers" as string).
 const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   alarm: true,
   events: true,
+  forget: true,
   isBlocked: true,
   list: true,
   note: true,

@@ -2,7 +2,10 @@
 import { jobNames } from "../../core/tools/arguments.ts";
 
 /** The cost of a name or of a whole call, in requests to the Resonate server, where it is more than a look at a job. */
-const OF_A_NAME: ReadonlyMap<unknown, number> = new Map([["cancel_job", 4]]);
+const OF_A_NAME: ReadonlyMap<unknown, number> = new Map([
+  ["cancel_job", 4],
+  ["forget_jobs", 2],
+]);
 const OF_A_CALL: ReadonlyMap<unknown, number> = new Map([["list_jobs", 10]]);
 
 /** The cost of a `tools/call`: 1 or more. */

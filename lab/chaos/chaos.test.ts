@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
-import { BROKEN_MONTHS } from "./broken-months.ts";
+import { BROKEN_MONTHS } from "./broken/broken-months.ts";
+import { report } from "./check/report.ts";
 import { makePlan, type Plan, type PlannedJob } from "./plan.ts";
-import { report } from "./report.ts";
 import { runChaos } from "./run.ts";
 
 vi.setConfig({ testTimeout: 90_000 });
@@ -26,7 +26,7 @@ describe.concurrent("a run", () => {
     });
     const timer: PlannedJob = { kind: "timer", at: 0, starters: 1, args: { timer_name: "tea", seconds: 20 } };
     const plan: Plan = { seed: 0, duration: 1_000, jobs: [...gatherings, timer], faults: [] };
-    const worker = "lab/chaos/broken-worker.ts";
+    const worker = "lab/chaos/broken/broken-worker.ts";
     // So long that a machine that is slow for a moment is not taken for a worker that does wrong.
     const env = { LEASE_SECONDS: "30", UPSTREAM_TIMEOUT_SECONDS: "30" };
     const { violations, jobs } = await runChaos(plan, { workers: 1, lease, quiet: 12_000, worker, env });

@@ -13,8 +13,8 @@
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
 import { isRunner, RUNNER_LEASE } from "../../test/support/account.ts";
+import { report } from "./check/report.ts";
 import { makePlan } from "./plan.ts";
-import { report } from "./report.ts";
 import { runChaos } from "./run.ts";
 
 const { values } = parseArgs({

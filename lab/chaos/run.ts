@@ -12,11 +12,11 @@ import { type Stored, storedJobs } from "../../test/support/stored.ts";
 import { until } from "../../testing/program.ts";
 import type { Database } from "../load/plant.ts";
 import { Calls } from "./calls.ts";
+import { asksInVain, type Evidence, reconcile } from "./check/reconcile.ts";
 import { ClientLog, type Violation } from "./client-log.ts";
 import { Clients, untilOver } from "./clients.ts";
 import { Faults } from "./faults.ts";
 import type { Plan, PlannedFault } from "./plan.ts";
-import { asksInVain, type Evidence, reconcile } from "./reconcile.ts";
 import { putToSleep } from "./sleepers.ts";
 
 export interface RunOptions {

@@ -105,6 +105,8 @@ async function attack(edges: readonly Stack[], signal: AbortSignal): Promise<Rec
     method: "tools/call",
     params: { name: tool, arguments: args },
   });
+  /** What is malformed, a long text, and lists that match nothing: each asks for work that is refused or charged. */
+  const malformed = Array.from({ length: 10_000 }, () => ({ job_name: { job_name: "x".repeat(10) } }));
   const names = Array.from({ length: 100 }, (_, n) => `timer_hostile${n}`);
   const asks = (url: string, n: number) => [
     call(url, "weather_range", {
@@ -115,6 +117,10 @@ async function attack(edges: readonly Stack[], signal: AbortSignal): Promise<Rec
     call(url, "await_result", { job_names: [`timer_hostile${n % 1_000}`], timeout_seconds: 300 }),
     call(url, "probe_status", { job_names: names }),
     call(url, "list_jobs", { limit: 100 }),
+    call(url, "probe_status", { job_names: malformed }),
+    call(url, "set_timer", { timer_name: "x".repeat(900_000), seconds: 1 }),
+    call(url, "list_jobs", { limit: 100, status: "failed" }),
+    call(url, "list_jobs", { limit: 100, cursor: `${n} timer_forged` }),
     call(url, "cancel_job", { job_names: [`timer_hostile${n % 1_000}`] }),
   ];
   let n = 0;
@@ -122,7 +128,7 @@ async function attack(edges: readonly Stack[], signal: AbortSignal): Promise<Rec
     while (!signal.aborted) {
       const turn = n++;
       const url = (edges[turn % edges.length] as Stack).url;
-      const kinds = asks(url, Math.floor(turn / 12));
+      const kinds = asks(url, Math.floor(turn / 20));
       const { what, method, params } = kinds[Math.floor(turn / 2) % kinds.length] as (typeof kinds)[number];
       const answered = await fetch(url, {
         method: "POST",

@@ -11,13 +11,7 @@ import { execa } from "execa";
 import { startRealServer } from "../upgrade/generation.ts";
 
 const SUITES = ["e2e", "tasks", "worker", "contract", "server/differential", "server/real-differential", "cli/keys"];
-const ARGS = [
-  "--project",
-  "system",
-  ...SUITES.map((name) => `test/${name}`),
-  "--exclude",
-  "test/tasks/launcher.test.ts",
-];
+const ARGS = ["--project", "system", ...SUITES.map((name) => `test/${name}`)];
 
 /** Runs the suites with these variables; whether all passed. */
 async function passes(name: string, env: Record<string, string>): Promise<boolean> {

@@ -1,5 +1,6 @@
 /** The state machine over the store: requests, searches, and what is due. Runs in its caller's transaction. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
+import { rootOf, splitGeneration } from "../../core/store/ids.ts";
 import { parsePollAddress } from "../wire/poll-address.ts";
 import { acquireWithRecords } from "./acquired-records.ts";
 import type { Change, Operation, Outcome } from "./records.ts";
@@ -8,7 +9,13 @@ import type { DueTask, Store } from "./store.ts";
 import { WorkingSet } from "./working-set.ts";
 
 type SearchRequest = PromiseSearchReq | TaskSearchReq | ScheduleSearchReq;
-export type EngineRequest = Exclude<Request, { kind: `debug.${string}` }>;
+/** Removes a job that has ended, with all that belongs to it: an addition to the protocol, which the real server refuses. */
+interface ForgetRequest {
+  kind: "promise.forget";
+  head: { corrId: string; version: string; auth?: string };
+  data: { id: string };
+}
+export type EngineRequest = Exclude<Request, { kind: `debug.${string}` }> | ForgetRequest;
 
 /** What one tick did; with neither changes nor parked tasks, nothing was due. */
 interface Tick {
@@ -40,12 +47,24 @@ export class Engine {
       case "task.search":
       case "schedule.search":
         return this.#search(now, request);
+      case "promise.forget":
+        return { response: { kind: request.kind, head: this.#forget(request.data.id), data: {} }, changes: [] };
     }
     const state = new WorkingSet(this.#store);
     const outcome =
       request.kind === "task.acquire" ? acquireWithRecords(state, now, request) : carryOut(state, now, request);
     state.write();
     return outcome;
+  }
+
+  /** Removes all generations of a job's name, unless one is pending: one that stayed would stand for the name. */
+  #forget(id: string): { status: 200 | 404 | 422 } {
+    const { base } = splitGeneration(rootOf(id));
+    const generations = this.#store.generations(base);
+    if (generations.length === 0) return { status: 404 };
+    if (generations.some(({ state }) => state === "pending")) return { status: 422 };
+    this.#store.remove(base);
+    return { status: 200 };
   }
 
   /** Handles a piece of what is due at `now`. */

@@ -55,6 +55,7 @@ const operations: Record<EngineRequest["kind"], z.ZodType> = {
   "promise.get": promise,
   "promise.create": create,
   "promise.settle": settle,
+  "promise.forget": promise,
   "promise.register_callback": registration,
   "promise.register_listener": z.object({ awaited: required("Awaited promise ID"), address: address("listener") }),
   "promise.search": z.object({

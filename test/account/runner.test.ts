@@ -76,6 +76,32 @@ test("what may not stand outside a step is refused there, by the Worker as well"
   expect(written.content.result.number).toMatch(/^[\da-f]{8}-[\da-f]{4}-4/);
 });
 
+test("what a job tells before its end is had while it runs, in order, in parts, and afterwards", async () => {
+  const call = client.callTool("telling", { name: "one", values: 14 });
+  const probe = async (from?: number) => {
+    const about = { job_names: ["telling_one"], ...(from !== undefined && { partial_from: from }) };
+    return (await client.callTool("probe_status", about)).content.statuses[0];
+  };
+  const first = await until("partial results", async () => {
+    const { partial } = await probe();
+    return partial?.more && partial;
+  });
+  const numbers = ({ values }: { values: { n: number }[] }) => values.map(({ n }) => n);
+  expect(numbers(first)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  const { running, partial } = (
+    await client.callTool("await_result", { job_names: ["telling_one"], timeout_seconds: 1, partial_from: 9 })
+  ).content;
+  expect([running, numbers(partial.telling_one)[0]]).toEqual([["telling_one"], 10]);
+  expect((await call).content).toMatchObject({ status: "complete", result: { told: 14 } });
+  const rest = await probe(first.next_offset);
+  expect([rest.status, numbers(rest.partial), rest.partial.next_offset]).toEqual([
+    "complete",
+    [10, 11, 12, 13, 14],
+    14,
+  ]);
+  expect((await probe()).partial).toBeUndefined();
+});
+
 test("a kind that needs a container ends at once, and its error names it", async () => {
   const { isError, text } = await client.callTool("heavy", { name: "one" });
   expect(isError).toBe(true);

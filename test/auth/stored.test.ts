@@ -12,7 +12,10 @@ let stack: Stack;
 let ada: TestCaller;
 let bob: TestCaller;
 beforeAll(async () => {
-  const bindings = { ...bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" }), MAX_STORED_BYTES: String(LIMIT) };
+  const bindings = {
+    ...bearerBindings({ ada: "token-of-ada", bob: "token-of-bob", dora: "token-of-dora" }),
+    MAX_STORED_BYTES: String(LIMIT),
+  };
   stack = await startStack({ workers: 0, bindings });
   [ada, bob] = [callerAt(stack.url, "token-of-ada"), callerAt(stack.url, "token-of-bob")];
 });
@@ -49,4 +52,27 @@ test("what a job takes is told, grows by its result, and refuses the caller's ne
   expect(await ada.call("set_timer", { timer_name: "first", seconds: 3_600 })).toMatchObject({ status: "complete" });
   expect((await ada.call("probe_status", { job_names: ["timer_second"] })).statuses[0].status).toBe("not_found");
   expect(await set(bob, "second")).toMatchObject({ status: "running" });
+});
+
+test("a caller removes its own jobs that have ended, and has their bytes back; others it does not", async () => {
+  const dora = callerAt(stack.url, "token-of-dora");
+  const { key } = await callerOf("dora");
+  await set(dora, "ended");
+  await set(dora, "running");
+  const { bytes } = await stored(dora);
+  const value = encodeValue("x".repeat(LIMIT));
+  await stack.resonate.call("promise.settle", { id: `${stack.namespace}${key}timer_ended`, state: "resolved", value });
+  await dora.call("probe_status", { job_names: ["timer_ended"] });
+  const names = ["timer_ended", "timer_running", "timer_none"];
+  expect(await bob.call("forget_jobs", { job_names: names })).toMatchObject({ not_found: names });
+  const outcome = await dora.call("forget_jobs", { job_names: names });
+  expect(outcome).toMatchObject({ running: ["timer_running"], not_found: ["timer_none"] });
+  const listed = (await dora.call("list_jobs", {})).jobs.map(({ job_name }: { job_name: string }) => job_name);
+  expect(listed).toEqual(["timer_running"]);
+  // A real server removes nothing: the job is left out of the list.
+  if (outcome.hidden) return expect(outcome.hidden).toEqual(["timer_ended"]);
+  expect(outcome.forgotten).toEqual(["timer_ended"]);
+  expect((await stored(dora)).bytes).toBeLessThan(bytes);
+  expect((await dora.call("probe_status", { job_names: ["timer_ended"] })).statuses[0].status).toBe("not_found");
+  expect(await dora.call("set_timer", { timer_name: "ended", seconds: 3_600 })).toMatchObject({ status: "running" });
 });

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineJob, implement } from "../../core/index.ts";
 import { replayed, startUpstream, type Upstream } from "../../testing/index.ts";
 import { type Example, examplesOf, exportsOf, MODULES } from "./exports.ts";
 
@@ -42,6 +44,10 @@ test("each export has an example", () => {
   expect(exported.map(({ name }) => name).filter((name) => !shown.has(name))).toEqual([]);
 });
 
+/** The definition of the examples that are durable functions. */
+const budget = { tokens: { limit: 100_000 } };
+const job = defineJob({ kind: "example", args: z.object({}), id: () => "example", budget });
+
 describe("the examples", () => {
   let site: Upstream;
   beforeAll(async () => {
@@ -77,7 +83,7 @@ describe("the examples", () => {
       return "done";
     };
     const answers = { "go on": { yes: true }, ok: { yes: true }, approve: { approved: true } };
-    const { result } = await replayed(durable, {}, { answers, jobs: { report: "all is well" } });
+    const { result } = await replayed(implement(job, durable), {}, { answers, jobs: { report: "all is well" } });
     expect(result).toBe("done");
   });
 });

@@ -242,6 +242,7 @@ describe("the server", () => {
           "answer_question",
           "cancel_job",
           "list_jobs",
+          "forget_jobs",
           "schedule_job",
           "job_card",
           "answer_for_user",

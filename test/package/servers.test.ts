@@ -15,6 +15,7 @@ const BUILT_IN = [
   "answer_question",
   "cancel_job",
   "list_jobs",
+  "forget_jobs",
   "schedule_job",
   "job_card",
   "answer_for_user",

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { run, until } from "../../testing/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import type { Stack } from "../support/stack.ts";
-import { openSession } from "./session.ts";
+import { openSession } from "./fixture/session.ts";
 import { startTaskStack, tasksAt } from "./support.ts";
 
 let stack: Stack;
@@ -88,7 +88,7 @@ test("takes a task up in another process, by its id, after everything else has b
     await part.end();
     await part.start();
   }
-  await using process = run("test/tasks/resume.ts", { args: [stack.url, JSON.stringify(reference)] });
+  await using process = run("test/tasks/fixture/resume.ts", { args: [stack.url, JSON.stringify(reference)] });
   expect((await process.exited).exitCode, process.output()).toBe(0);
   expect(process.logs()).toMatchObject([
     { status: "completed", result: { structuredContent: { result: "deleted later" } } },

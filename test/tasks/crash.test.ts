@@ -60,13 +60,13 @@ const asked = async (filename: string) => {
   return { taskId, inputRequests, key: Object.keys(inputRequests)[0] as string };
 };
 
-/** A gathering whose request is under way. */
-async function gathering(): Promise<{ taskId: string; month: Month }> {
+/** A gathering whose request is under way until `answer` is called. */
+async function gathering(): Promise<{ taskId: string; month: Month; answer: () => void }> {
   const month = nextMonth();
-  stack.archive.control.inject({ fault: { kind: "slow", ms: 1_000 }, month: month.archived });
+  const answer = stack.archive.control.hold(1, month.archived);
   const { taskId } = await tasks.call("weather_data", month.args);
   await until("the archive to be asked", () => stack.archive.control.count(month.archived) > 0);
-  return { taskId, month };
+  return { taskId, month, answer };
 }
 
 test.each(VICTIMS)("kill -9 of %s", async (victim, kill) => {
@@ -82,6 +82,7 @@ test.each(VICTIMS)("kill -9 of %s", async (victim, kill) => {
     ...[cancelledAsking, cancelledSleeping, cancelledWorking].map(({ taskId }) => tasks.cancel(taskId)),
   ]);
   await kill();
+  for (const { answer } of [working, cancelledWorking]) answer();
 
   // A question stays as it was, and can still be answered.
   expect(await tasks.get(open.taskId)).toMatchObject({ status: "input_required", inputRequests: open.inputRequests });

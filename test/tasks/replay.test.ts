@@ -12,7 +12,7 @@ import { until } from "../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { interview } from "./interview.ts";
+import { interview } from "./fixture/interview.ts";
 
 /** A Resonate server dispatches a task that no worker was there to take again after half a minute. In milliseconds. */
 const DISPATCHED_AGAIN = 40_000;
@@ -38,7 +38,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
   const launch = () =>
     startWorker(
       { ...resonate.env, ...env, RESONATE_URL: gate.url, LEASE_SECONDS: "1" },
-      { script: "test/tasks/interview-worker.ts" },
+      { script: "test/tasks/fixture/interview-worker.ts" },
     );
   let worker: WorkerProcess | undefined = await launch();
   const job = await interview.name({ name });

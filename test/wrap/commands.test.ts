@@ -7,7 +7,7 @@ import { writeProject } from "../../cli/wrap/wrap-project.ts";
 import { freePort } from "../../testing/port.ts";
 import { run, until } from "../../testing/program.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { COUNTING } from "./servers.ts";
+import { COUNTING, EVERYTHING } from "./servers.ts";
 import { connect, SILENT, structuredOf } from "./support.ts";
 
 const MAIN = resolve("cli/main.ts");
@@ -51,10 +51,48 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   expect(await call("my_whose")).toBe("yours");
   await client.close();
   // What was given as a value is in no file.
-  const written = await readFile(join(".build", `wrap-counting-${process.pid}`, "options.json"), "utf8");
+  const written = await readFile(join(data[1] as string, "wrap/options.json"), "utf8");
   expect(written).not.toContain("yours");
   program.signal("SIGINT");
   expect(await program.exited).toMatchObject({ exitCode: 0 });
+});
+
+test("two in one folder are two: addresses, tools and state of each are its own, and a name is told apart", async () => {
+  const root = await folder();
+  const file = join(root, "calls");
+  const script = join(root, "counting/server.ts");
+  await mkdir(join(root, "counting"));
+  await writeFile(script, `await import(${JSON.stringify(COUNTING)});`);
+  const wrapIt = async (...server: string[]) => {
+    const args = ["wrap", "--env", `CALLS=${file}`, "--", process.execPath, ...server];
+    const program = run(MAIN, { args, cwd: root });
+    await until("it to serve or to end", () => /^Ready|It runs already|Error/m.test(program.output()), 60_000);
+    const [, url = ""] = /MCP endpoint +(\S+)/.exec(program.output()) ?? [];
+    return { program, url };
+  };
+  await using first = (await wrapIt(COUNTING)).program;
+  const [, firstUrl = ""] = /MCP endpoint +(\S+)/.exec(first.output()) ?? [];
+  const { program: second, url: secondUrl } = await wrapIt(EVERYTHING, "stdio");
+  await using _ = second;
+  const { program: third, url: thirdUrl } = await wrapIt(script);
+  await using __ = third;
+  expect(third.output()).toMatch(/counting is the name of another server here: this one is counting-[0-9a-f]{4}\./);
+  expect(new Set([firstUrl, secondUrl, thirdUrl]).size).toBe(3);
+  const names = async (url: string) => {
+    const client = await connect(url);
+    const { tools } = await client.listTools();
+    await client.close();
+    return tools.map(({ name }) => name);
+  };
+  expect(await names(secondUrl)).toContain("get-sum");
+  const own = await names(firstUrl);
+  expect(own).toContain("write");
+  expect(own).not.toContain("get-sum");
+  // The same again is refused, and changes nothing.
+  const { program: again } = await wrapIt(COUNTING);
+  expect(await again.exited).toMatchObject({ exitCode: 1 });
+  expect(again.output()).toContain(`It runs already at ${firstUrl}`);
+  expect(await names(firstUrl)).toEqual(own);
 });
 
 test.each([

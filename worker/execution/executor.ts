@@ -3,7 +3,7 @@ import type { Implementation } from "../../core/author/implement.ts";
 import type { Log } from "../../core/definitions/context.ts";
 import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
-import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
+import { Execution, type ExecutionEnd, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import { type Send, TaskLease } from "../../core/engine/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands.ts";
@@ -11,6 +11,7 @@ import { stepsToKeep } from "../../core/engine/resume.ts";
 import { SETTLED } from "../../core/engine/runtime.ts";
 import { AFTER } from "../../core/jobs/after.ts";
 import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
+import { aheadOf, isTooLate } from "../../core/jobs/order.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/client.ts";
 import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
@@ -173,6 +174,11 @@ export class Executor {
     const { store, watcher, instruments } = this.#options;
     const isContinued = cached.journal.version === task.version - 1;
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
+    const { concurrency } = implementation.job;
+    if (concurrency && cached.journal.events.length === 0) {
+      const end = await this.#takeTurn(execution, concurrency.limit);
+      if (end) return conclude(end, execution, { cache: this.#cache, instruments });
+    }
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed });
@@ -186,6 +192,29 @@ export class Executor {
     } finally {
       settlement.close();
       reporter.close();
+    }
+  }
+
+  /** Waits for a job's turn among those with its key; undefined when it has it. @throws {LeaseLost} */
+  async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<ExecutionEnd | undefined> {
+    const { promise } = acquired;
+    if (await isTooLate(promise, lease)) {
+      return {
+        kind: "failed",
+        error: new Error("its start took so long that later jobs have passed it: start it again"),
+      };
+    }
+    for (;;) {
+      const ahead = await aheadOf(promise, limit, lease, Date.now());
+      if (!ahead) return undefined;
+      reporter.tell({
+        steps: [],
+        awaiting: ahead.length,
+        questions: [],
+        progress: { message: "waiting for its turn" },
+      });
+      await reporter.beforeSleep({ quiet: false, patience: this.#options.lease });
+      if (await lease.suspend(ahead)) return { kind: "asleep" };
     }
   }
 
@@ -221,6 +250,8 @@ export class Executor {
       cancel: (name) => this.#childJobs.cancel(promise.id, name),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
       ...(cached.memo && { memo: cached.memo }),
+      ...(job.errors && { errors: job.errors }),
+      ...(job.budget && { budget: job.budget }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),

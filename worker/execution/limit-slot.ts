@@ -11,6 +11,9 @@ const IN_A_ROW = 2_000;
 /** How much longer than an attempt may take its slot is reserved, in milliseconds. */
 const MARGIN = 2_000;
 
+/** How much longer than its span a reservation of a rate lasts, for the way of the request, in milliseconds. */
+const LATENCY = 100;
+
 /** How long the known end of a sequence is trusted, in milliseconds: older promises may have been removed. */
 const TRUSTED_FOR = 3_600_000;
 
@@ -54,12 +57,33 @@ export class LimitSlot {
   }
 
   /** Whether an attempt of at most `time` milliseconds fits into the present reservation. */
-  fits(time: number): boolean {
+  fits(time = 0): boolean {
     return time <= this.#time && performance.now() <= this.#until;
   }
 
   /** Reserves the slot for attempts of at most `time` milliseconds; false when another worker has it. */
-  async reserve(time: number): Promise<boolean> {
+  reserve(time: number): Promise<boolean> {
+    return this.#take(IN_A_ROW + time + MARGIN, time + MARGIN, (length) => {
+      this.#time = time;
+      this.#until = this.#knownAt + Math.min(IN_A_ROW, length - time - MARGIN / 2);
+    });
+  }
+
+  /** Reserves the slot for one attempt that begins now, and for `per` milliseconds; false when another worker has it. */
+  reserveFor(per: number): Promise<boolean> {
+    return this.#take(per + LATENCY, per, () => {
+      this.#time = 0;
+      this.#until = performance.now() + per;
+    });
+  }
+
+  /** The reservation has ended by itself. */
+  over(): void {
+    this.#link += 1;
+  }
+
+  /** Reserves the slot for `lasting` milliseconds, of which the server has to give `least`. */
+  async #take(lasting: number, least: number, taken: (length: number) => void): Promise<boolean> {
     const { client, patience } = this.#host;
     if (this.#isTaken && (await this.#isHeldElsewhere())) return false;
     this.#isTaken = false;
@@ -67,19 +91,18 @@ export class LimitSlot {
     const by = crypto.randomUUID();
     for (; ; this.#link += 1) {
       this.#knownAt = performance.now();
-      const timeoutAt = Date.now() + this.#host.skew + IN_A_ROW + time + MARGIN;
+      const timeoutAt = Math.ceil(Date.now() + this.#host.skew + lasting);
       const action = childOf(this.#id(), timeoutAt, { param: { by } });
       const record = await client.call(action, undefined, patience);
       if (!record) throw new Error("a slot of a limit cannot be reserved");
       if ((decodeValue(record.param) as { by?: unknown } | undefined)?.by === by) {
         const length = record.timeoutAt - record.createdAt;
-        if (record.state === "pending" && length >= time + MARGIN) {
-          this.#time = time;
-          this.#until = this.#knownAt + Math.min(IN_A_ROW, length - time - MARGIN / 2);
+        if (record.state === "pending" && length >= least) {
+          taken(length);
           return true;
         }
-        // The server's clock is ahead of this one, so the reservation would end too soon.
-        this.#host.skew = record.createdAt - Date.now();
+        // The server's clock is ahead of this one, or far away, so the reservation would end too soon.
+        this.#host.skew += Math.max(least - length, 0) + LATENCY;
         await this.#settle();
       } else if (record.state === "pending") {
         this.#isTaken = await this.#isHeldElsewhere();

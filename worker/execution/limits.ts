@@ -10,8 +10,9 @@ import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
 const TRY_AGAIN = 2_000;
 
 /**
- * Limits how many attempts all workers of a deployment make at once, for example to one upstream service. A limit has as many
- * slots, and a worker reserves one for each attempt. A reservation costs two requests, and serves attempts for two seconds.
+ * Limits how many attempts all workers of a deployment make at once, for example to one upstream service, or begin in a
+ * span of time. A limit has as many slots, and a worker reserves one for each attempt. A reservation costs two requests, and
+ * serves attempts for two seconds; one of a rate serves one attempt, and ends by itself after the span.
  */
 export class Limits {
   readonly #host: LimitHost;
@@ -30,7 +31,7 @@ export class Limits {
    * @throws the reason that `signal` is aborted with
    */
   take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
-    const name = limitId(this.#namespace, limit.name);
+    const name = limitId(this.#namespace, limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`);
     const queue = this.#queues.get(name) ?? new LimitQueue(name, this.#host);
     this.#queues.set(name, queue);
     return queue.take(limit, owner, signal);
@@ -106,7 +107,18 @@ class LimitQueue {
     const next = this.#next();
     if (!next || !slot.fits(next.limit.time)) return void this.#free(slot);
     this.#waiting.delete(next);
-    this.#turns.begin(next.priority, () => next.resolve(() => this.#use(slot)));
+    const { per } = next.limit;
+    const ended = per === undefined ? () => this.#use(slot) : () => {};
+    if (per !== undefined) setTimeout(() => this.#over(slot), per).unref?.();
+    this.#turns.begin(next.priority, () => next.resolve(ended));
+  }
+
+  /** The span of a rate in which the slot was used is over. */
+  #over(slot: LimitSlot): void {
+    slot.over();
+    this.#reserved.delete(slot);
+    this.#freed.resolve();
+    if (this.#waiting.size > 0) void this.#fill();
   }
 
   async #free(slot: LimitSlot): Promise<void> {
@@ -117,7 +129,7 @@ class LimitQueue {
   }
 
   /** A slot for an attempt; undefined when other workers have all of them. */
-  async #reserve({ limit, time }: Limit): Promise<LimitSlot | undefined> {
+  async #reserve({ limit, time, per }: Limit): Promise<LimitSlot | undefined> {
     while (this.#slots.length < limit) {
       this.#slots.push(new LimitSlot(this.#host, this.#name, this.#slots.length));
     }
@@ -125,7 +137,7 @@ class LimitQueue {
     // A random first slot: workers that look at the same time seldom want the same one.
     const start = Math.floor(Math.random() * available.length);
     for (const slot of [...available.slice(start), ...available.slice(0, start)]) {
-      if (!(await slot.reserve(time))) continue;
+      if (!(await (per === undefined ? slot.reserve(time) : slot.reserveFor(per)))) continue;
       this.#reserved.add(slot);
       return slot;
     }

@@ -144,8 +144,13 @@ function questionsIn(text: string): string {
 }
 
 /** Whether the state has something to show at once. */
-function hasNews({ questions, progress, steps }: ExecutionState): boolean {
-  return questions.length > 0 || progress !== undefined || steps.some(({ error }) => error !== undefined);
+function hasNews({ questions, progress, emitted, steps }: ExecutionState): boolean {
+  return (
+    questions.length > 0 ||
+    progress !== undefined ||
+    emitted !== undefined ||
+    steps.some(({ error }) => error !== undefined)
+  );
 }
 
 function since({ steps }: ExecutionState): number {
@@ -164,7 +169,7 @@ function fieldsOf({ questions, step, ...entry }: FeedEntry): object {
   return { doing: text, ...entry, ...(step && { step }), ...(asks.length > 0 && { asks }) };
 }
 
-function entryOf({ steps, sleepingUntil, awaiting, questions, progress }: ExecutionState): FeedEntry {
+function entryOf({ steps, sleepingUntil, awaiting, questions, progress, emitted }: ExecutionState): FeedEntry {
   // A failing step is more interesting than one that has just begun.
   const step = steps.find(({ error }) => error !== undefined) ?? steps[0];
   const { done, total, message } = progress ?? {};
@@ -183,5 +188,6 @@ function entryOf({ steps, sleepingUntil, awaiting, questions, progress }: Execut
     ...(steps.length > 1 && { more: steps.length - 1 }),
     ...(sleepingUntil !== undefined && { sleeping_until: sleepingUntil }),
     ...(awaiting > 0 && { awaiting }),
+    ...(emitted !== undefined && { emitted }),
   };
 }

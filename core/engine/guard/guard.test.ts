@@ -192,3 +192,34 @@ test("the guard is one: globals are replaced once", async () => {
   await new SimulatedJob(async () => 1).toEnd();
   expect([Date, fetch, setTimeout, Date.now, process.hrtime]).toEqual(before);
 });
+
+// --- partial results --------------------------------------------------------------------------------------------------
+
+test("partial results are told once each, in the order of the calls, wherever the worker dies", async () => {
+  const tells = async (ctx: Context) => {
+    await ctx.emit({ n: 1 });
+    await ctx.sleep("a while", MINUTE);
+    await ctx.all(["a", "b"], (item, key) => item.emit(key));
+    await ctx.emit(null);
+    return "done";
+  };
+  expect((await replayed(tells, {})).result).toBe("done");
+  const simulated = new SimulatedJob(tells);
+  await simulated.next();
+  simulated.forget();
+  await simulated.toEnd();
+  const told = simulated.sim.promises().filter((id) => id.startsWith("job:o"));
+  const values = told.map((id) => atob(simulated.sim.get(id)?.param.data ?? ""));
+  expect([told, values]).toEqual([
+    ["job:o1", "job:o2", "job:o3", "job:o4"],
+    ['{"n":1}', '"a"', '"b"', "null"],
+  ]);
+});
+
+test.each<[what: string, value: unknown, words: RegExp]>([
+  ["nothing", undefined, /^ctx\.emit takes a value of up to 50000 characters of JSON, and got nothing/],
+  ["too much", "x".repeat(60_000), /and got 60002 characters of JSON/],
+  ["a date", new Date(0), /^ctx\.emit: its value returned a Date/],
+])("%s is no partial result", async (_what, value, words) => {
+  expect(await new SimulatedJob((ctx: Context) => ctx.emit(value)).toEnd()).toEqual(refused(words));
+});

@@ -4,7 +4,7 @@ import type { PromiseRecord } from "../../store/protocol.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { When } from "../runtime.ts";
 
-export type CommandKind = "step" | "start" | "until" | "race" | "sleep" | "ask" | "await" | "all";
+export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "await" | "all";
 
 export type StepFunction = (step: Step) => unknown;
 
@@ -57,7 +57,7 @@ export interface Command {
 }
 
 /** Whether a command has effects that the end of the function waits for. */
-export const hasEffects = ({ kind }: Command): boolean => kind === "step" || kind === "start";
+export const hasEffects = ({ kind }: Command): boolean => kind === "step" || kind === "start" || kind === "emit";
 
 /** Whether a command only groups others. */
 export const isGroup = ({ kind }: Command): boolean => kind === "all" || kind === "race";

@@ -28,6 +28,9 @@ export class Commands {
     return this.#byPath.keys();
   }
 
+  /** How many partial results the function has told. */
+  emitted = 0;
+
   /** The first call that has failed without anything that awaits it. */
   get unheard(): Command | undefined {
     for (const command of this.#byPath.values()) if (command.failed?.isAwaited() === false) return command;

@@ -274,7 +274,7 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
     (ctx) => ctx.step("fetch", Promise.resolve(1) as never),
   ],
   "a question without a form": [
-    /^ctx\.ask\("go on"\) takes \{ message: "…", requestedSchema: \{/,
+    /^ctx\.ask\("go on"\) takes \{ message: "…", schema: z\.object/,
     (ctx) => ctx.ask("go on", { message: "Go on?" } as never),
   ],
   "a start of what is no job": [

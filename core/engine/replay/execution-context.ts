@@ -10,28 +10,37 @@ import {
   NondeterminismError,
   type Question,
   SECOND,
+  type Spent,
   type Startable,
   type Step,
   type StepOptions,
   TimeoutError,
+  type TypedQuestion,
   type Winner,
 } from "../../definitions/context.ts";
+import { outputId } from "../../store/ids.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { placeOf } from "../guard/place.ts";
 import { seededNumber, seededUuid } from "../guard/seeded.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
+import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./command.ts";
 import { type Commands, escaped } from "./commands.ts";
 import { AWAITED } from "./determinism.ts";
+import { fitting, formOf } from "./form.ts";
 import type { FunctionRun } from "./function-run.ts";
+import type { Spending } from "./spending.ts";
 import type { StateReport } from "./state-report.ts";
 
 /** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */
 const MAX_NAME = 200;
 const MAX_AWAITED = 1_000;
+
+/** The longest partial result, in characters of JSON. */
+const MAX_OUTPUT = 50_000;
 
 /** A start only asks the Resonate server, and is tried for as long as the job may run. */
 const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
@@ -49,7 +58,9 @@ const METHODS = [
   "race",
   "any",
   "timeout",
+  "spend",
   "progress",
+  "emit",
   "now",
   "random",
   "uuid",
@@ -58,9 +69,11 @@ const METHODS = [
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open">;
+  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted">;
+  readonly lease: Pick<Lease, "id" | "create">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
   readonly report: Pick<StateReport, "progress">;
+  readonly spending: Spending;
   readonly runtime: Pick<
     Runtime,
     "jobName" | "deadline" | "seed" | "startedAt" | "env" | "start" | "cancel" | "log" | "metrics" | "onStep"
@@ -163,16 +176,15 @@ export class ExecutionContext implements Context {
     });
   }
 
-  ask(name: string, question: Question): Promise<Answer> {
-    return this.#issue("ask", name, (command) => {
-      const { type, properties } = question?.requestedSchema ?? {};
-      if (typeof question?.message !== "string" || type !== "object" || typeof properties !== "object") {
-        const form = 'requestedSchema: { type: "object", properties: { … } }';
-        throw new NondeterminismError(`ctx.ask("${name}") takes { message: "…", ${form} }`);
-      }
+  ask<Content>(name: string, question: TypedQuestion<Content>): Promise<Answer<Content>>;
+  ask(name: string, question: Question): Promise<Answer>;
+  ask(name: string, asked: Question | TypedQuestion<unknown>): Promise<Answer<unknown>> {
+    const answered = this.#issue<Answer>("ask", name, (command) => {
+      const question = formOf(name, asked);
       command.question = question;
       command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
     });
+    return asked && "schema" in asked ? noted(answered.then((answer) => fitting(name, asked, answer))) : answered;
   }
 
   await<T>(job: string | ChildJob<T>): Promise<T> {
@@ -322,10 +334,54 @@ export class ExecutionContext implements Context {
     });
   }
 
+  spend(amount: number, { of }: { of: string }): Promise<Spent> {
+    const { spending, run } = this.#parts;
+    const spent = new Promise<Spent>((resolve, reject) => {
+      if (this.#isAbandoned) return;
+      try {
+        this.#refuse("spend", of, MAX_NAME);
+        spending.add(of, amount);
+      } catch (error) {
+        return reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
+      }
+      spending.within(of, (limit, spent) => this.#root.#mayGrow(of, limit, spent)).then(resolve, reject);
+    });
+    return noted(spent);
+  }
+
+  /** Asks once for all branches: the question outlives those that are abandoned. */
+  async #mayGrow(of: string, limit: number, { spent, limit: before }: Spent): Promise<boolean> {
+    const message = `${this.jobName} has spent ${spent} ${of}, and may spend ${before}. May it spend up to ${limit}?`;
+    const requestedSchema = { type: "object" as const, properties: {} };
+    return (await this.ask(`${of} up to ${limit}`, { message, requestedSchema })).action === "accept";
+  }
+
+  get #root(): ExecutionContext {
+    return this.#parent ? this.#parent.#root : this;
+  }
+
   progress(done: number | string, total?: number, message?: string): void {
     const { report } = this.#parts;
     const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
     outside(() => report.progress(typeof done === "string" ? { message: done } : { done, ...said }));
+  }
+
+  emit(value: unknown): Promise<void> {
+    return this.#issue("emit", "emit", (command) => {
+      const { commands, lease } = this.#parts;
+      const kept = storable(value, "ctx.emit: its value");
+      const size = JSON.stringify(kept)?.length;
+      if (size === undefined || size > MAX_OUTPUT) {
+        const got = size === undefined ? "nothing" : `${size} characters of JSON`;
+        throw new NondeterminismError(
+          `ctx.emit takes a value of up to ${MAX_OUTPUT} characters of JSON, and got ${got}`,
+        );
+      }
+      commands.emitted += 1;
+      const id = outputId(lease.id, commands.emitted);
+      const fn = async () => void (await lease.create(id, kept, "resolved"));
+      command.work = { do: "attempt", fn, options: START_OPTIONS };
+    });
   }
 
   now(): number {
@@ -429,7 +485,7 @@ export class ExecutionContext implements Context {
   }
 
   /** Rules 2 and 3. */
-  #refuse(kind: CommandKind, name: string, most: number): void {
+  #refuse(kind: CommandKind | "spend", name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
       const got =
         typeof name === "string"

@@ -6,6 +6,7 @@ import { JobFailed } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/protocol.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
+import type { Runtime } from "../runtime.ts";
 import { fromStored } from "../values.ts";
 import type { Awaitables } from "./awaitables.ts";
 import type { Command } from "./command.ts";
@@ -18,6 +19,7 @@ interface ReplayParts {
   readonly commands: Commands;
   readonly awaitables: Awaitables;
   readonly run: FunctionRun;
+  readonly runtime: Pick<Runtime, "errors">;
 }
 
 export class Replay {
@@ -95,7 +97,7 @@ export class Replay {
       default: {
         const { error } = event;
         return this.#settle(command, promise.createdAt, () =>
-          error ? command.reject(fromStored(error)) : command.resolve(record.value),
+          error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(record.value),
         );
       }
     }
@@ -145,7 +147,7 @@ export class Replay {
 /** Whether a command can have left such a record. */
 function fits({ kind }: Command, event: JournalEntry): boolean {
   if (event.kind === "begin") return event.of === kind;
-  return event.kind === "retry" ? kind === "step" || kind === "start" : event.kind === kind;
+  return event.kind === "retry" ? ["step", "start", "emit"].includes(kind) : event.kind === kind;
 }
 
 function whyNot({ state, value }: PromiseRecord): [status: string, reason: string] {

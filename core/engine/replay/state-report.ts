@@ -1,6 +1,5 @@
 import type { Runtime } from "../runtime.ts";
 import type { ExecutionState } from "../state.ts";
-import type { Command } from "./command.ts";
 import type { Commands } from "./commands.ts";
 import type { FunctionRun } from "./function-run.ts";
 
@@ -8,12 +7,16 @@ export type Progress = NonNullable<ExecutionState["progress"]>;
 
 /** Tells the runtime what the job is doing. */
 export class StateReport {
-  readonly #commands: Pick<Commands, "open">;
+  readonly #commands: Pick<Commands, "open" | "emitted">;
   readonly #run: Pick<FunctionRun, "isReplaying">;
   readonly #onState: Runtime["onState"];
   #progress: Progress | undefined;
 
-  constructor(commands: Pick<Commands, "open">, run: Pick<FunctionRun, "isReplaying">, onState: Runtime["onState"]) {
+  constructor(
+    commands: Pick<Commands, "open" | "emitted">,
+    run: Pick<FunctionRun, "isReplaying">,
+    onState: Runtime["onState"],
+  ) {
     this.#commands = commands;
     this.#run = run;
     this.#onState = onState;
@@ -26,12 +29,13 @@ export class StateReport {
   }
 
   tell(): void {
-    this.#onState?.(stateOf(this.#commands.open, this.#progress));
+    this.#onState?.(stateOf(this.#commands, this.#progress));
   }
 }
 
-function stateOf(commands: Iterable<Command>, progress: Progress | undefined): ExecutionState {
-  const state: ExecutionState = { steps: [], awaiting: 0, questions: [], ...(progress && { progress }) };
+function stateOf({ open: commands, emitted }: Pick<Commands, "open" | "emitted">, progress?: Progress): ExecutionState {
+  const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }) };
+  const state: ExecutionState = { steps: [], awaiting: 0, questions: [], ...told };
   for (const { kind, path, attempts, runningSince, lastError, pause, awaited, question, isRunning } of commands) {
     if (kind === "await") state.awaiting += 1;
     else if (question && awaited) state.questions.push({ key: path, promiseId: awaited.id, question });

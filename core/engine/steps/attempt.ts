@@ -1,7 +1,7 @@
 /** One attempt of a step, or one look of an `until`. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { MINUTE, type Step, type StepOptions } from "../../definitions/context.ts";
+import { MINUTE, NondeterminismError, type Step, type StepOptions } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/command.ts";
@@ -21,16 +21,18 @@ export interface StepParts {
   readonly report: Pick<StateReport, "progress">;
 }
 
-/** Runs `fn` when its `concurrency` allows it. It runs outside of windows, so that its calls of the context are refused. */
+/** Runs `fn` when its `rate` and its `concurrency` allow it. It runs outside of windows, so that its calls of the context are refused. */
 export async function attempt(
   parts: StepParts,
   command: Command,
   fn: StepFunction,
-  { concurrency, timeout = concurrency && MINUTE }: Pick<StepOptions, "concurrency" | "timeout"> = {},
+  { concurrency, rate, timeout = concurrency && MINUTE }: Pick<StepOptions, "concurrency" | "rate" | "timeout"> = {},
 ): Promise<unknown> {
   const { runtime, lease, signal, report, clock } = parts;
   const { deadline, owner = "", env, log, metrics } = runtime;
-  const leave = concurrency && (await runtime.limit?.({ ...concurrency, time: timeout ?? MINUTE }, signal));
+  if (rate) await runtime.limit?.(checked(command, rate), signal);
+  const leave =
+    concurrency && (await runtime.limit?.({ ...checked(command, concurrency), time: timeout ?? MINUTE }, signal));
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;
@@ -59,6 +61,15 @@ export async function attempt(
     delete command.abort;
     leave?.();
   }
+}
+
+/** @throws {NondeterminismError} for a limit that no attempt would ever have its turn under */
+function checked<T extends { name: string; limit: number; per?: number }>({ path }: Command, limit: T): T {
+  const { name, limit: most, per = 1 } = limit;
+  if (typeof name === "string" && name !== "" && Number.isSafeInteger(most) && most >= 1 && per >= 1) return limit;
+  throw new NondeterminismError(
+    `step "${path}": a concurrency takes { name, limit }, a rate { name, limit, per }: a limit from 1 on, and milliseconds`,
+  );
 }
 
 async function inTime<T>(clock: Clock, abort: AbortController, running: Promise<T>, timeout: number): Promise<T> {

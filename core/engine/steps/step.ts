@@ -16,7 +16,7 @@ export function perform(parts: StepParts, command: Command, work: Work): Promise
 
 async function performStep(parts: StepParts, command: Command, { fn, options }: Attempts): Promise<void> {
   const { path } = command;
-  const kind = command.kind as "step" | "start";
+  const kind = command.kind as "step" | "start" | "emit";
   const { retry, atMostOnce = false } = options;
   const earlier = parts.runtime.memo?.get(path);
   if (earlier?.event.kind === kind && !earlier.event.error) {
@@ -45,17 +45,17 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
 async function failed(
   { runtime, clock, writer }: StepParts,
   command: Command,
-  kind: "step" | "start",
+  kind: "step" | "start" | "emit",
   error: unknown,
   retry: Retry | false | undefined,
 ): Promise<void> {
   const attempts = command.attempts + 1;
   const now = clock.now();
   const since = command.attempts === 0 ? now : command.failingSince;
-  const { deadline, log } = runtime;
+  const { deadline, log, errors } = runtime;
   const pause = pauseAfter(error, retry, { attempts, since, now, deadline });
   const gaveUp = pause === undefined && retry !== false && !isFinal(error);
-  const stored = toStored(error, gaveUp ? attempts : undefined);
+  const stored = toStored(error, gaveUp ? attempts : undefined, errors);
   const op = command.path;
   const fields = { step: op, attempt: attempts, reason: stored.message };
   runtime.onFailure?.(error, { ...fields, ...(pause !== undefined && { retry_in_ms: pause }) });

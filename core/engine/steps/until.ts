@@ -64,7 +64,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
       return true;
     }
     command.attempts += 1;
-    const stored = toStored(error);
+    const stored = toStored(error, undefined, parts.runtime.errors);
     if (isFinal(error)) {
       await parts.writer.post(command, { kind, op, error: stored });
       return true;

@@ -54,6 +54,8 @@ export interface CallerRecord {
   stored(): Promise<number>;
   /** Notes how jobs were found; `onlyKnown` leaves out those that are not in the record. */
   note(jobs: readonly SeenJob[], onlyKnown?: boolean): Promise<void>;
+  /** Removes all generations of a job's name from the record; `isHidden` leaves them to count, and out of the list. */
+  forget(id: string, isHidden: boolean): Promise<void>;
   /** The caller's jobs, newest first. */
   list(query: ListQuery): Promise<Pick<StartedJob, "id" | "state" | "startedAt">[]>;
 }

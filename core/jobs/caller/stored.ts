@@ -17,7 +17,7 @@ export class StorageExceeded extends NotStarted {
   constructor(most: number) {
     super(
       `what is stored of your jobs comes to the ${most} bytes that a caller may have (MAX_STORED_BYTES). ` +
-        "Room comes back when ended jobs are removed: by the deployment's retention",
+        "Room comes back when ended jobs are removed: by forget_jobs, and by the deployment's retention",
     );
   }
 }

@@ -3,11 +3,14 @@
  *
  *   npm run load -- --hostile [--seconds 60]
  *
- * All is well when nothing of the ordinary ones' failed.
+ * All is well when nothing of the ordinary ones' failed, and no kind of their calls took more than 1.5 times as long.
  */
 import { parseArgs } from "node:util";
 import { runHostile } from "../hostile.ts";
 import { number, summary } from "./tables.ts";
+
+/** How many times as long an ordinary caller's call may take beside the hostile one, by its median. */
+const MOST = 1.5;
 
 export async function run(): Promise<number> {
   const { values } = parseArgs({ options: { hostile: { type: "boolean" }, seconds: number(60) } });
@@ -22,5 +25,10 @@ export async function run(): Promise<number> {
   console.log("Answers to the hostile caller");
   console.table(hostile);
   for (const what of failed.slice(0, 10)) console.log(`Failed: ${what}`);
-  return failed.length === 0 ? 0 : 1;
+  const late = Object.keys(alone).filter((what) => {
+    const [one, other] = [summary(alone[what]), summary(beside[what])];
+    return Number(other.p50) > MOST * Number(one.p50);
+  });
+  for (const what of late) console.log(`Later than ${MOST} times: ${what}`);
+  return failed.length + late.length === 0 ? 0 : 1;
 }

@@ -105,6 +105,9 @@ describe.concurrent("a backlog", () => {
     const [cancelled = "", last = ""] = await the.gather(2, 1);
     await until("the others to be taken", () => the.count("task.acquire") >= 3);
     await resonate.call("promise.settle", { id: cancelled, state: "rejected_canceled", value: {} });
+    // A worker looks again at what it took longer ago than the time between two heartbeats.
+    const beats = the.count("task.heartbeat");
+    await until("two heartbeats", () => the.count("task.heartbeat") >= beats + 2);
     answer();
     await allSettled([first, last]);
     expect(the.archive.control.requests.total).toBe(2);

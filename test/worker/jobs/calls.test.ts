@@ -1,5 +1,9 @@
 /** The calls of the context through a real worker. */
+import { mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../../testing/program.ts";
 import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
@@ -7,13 +11,18 @@ const script = "test/worker/scripts/calling-worker.ts";
 const { group, namespace, env } = ownGroup();
 
 let resonate: Resonate;
+let visits: string;
 let worker: Awaited<ReturnType<typeof startWorker>>;
+let second: Awaited<ReturnType<typeof startWorker>>;
 beforeAll(async () => {
   resonate = await startResonate();
-  worker = await startWorker({ ...resonate.env, ...env }, { script });
+  visits = join(await mkdtemp(join(tmpdir(), "visits-")), "visits");
+  const start = () => startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "3", VISITS: visits }, { script });
+  [worker, second] = await Promise.all([start(), start()]);
 });
 afterAll(async () => {
   await worker?.[Symbol.asyncDispose]();
+  await second?.[Symbol.asyncDispose]();
   await resonate?.[Symbol.asyncDispose]();
 });
 
@@ -22,4 +31,34 @@ test("a job is cancelled by the handle of the one that started it", { timeout: 3
   await resonate.start({ id, func: "impatient", args: { n: 1 }, group });
   expect((await resonate.settled(id)).value.data).toEqual(["late", "nap_1", "cancelled"]);
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
+});
+
+test("of steps with a rate no more begin in its span than it says, on all workers", { timeout: 60_000 }, async () => {
+  const ids = Array.from({ length: 10 }, (_, n) => `${namespace}rated_${n}`);
+  await Promise.all(ids.map((id, n) => resonate.start({ id, func: "rated", args: { n }, group })));
+  const begun = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 30_000)).value.data as number));
+  begun.sort((a, b) => a - b);
+  // Of any three, the last begins a second after the first; the workers' clock is the same.
+  const spans = begun.slice(2).map((at, i) => at - (begun[i] ?? 0));
+  expect(Math.min(...spans)).toBeGreaterThanOrEqual(950);
+  expect((begun.at(-1) ?? 0) - (begun[0] ?? 0)).toBeLessThan(12_000);
+});
+
+test("jobs with one key run one at a time, in the order of their starts, through kill -9", {
+  timeout: 90_000,
+}, async () => {
+  const id = `${namespace}crowd_1`;
+  const [customers, count] = [["ada", "bob"], 8];
+  await resonate.start({ id, func: "crowd", args: { customers, count }, group, timeoutAt: Date.now() + 80_000 });
+  const lines = async () => (await readFile(visits, "utf8").catch(() => "")).trim().split("\n");
+  await until("some visits to have ended", async () => (await lines()).length >= 8 || undefined, 30_000);
+  second.signal("SIGKILL");
+  expect((await resonate.settled(id, 60_000)).value.data).toBe(customers.length * count);
+  for (const customer of customers) {
+    // A step whose worker died may have been done twice.
+    const own = (await lines()).filter((line) => line.includes(customer));
+    const once = own.filter((line, i) => line !== own[i - 1]);
+    const numbers = Array.from({ length: count }, (_, i) => i + 1);
+    expect(once).toEqual(numbers.flatMap((n) => [`begin ${customer} ${n}`, `end ${customer} ${n}`]));
+  }
 });

@@ -2,12 +2,13 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Job } from "../../../core/definitions/job.ts";
+import { partialOf } from "../../../core/jobs/feed/partial.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { endpointOf } from "../../../core/store/endpoint.ts";
 import { until } from "../../../testing/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { forgetful, lasting, order, request } from "../scripts/guarded.ts";
+import { forgetful, lasting, order, request, telling } from "../scripts/guarded.ts";
 
 const { namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -22,7 +23,7 @@ const launch = async () => {
 beforeAll(async () => {
   resonate = await startResonate();
   const place = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env });
-  store = new RemoteStore(place, [order, lasting, forgetful, request] as Job[]);
+  store = new RemoteStore(place, [order, lasting, forgetful, request, telling] as Job[]);
   await launch();
 });
 afterAll(async () => {
@@ -92,6 +93,11 @@ test("an id and a number from ctx are the same after the worker is killed, and o
     return namespace + (await order.name(args));
   };
   const ids = await Promise.all(["one", "two"].map(start));
+  const told = { name: "told", isNatural: false, pause: 3_000 };
+  await store.create(telling, await telling.name(told), told, Date.now());
+  const partial = async () =>
+    (await partialOf(store, namespace + (await telling.name(told)), { limit: 1_000 }))?.values;
+  const first = await until("a partial result", partial);
   await until("both to sleep", async () =>
     (await Promise.all(ids.map((id) => resonate.call("task.get", { id })))).every(
       ({ data }) => typeof data === "object" && data.task.state === "suspended",
@@ -102,4 +108,7 @@ test("an id and a number from ctx are the same after the worker is killed, and o
   const results = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 45_000)).value.data));
   for (const { sent } of results) expect(sent[1].split("order=")[1]).toBe(sent[0].split("order=")[1]);
   expect(new Set(results.flatMap(({ sent, random }) => [sent[0], random])).size).toBe(4);
+  expect(first).toMatchObject([{ n: 1 }]);
+  await resonate.settled(namespace + (await telling.name(told)), 45_000);
+  expect(await partial()).toEqual([...(first ?? []), { n: 2, id: expect.any(String) }]);
 });

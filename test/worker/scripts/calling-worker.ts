@@ -1,4 +1,5 @@
 /** The product's worker with jobs that use the calls of the context beside steps and sleeps. */
+import { appendFile } from "node:fs/promises";
 import * as z from "zod";
 import { defineJob, HOUR, implement, SECOND } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
@@ -8,6 +9,20 @@ const id = ({ n }: { n: number }) => n;
 
 const nap = defineJob({ kind: "nap", args, id, result: z.string() });
 const impatient = defineJob({ kind: "impatient", args, id });
+const rated = defineJob({ kind: "rated", args, id });
+const customer = z.object({ customer: z.string(), n: z.number() });
+const visit = defineJob({
+  kind: "visit",
+  args: customer,
+  id: ({ customer, n }) => `${customer}_${n}`,
+  concurrency: { key: ({ customer }) => customer, limit: 1 },
+});
+const crowd = defineJob({
+  kind: "crowd",
+  args: z.object({ customers: z.array(z.string()), count: z.number() }),
+  id: () => 1,
+});
+const note = (line: string) => appendFile(process.env.VISITS ?? "", `${line}\n`);
 
 await runWorker({
   functions: [
@@ -22,5 +37,21 @@ await runWorker({
       const why = await child.result().catch((error) => error.status);
       return [first.winner, child.name, why];
     }),
+    implement(visit, async (ctx, { customer, n }) => {
+      await ctx.step("begin", () => note(`begin ${customer} ${n}`).then(() => null));
+      await ctx.sleep("inside", 150);
+      await ctx.step("end", () => note(`end ${customer} ${n}`).then(() => null));
+    }),
+    implement(crowd, async (ctx, { customers, count }) => {
+      const visits = [];
+      for (let n = 1; n <= count; n++)
+        for (const customer of customers)
+          visits.push(await ctx.start(visit, { customer, n }, { name: `${customer} ${n}` }));
+      for (const each of visits) await each.result();
+      return visits.length;
+    }),
+    implement(rated, async (ctx) =>
+      ctx.step("do", () => Date.now(), { rate: { name: "quota", limit: 2, per: SECOND } }),
+    ),
   ],
 });

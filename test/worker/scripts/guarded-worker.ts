@@ -1,7 +1,7 @@
 /** The product's worker with functions that are written as if they ran once, and with one that is written for replays. */
 import { implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
-import { forgetful, lasting, order, request } from "./guarded.ts";
+import { forgetful, lasting, order, request, telling } from "./guarded.ts";
 
 /** A library, as far as the function knows. */
 const orderNumber = () => crypto.randomUUID();
@@ -28,6 +28,13 @@ await runWorker({
     implement(request, async (ctx, { url }) => {
       void fetch(url);
       await ctx.sleep("a while", 100);
+      return {};
+    }),
+    implement(telling, async (ctx, { pause }) => {
+      for (const n of [1, 2]) {
+        await ctx.emit({ n, id: ctx.uuid() });
+        await ctx.sleep("a while", pause);
+      }
       return {};
     }),
     implement(forgetful, async (ctx) => {

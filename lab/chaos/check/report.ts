@@ -1,7 +1,7 @@
 /** The output of a chaos run. */
-import type { PlannedFault } from "./plan.ts";
+import type { PlannedFault } from "../plan.ts";
+import type { Outcome } from "../run.ts";
 import { undisturbed } from "./reconcile.ts";
-import type { Outcome } from "./run.ts";
 
 const SHOWN = 20;
 

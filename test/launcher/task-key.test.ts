@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, test } from "vitest";
 import { TaskHandles } from "../../functions/tasks/handle.ts";
-import { launch } from "../launcher/launcher.ts";
-import { tasksAt } from "./support.ts";
+import { tasksAt } from "../tasks/support.ts";
+import { launch } from "./launcher.ts";
 
 let data: string;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Stored } from "../../test/support/stored.ts";
-import { ClientLog } from "./client-log.ts";
-import { makePlan, type PlannedJob } from "./plan.ts";
+import type { Stored } from "../../../test/support/stored.ts";
+import { ClientLog } from "../client-log.ts";
+import { makePlan, type PlannedJob } from "../plan.ts";
 import { reconcile, repeats, undisturbed } from "./reconcile.ts";
 
 test("a plan is the same for the same seed, and another for another", () => {

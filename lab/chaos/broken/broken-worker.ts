@@ -1,9 +1,9 @@
 /** The product's worker with faults that a chaos run must find, each on some of the jobs. */
 import { Codec, HttpNetwork } from "@resonatehq/sdk";
-import type { Context, Implementation } from "../../core/index.ts";
-import { runs } from "../../tools/runs.ts";
-import { type Month, month } from "../../tools/weather/month.ts";
-import { runWorker } from "../../worker/process/run-worker.ts";
+import type { Context, Implementation } from "../../../core/index.ts";
+import { runs } from "../../../tools/runs.ts";
+import { type Month, month } from "../../../tools/weather/month.ts";
+import { runWorker } from "../../../worker/process/run-worker.ts";
 import { BROKEN_MONTHS } from "./broken-months.ts";
 
 type Code = (ctx: Context, args: unknown) => Promise<unknown>;

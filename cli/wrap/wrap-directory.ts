@@ -1,0 +1,58 @@
+/** Where `wrap` keeps what belongs to a server: by what it is, so that two in one folder have nothing in common. */
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { WrapOptions } from "../../wrap/index.ts";
+import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
+import { FILES } from "./wrap-project.ts";
+
+export interface WrapDirectory {
+  /** The data directory of the stack in front of the server. */
+  data: string;
+  /** The server's name here. */
+  name: string;
+  /** Whether another server of this folder has the name that was meant. */
+  isTaken: boolean;
+}
+
+/** The data directory of a server, below `home`, and its name. `isNamed`: the user has named it. */
+export function directoryOf(options: WrapOptions, isNamed: boolean, home = DATA): WrapDirectory {
+  const id = identityOf(options);
+  const known = servers(home);
+  const own = known.find((each) => each.id === id);
+  if (own && (!isNamed || own.name === options.name)) return { data: own.data, name: own.name, isTaken: false };
+  const isTaken = known.some((each) => each.id !== id && each.name === options.name);
+  const name = isTaken ? `${options.name}-${id.slice(0, 4)}` : options.name;
+  return { data: join(home, `${name}-${id}`), name, isTaken };
+}
+
+/** A text that stands for a program or an address, whole. */
+function identityOf({ url, command, args, cwd }: Partial<WrapOptions>): string {
+  const what = url === undefined ? [command, args, cwd] : [url];
+  return createHash("sha256").update(JSON.stringify(what)).digest("hex").slice(0, 8);
+}
+
+/** The servers that were wrapped in this folder. */
+function servers(home: string): { id: string; name: string; data: string }[] {
+  const folders = existsSync(home) ? readdirSync(home).map((name) => join(home, name)) : [];
+  return [home, ...folders].flatMap((data) => {
+    const options = optionsIn(stackRecordIn(data, false)?.project);
+    return options ? [{ id: identityOf(options), name: options.name, data }] : [];
+  });
+}
+
+/** The options of the server that a project folder wraps. Commit `1c007cb` kept them in a module. */
+function optionsIn(project: string | undefined): WrapOptions | undefined {
+  if (project === undefined) return undefined;
+  try {
+    const file = join(project, FILES.options);
+    if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8"));
+    const [, text = ""] = /wrapServer\((.*)\)/s.exec(readFileSync(join(project, "server.ts"), "utf8")) ?? [];
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The folder of the files that the stack serves a server from. */
+export const projectIn = (data: string): string => join(data, "wrap");
