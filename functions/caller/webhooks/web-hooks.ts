@@ -194,9 +194,7 @@ export class WebHooks {
           });
         under.set(key, attempt);
       }
-      if (under.size === 0) {
-        return;
-      }
+      if (under.size === 0) return;
       const woken = Promise.withResolvers<void>();
       this.#wake = woken.resolve;
       // What is repeated becomes due while others are still on their way.
