@@ -1,8 +1,9 @@
 /** Builds the modules that a Worker loads on demand; wrangler uploads them unchanged beside the main module. */
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
-import { dirname, extname, join } from "node:path";
+import { dirname, extname, join, relative } from "node:path";
+import type { Plugin } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
@@ -14,9 +15,13 @@ const PROJECT = "edge/modules";
 export const isBuild = (command: string | undefined): boolean =>
   /^node \S*cli\/build\/build\.[jt]s$/.test(command ?? "");
 
+/** The module of `cron-parser`, which others beside it import. */
+const CRON = "cron.js";
+
 /** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
 const ENTRIES: Readonly<Record<string, string>> = {
   "caller.js": 'export { CallerObject } from "./functions/caller/caller-object.ts";',
+  [CRON]: 'export { CronExpressionParser } from "cron-parser"; export * from "./functions/schedules/times.ts";',
   "resonate.js": 'export { ObjectServer } from "./server/object/object-server.ts";',
   "sdk.js": 'export * from "./functions/sdk.ts";',
   "runner.js": `import { runs } from "./tools/runs.ts";
@@ -73,35 +78,70 @@ export const sumOf = (root: string, sources: readonly string[]) =>
   hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
 
 async function build(root: string, { folder, entries }: Modules): Promise<string[]> {
-  const sources = new Set<string>();
-  for (const [name, contents] of Object.entries(entries)) {
-    const { text, inputs } = await bundleModule(root, name, contents);
-    await put(join(root, folder), name, text);
-    for (const input of inputs) sources.add(input);
-  }
-  return [...sources].sort();
+  const cronAt = CRON in entries ? `./${CRON}` : undefined;
+  // Durable Objects have much in common, which lies beside them once. The edge loads the others, each whole.
+  const isObject = (name: string) => OBJECTS.includes(name);
+  const all = Object.entries(entries);
+  const bundles = await Promise.all([
+    bundleModules(root, Object.fromEntries(all.filter(([name]) => isObject(name))), { cronAt }),
+    ...all
+      .filter(([name]) => !isObject(name))
+      .map(([name, code]) => bundleModules(root, { [name]: code }, name === CRON ? {} : { cronAt })),
+  ]);
+  const files = new Map(bundles.flatMap((bundle) => [...bundle.files]));
+  for (const [name, text] of files) await put(join(root, folder), name, text);
+  const others = await readdir(join(root, folder));
+  const old = others.filter((name) => name.startsWith(CHUNK) && !files.has(name));
+  await Promise.all(old.map((name) => rm(join(root, folder, name), { force: true })));
+  return [...new Set(bundles.flatMap(({ sources }) => sources))].sort();
 }
 
+/** The modules of Durable Objects. */
+const OBJECTS = ["caller.js", "resonate.js", "runner.js"];
+
+/** Begins the names of what modules have in common. */
+const CHUNK = "chunk-";
+
+interface ModuleOptions {
+  define?: Record<string, string> | undefined;
+  /** The module that holds `cron-parser`, as the code is to import it. Default: the library becomes a part of the code. */
+  cronAt?: string | undefined;
+}
+
+/** Leaves a package out of a bundle, which imports it from the module `path` instead. */
+const besides = (name: string, path: string): Plugin => ({
+  name: "besides",
+  setup({ onResolve }) {
+    onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path, external: true }));
+  },
+});
+
 /**
- * Bundles the code `contents`, which imports from `root`, for a Worker. Returns the text and its sources, absolute.
+ * Bundles modules for a Worker: `entries` are their code, which imports from `root`, by file name. What several of them need
+ * is in files that they import. Returns the texts by file name, and the sources, absolute.
  *
- * @throws {Error} with esbuild's message, if it does not compile
+ * @throws {Error} with esbuild's message, if they do not compile
  */
-export async function bundleModule(
+export async function bundleModules(
   root: string,
-  name: string,
-  contents: string,
-  define: Record<string, string> = {},
-): Promise<{ text: string; inputs: string[] }> {
+  entries: Readonly<Record<string, string>>,
+  { define = {}, cronAt }: ModuleOptions = {},
+): Promise<{ files: Map<string, string>; sources: string[] }> {
+  const names = Object.keys(entries);
+  if (names.length === 0) return { files: new Map(), sources: [] };
   const esbuild = await loadEsbuild(root);
   const { outputFiles, metafile } = await esbuild.build({
     absWorkingDir: root,
-    stdin: { contents, resolveDir: root, sourcefile: name },
+    entryPoints: names.map((name) => ({ in: `entry:${name}`, out: name.slice(0, -".js".length) })),
+    plugins: [entered(entries, root), ...(cronAt === undefined ? [] : [besides("cron-parser", cronAt)])],
     bundle: true,
+    splitting: names.length > 1,
+    chunkNames: `${CHUNK}[hash]`,
+    outdir: root,
     write: false,
     minify: true,
     // The classes of `errors` in a definition are stored by their names.
-    keepNames: name === "runner.js",
+    keepNames: names.includes("runner.js"),
     metafile: true,
     format: "esm",
     target: "es2024",
@@ -113,16 +153,29 @@ export async function bundleModule(
     legalComments: "none",
     logLevel: "silent",
   });
-  // Not the entry, which is no file, and not the placeholders of Node modules.
-  const isSource = (path: string) => path !== name && !/node_modules\/|^\(disabled\)/.test(path);
+  // Not the entries, which are no files, and not the placeholders of Node modules.
+  const isSource = (path: string) => !/^entry:|node_modules\/|^\(disabled\)/.test(path);
   const inputs = Object.keys(metafile.inputs).filter(isSource);
-  return { text: outputFiles[0]?.text ?? "", inputs: inputs.map((path) => join(root, path)) };
+  return {
+    files: new Map(outputFiles.map(({ path, text }) => [relative(root, path), text])),
+    sources: inputs.map((path) => join(root, path)),
+  };
 }
+
+/** Serves the entries' code as modules in the folder `root`. */
+const entered = (entries: Readonly<Record<string, string>>, root: string): Plugin => ({
+  name: "entries",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^entry:/ }, ({ path }) => ({ path: path.slice("entry:".length), namespace: "entry" }));
+    onLoad({ filter: /./, namespace: "entry" }, ({ path }) => ({ contents: entries[path] ?? "", resolveDir: root }));
+  },
+});
 
 /** Copies the modules into the bundle folder `dir`. Returns their paths from there. */
 export async function copyModules(root: string, dir: string): Promise<string[]> {
-  const { folder, entries } = await modulesOf(root);
-  const names = Object.keys(entries);
+  const { folder } = await modulesOf(root);
+  const files = await readdir(join(root, folder)).catch(() => []);
+  const names = files.filter((name) => name.endsWith(".js")).sort();
   for (const name of names) await put(join(dir, "modules"), name, await readFile(join(root, folder, name), "utf8"));
   return names.map((name) => `modules/${name}`);
 }

@@ -4,18 +4,25 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../bundle/bundle.ts";
 import { isCheckout, thisPackage } from "../package.ts";
-import { bundleModule, put, sumOf } from "./modules.ts";
+import { bundleModules, put, sumOf } from "./modules.ts";
 import { buildPages, pagesFolder } from "./pages.ts";
 
 /** The folder in the package. */
 const FOLDER = "dist/edge";
+const MAIN = "index.js";
 /** The edge, and what it loads on demand, by file name: their entry code. */
 const ENTRIES = {
-  "index.js": 'export * from "./cli/wrap/wrapped-edge.ts"; export { default } from "./cli/wrap/wrapped-edge.ts";',
+  [MAIN]: 'export * from "./cli/wrap/wrapped-edge.ts"; export { default } from "./cli/wrap/wrapped-edge.ts";',
   "modules/caller.js": 'export { CallerObject } from "./functions/caller/caller-object.ts";',
+  "modules/cron.js":
+    'export { CronExpressionParser } from "cron-parser"; export * from "./functions/schedules/times.ts";',
   "modules/sdk.js": 'export * from "./functions/sdk.ts";',
 };
-const DEFINE = { CALLER_MODULE: '"./modules/caller.js"', SDK_MODULE: '"./modules/sdk.js"' };
+const DEFINE = {
+  CALLER_MODULE: '"./modules/caller.js"',
+  CRON_MODULE: '"./modules/cron.js"',
+  SDK_MODULE: '"./modules/sdk.js"',
+};
 
 /** The file in `.build` with the sources of the last build and their hash. */
 const STAMP = "edge.json";
@@ -27,8 +34,8 @@ export async function prebuiltEdge(data: Readonly<Record<string, string>>): Prom
   if (isCheckout) await Promise.all([buildPages(root), rebuild(root, dir)]);
   return {
     dir,
-    main: "index.js",
-    modules: ["modules/caller.js", "modules/sdk.js"],
+    main: MAIN,
+    modules: ["modules/caller.js", "modules/cron.js", "modules/sdk.js"],
     data,
     compatibilityDate: "2026-11-17",
     compatibilityFlags: [],
@@ -50,9 +57,10 @@ async function rebuild(root: string, dir: string): Promise<void> {
 export async function writePrebuiltEdge(root: string, out: string): Promise<string[]> {
   const sources = new Set<string>();
   for (const [name, contents] of Object.entries(ENTRIES)) {
-    const { text, inputs } = await bundleModule(root, name, contents, DEFINE);
+    const options = name === "modules/caller.js" ? { cronAt: "./cron.js" } : name === MAIN ? { define: DEFINE } : {};
+    const { files, sources: inputs } = await bundleModules(root, { [name]: contents }, options);
     for (const input of inputs) sources.add(input);
-    await put(out, name, text);
+    for (const [file, text] of files) await put(out, file, text);
   }
   return [...sources].sort();
 }

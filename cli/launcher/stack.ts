@@ -18,7 +18,15 @@ export const EDGE_ENVIRONMENT = [
   ...["AUTH_MODE", "OAUTH_ISSUER", "OAUTH_JWKS_URL", "OAUTH_AUDIENCE", "OAUTH_SCOPES", "BEARER_TOKENS"],
   ...["OAUTH_READ_SCOPE", "OAUTH_WRITE_SCOPE", "OAUTH_TOKENS", "OAUTH_CLIENT_ID", "PUBLIC_URL", "BLOCKED_CALLERS"],
   ...["ALLOWED_HOSTS", "CORS_ORIGINS", "RATE_LIMIT", "MAX_JOBS", "MAX_STREAMS", "MAX_STORED_BYTES", "TASK_KEY"],
-  ...["RETENTION_DAYS", "WAIT_SECONDS", "CONFIRM_ARGUMENTS", "VIEW_KEY", "VIEW_LINKS"],
+  ...[
+    "RETENTION_DAYS",
+    "WAIT_SECONDS",
+    "CONFIRM_ARGUMENTS",
+    "VIEW_KEY",
+    "VIEW_LINKS",
+    "ALLOW_LOOPBACK_CALLBACKS",
+    "EVENT_ERRORS",
+  ],
 ];
 
 /** How long a process may take to end after SIGTERM, in milliseconds; the worker drains before that. */
@@ -108,7 +116,9 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
         const derived = {
           RESONATE_URL: resonateUrl,
           ...(isEmbedded && { RETENTION_DAYS: env.RETENTION_DAYS || DEFAULT_DAYS }),
-          ...(isOpen && !given.PUBLIC_URL && { PUBLIC_URL: local(ports.edge) }),
+          ...(isOpen &&
+            !given.PUBLIC_URL &&
+            given.ALLOW_LOOPBACK_CALLBACKS !== "1" && { PUBLIC_URL: local(ports.edge) }),
         };
         const all = { ...LOCAL_EDGE, ...bindings, ...given, ...derived };
         const objects = data === undefined ? {} : { data: join(data, "objects") };

@@ -562,10 +562,10 @@ export class JobFailed extends Error {
  *
  * @example
  * try {
- *   await ctx.step("reserve", ({ idempotencyKey }) => reserve(idempotencyKey));
+ *   await ctx.step("reserve", ({ idempotencyKey }) => fetch(`${url}?key=${idempotencyKey}`, { method: "PUT" }).then(() => 1));
  * } catch (error) {
  *   const mayBeReserved = error instanceof JobCancelled && error.unfinished.includes("reserve");
- *   if (mayBeReserved) await ctx.step("release", release);
+ *   if (mayBeReserved) await ctx.step("release", () => fetch(url, { method: "DELETE" }).then(() => 1));
  *   throw error;
  * }
  */

@@ -17,13 +17,13 @@ export function plain(json: JsonSchema): JsonSchema {
 
 /**
  * Adds the forms that clients send besides the plain one, for clients that check before they send: `null` for optional
- * arguments, and numbers as text.
+ * arguments, and text for numbers that are required.
  */
 export function lenientForms(json: JsonSchema): JsonSchema {
   const { properties = {}, required = [] } = json as ObjectSchema;
   const entries = Object.entries(properties).map(([name, property]) => {
-    const given = orOf(property, required.includes(name) ? [] : ["null"]);
-    return [name, property.type === "number" || property.type === "integer" ? orText(given) : given];
+    if (!required.includes(name)) return [name, orOf(property, ["null"])];
+    return [name, property.type === "number" || property.type === "integer" ? orText(property) : property];
   });
   return { ...json, properties: Object.fromEntries(entries) };
 }

@@ -79,8 +79,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const records = callers && createRecords(callers, config.RESONATE_NAMESPACE);
   const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
   const hooks = config.auth.AUTH_MODE !== "none";
-  const allowsLoopback = config.ALLOW_LOOPBACK_CALLBACKS === "1";
-  if (allowsLoopback) log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
+  if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
+    log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
   const migration = migrating(config.ENCRYPTION_KEYS);
@@ -104,7 +104,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
-      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, allowsLoopback }),
+      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks }),
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,

@@ -26,7 +26,7 @@ export const answerQuestion = builtInTool({
   input: z.object({
     job_name: jobName,
     question: z.string().describe("Its key."),
-    answer: jsonText.describe('JSON for answer_schema, such as {"approved": true}; null declines.'),
+    answer: jsonText.describe("JSON for answer_schema; null declines."),
   }),
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },

@@ -12,7 +12,7 @@ export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
 const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
 
 const _meta = { ui: { visibility: ["app"] } };
-const description = "For cards, not for models.";
+const description = "For cards, not models.";
 
 /** The most arguments of a job that a card gets, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;

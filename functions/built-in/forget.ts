@@ -5,7 +5,7 @@ import { jobNames } from "../../core/tools/arguments.ts";
 export const forgetJobs = builtInTool({
   name: "forget_jobs",
   title: "Forget jobs",
-  description: "Remove your own ended jobs for good, with arguments and results, and all attempts of their names.",
+  description: "Remove your own ended jobs for good, with arguments and results.",
   input: z.object({ job_names: jobNames }),
   output: z.object({
     forgotten: z.array(z.string()).describe("Removed."),

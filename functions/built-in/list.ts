@@ -35,12 +35,12 @@ export function listJobs(jobs: readonly Job[]): Tool {
   return builtInTool({
     name: "list_jobs",
     title: "List jobs",
-    description: "List the jobs you started, in any session, newest first: for names that were forgotten.",
+    description: "List the jobs that you started, in any session, newest first.",
     input: z.object({
       status: z.enum(STATUSES).optional(),
       kind: z.enum(kinds).optional(),
-      limit: z.int().min(1).max(MAX_LIMIT).optional().describe(`${DEFAULT_LIMIT} when left out.`),
-      cursor: z.string().optional().describe("next_cursor of the call before."),
+      limit: z.int().min(1).max(MAX_LIMIT).optional().describe(`Default: ${DEFAULT_LIMIT}.`),
+      cursor: z.string().optional().describe("next_cursor of before."),
     }),
     output: z.object({
       jobs: z.array(ListedJob),

@@ -5,8 +5,9 @@ import { startJob } from "../../core/jobs/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
 import { check } from "../../core/tools/arguments.ts";
+import { loadTimes } from "../schedules/load-times.ts";
 import { type Schedule, schedule } from "../schedules/schedule.ts";
-import { nextAfter, problemIn, SHORTEST } from "../schedules/times.ts";
+import { SHORTEST } from "../schedules/shortest.ts";
 import { jsonText } from "./answer-question.ts";
 
 const NAME = "schedule_job";
@@ -15,22 +16,19 @@ const input = z.object({
   name: z
     .string()
     .refine((name) => name.length <= 100 && /^[^:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u.test(name), "it is not accepted")
-    .describe("Of the schedule, 1 to 100 characters without : or ~."),
-  tool: z.string().max(128).describe("The tool to call, one whose work is a job."),
-  arguments: jsonText.optional().describe("Its arguments, as JSON."),
+    .describe("1 to 100 characters without : or ~."),
+  tool: z.string().max(128).describe("One that starts a job."),
+  arguments: jsonText.optional().describe("As JSON."),
   cron: z.string().max(200).optional().describe('Five fields, such as "0 3 * * 1-5".'),
-  timezone: z.string().max(100).optional().describe("For cron: an IANA name such as Europe/Zurich. Default: UTC."),
+  timezone: z.string().max(100).optional().describe("IANA; default: UTC."),
   every: z
     .number()
     .max(366 * 86_400)
     .optional()
     .describe(`In seconds, from ${SHORTEST}.`),
-  at: z.string().max(40).optional().describe("Once: ISO 8601 with its time zone."),
-  missed: z
-    .enum(["skip", "last"])
-    .optional()
-    .describe("last: the newest firing that nobody was there for is made up for."),
-  overlap: z.enum(["skip", "queue", "allow"]).optional().describe("While the last firing's job runs. Default: skip."),
+  at: z.string().max(40).optional().describe("Once: ISO 8601."),
+  missed: z.enum(["skip", "last"]).optional().describe("While all was down."),
+  overlap: z.enum(["skip", "queue", "allow"]).optional().describe("While the last one runs."),
 });
 
 /** The tool that schedules calls of these tools. */
@@ -39,8 +37,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
     name: NAME,
     title: "Schedule a job",
     description:
-      "Start a tool's job by cron, every some seconds or at a time; cancel_job ends the schedule, probe_status tells its next " +
-      "and last firings.",
+      "Call a tool by cron, every some seconds or once; probe_status tells when it fires, cancel_job ends it.",
     input,
     output: z.object({
       job_name: z.string().describe("Of the schedule."),
@@ -63,6 +60,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const when = Object.fromEntries(
         Object.entries({ cron, timezone, every, at, ...from }).filter(([, value]) => value !== undefined),
       );
+      const { nextAfter, problemIn } = await loadTimes();
       const problem = await problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
       const args = objectIn(given.arguments);

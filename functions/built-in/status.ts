@@ -45,15 +45,15 @@ const _meta = {
 
 /** Which parts of results are wanted: the same as in the addresses of resources, which not all clients read. */
 const selection = {
-  result: z.enum(["none", "summary", "full"]).optional().describe("How much of results."),
-  fields: z.array(z.string().max(200)).max(50).optional().describe("Of results, such as daily.time."),
-  offset: z.int().min(0).optional().describe("In a large result."),
+  result: z.enum(["none", "summary", "full"]).optional().describe("How much."),
+  fields: z.array(z.string().max(200)).max(50).optional().describe("Such as daily.time."),
+  offset: z.int().min(0).optional().describe("In a large one."),
 };
 
 /** How much of partial results an answer tells, in characters, of all its jobs together. */
 const MAX_PARTIAL = 10_000;
 
-const partial_from = z.int().min(0).optional().describe("How many partial results are known.");
+const partial_from = z.int().min(0).optional().describe("Partial results known.");
 
 export const probeStatus = builtInTool({
   name: "probe_status",
@@ -134,7 +134,7 @@ export const awaitResult = builtInTool({
     "running, to await again. If calls are cut short, wait in turns of 4 seconds.",
   input: z.object({
     job_names: jobNames,
-    timeout_seconds: z.number().min(1).max(MAX_TIMEOUT).optional().describe(`${DEFAULT_TIMEOUT} when left out.`),
+    timeout_seconds: z.number().min(1).max(MAX_TIMEOUT).optional().describe(`Default: ${DEFAULT_TIMEOUT}.`),
     partial_from,
   }),
   output: z.object({

@@ -30,7 +30,7 @@ import { Schedules } from "./schedules.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { type Running, Watch } from "./watch.ts";
-import { isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
+import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
 import { type Granted, type HookKey, type HookRequest, type Refused, WebHooks } from "./webhooks/web-hooks.ts";
 
 /** How long the Resonate server may take to answer, in milliseconds. */
@@ -223,6 +223,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>> {
     return answered(async () => {
+      const problem = callbackProblem(request.url, this.#config.ALLOW_LOOPBACK_CALLBACKS === "1");
+      if (problem !== undefined) return { refused: "InvalidUrl", data: { problem } } satisfies Refused;
       await this.#begin(caller.key);
       const granted = await this.#hooks.subscribe(caller, request);
       this.#hear();

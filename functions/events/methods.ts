@@ -5,7 +5,6 @@ import { ResonateUnavailable } from "../../core/store/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import type { CallerEvents, EventQuery } from "../caller/callers.ts";
-import { callbackProblem } from "../caller/webhooks/address.ts";
 import { isSecret } from "../caller/webhooks/post.ts";
 import type { Refused } from "../caller/webhooks/web-hooks.ts";
 import { eventStream } from "../http/event-stream.ts";
@@ -66,19 +65,15 @@ export interface EventsOptions {
   codes: keyof typeof CODES;
   /** Whether web hooks are offered: to callers who are told apart. */
   hooks: boolean;
-  /** Whether they may be sent to this machine. */
-  allowsLoopback: boolean;
 }
 
 export class Events {
   readonly #events: CallerEvents;
   readonly #codes: (typeof CODES)[keyof typeof CODES];
   readonly #types: readonly EventType[];
-  readonly #options: EventsOptions;
 
   constructor(options: EventsOptions) {
     const { events, codes, hooks } = options;
-    this.#options = options;
     this.#types = eventTypes(hooks);
     this.#events = events;
     this.#codes = CODES[codes];
@@ -156,9 +151,9 @@ export class Events {
       throw invalidParams(
         "delivery.secret: whsec_ and base64 of 24 to 64 bytes are required, as Standard Webhooks has it",
       );
-    const problem = callbackProblem(url, this.#options.allowsLoopback);
-    if (problem !== undefined) throw invalidParams(`delivery.url: ${problem}`);
-    return this.#granted(await this.#events.subscribe(caller, { ...query, url: new URL(url).href, secret, ttlMs }));
+    // The caller's object knows which addresses are public.
+    const href = URL.parse(url)?.href ?? url;
+    return this.#granted(await this.#events.subscribe(caller, { ...query, url: href, secret, ttlMs }));
   }
 
   /** Ends a subscription by web hook. @throws {ProtocolError} */
@@ -178,8 +173,9 @@ export class Events {
   }
 
   #granted(answer: object | Refused): Record<string, unknown> {
-    if ("refused" in answer) throw this.#error(answer.refused, answer.data);
-    return { ...answer };
+    if (!("refused" in answer)) return { ...answer };
+    if (answer.refused === "InvalidUrl") throw invalidParams(`delivery.url: ${answer.data.problem}`);
+    throw this.#error(answer.refused, answer.data);
   }
 
   #error(name: keyof (typeof CODES)["sep"], data: Record<string, unknown>): ProtocolError {

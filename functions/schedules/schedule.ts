@@ -1,7 +1,7 @@
 /** Schedules. A schedule is a job without a worker: the object of its caller fires it, see `functions/caller/schedules.ts`. */
 import * as z from "zod";
 import { defineJob, type Job } from "../../core/definitions/job.ts";
-import { When } from "./times.ts";
+import { When } from "./when.ts";
 
 /** How long a schedule lasts at most, in milliseconds: ten years. */
 const LONGEST = 10 * 366 * 86_400_000;

@@ -1,28 +1,12 @@
 /** When schedules fire. */
-import * as z from "zod";
-
-/** The shortest interval, in seconds. */
-export const SHORTEST = 60;
-
-/** When a schedule fires: by one of the three. */
-export const When = z.object({
-  /** Five fields: minute, hour, day of the month, month, day of the week. */
-  cron: z.string().optional(),
-  /** By an IANA name. Default: UTC. */
-  timezone: z.string().optional(),
-  /** In seconds, counted from `from`. */
-  every: z.number().optional(),
-  /** Milliseconds since the epoch. */
-  from: z.number().optional(),
-  /** Once, ISO 8601. */
-  at: z.string().optional(),
-});
-export type When = z.infer<typeof When>;
+import { CronExpressionParser } from "cron-parser";
+import { SHORTEST } from "./shortest.ts";
+import type { When } from "./when.ts";
 
 /** The first firing after a time; undefined where there is none. Times are in milliseconds since the epoch. */
 export async function nextAfter(when: When, after: number): Promise<number | undefined> {
   const { cron, at, every, from = 0 } = when;
-  if (cron !== undefined) return (await expression(when, after)).next().getTime();
+  if (cron !== undefined) return expression(when, after).next().getTime();
   if (every !== undefined) {
     const step = every * 1_000;
     return from + Math.max(1, Math.floor((after - from) / step) + 1) * step;
@@ -38,16 +22,16 @@ export async function lastBetween(when: When, after: number, until: number): Pro
   const last =
     cron !== undefined
       ? // The library looks at whole seconds before the given one.
-        (await expression(when, until + 1_000)).prev().getTime()
+        expression(when, until + 1_000)
+          .prev()
+          .getTime()
       : every !== undefined
         ? from + Math.floor((until - from) / step) * step
         : Date.parse(at ?? "");
   return last > after && last <= until && last > from ? last : undefined;
 }
 
-/** The library is loaded where something is scheduled. */
-async function expression({ cron = "", timezone: tz = "UTC" }: When, currentDate: number) {
-  const { CronExpressionParser } = await import("cron-parser");
+function expression({ cron = "", timezone: tz = "UTC" }: When, currentDate: number) {
   return CronExpressionParser.parse(cron, { currentDate, tz });
 }
 

@@ -92,12 +92,12 @@ describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSc
     expect(problems.map((line) => line.split(":")[0]).sort()).toEqual([...required].sort());
   });
 
-  test("advertises text for numbers, and takes it", async () => {
+  test("takes text for numbers, and advertises it for those that are required", async () => {
     const { properties = {} } = inputSchema;
     for (const [field, { type, anyOf }] of Object.entries(properties)) {
       const [{ type: first = type, minimum = undefined } = {}, ...others] = anyOf ?? [];
       if (![first].flat().some((one) => one === "number" || one === "integer")) continue;
-      expect(others, field).toEqual([{ type: "string" }]);
+      expect(others, field).toEqual(inputSchema.required?.includes(field) ? [{ type: "string" }] : []);
       const checked = await check(tool.input, { [field]: `${minimum ?? 1}` });
       const problems = "problems" in checked ? checked.problems : [];
       expect(problems.some((line) => line.startsWith(`${field}:`))).toBe(false);
@@ -113,7 +113,7 @@ test("what is not accepted is answered with the range, the words or the form tha
   };
   expect(await problems("list_jobs", { status: "done", limit: 0 })).toBe(
     'status: got "done". Accepted: running, complete, failed, cancelled, timed_out.\n' +
-      "limit: got 0. Accepted: a whole number from 1 to 100. 20 when left out.",
+      "limit: got 0. Accepted: a whole number from 1 to 100. Default: 20.",
   );
   expect(await problems("weather_range", { latitude: 0, longitude: 0, from: "2013", to: "2013-02" })).toBe(
     'from: got "2013" (it is no month). Accepted: First month, YYYY-MM, from 1940-01.',

@@ -68,7 +68,9 @@ test("while edge, worker and server are killed, each end reaches each receiver o
   for (const { name, good, bad } of callers) {
     expect(told(good.delivered)).toEqual(names(name));
     for (const job of told(bad.delivered)) expect(names(name)).toContain(job);
-    expect([good.forged, bad.forged]).toEqual([[], []]);
+    // A receiver of another test may have had this port before: what it is still sent is about that test's jobs.
+    const forged = [...good.forged, ...bad.forged].filter((text) => /timer_(ada|bob|eve)\d/.test(String(text)));
+    expect(forged).toEqual([]);
     // The same event has the same id, however often it comes.
     const ids = new Map([...good.delivered, ...bad.delivered].map(({ id, body }) => [id, body.data.job_name]));
     expect(new Set(ids.values()).size).toBe(ids.size);

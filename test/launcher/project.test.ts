@@ -89,6 +89,15 @@ test("the edge gets every variable that its configuration reads", async () => {
   );
   const read = sources.flatMap((source) => [...source.matchAll(/^ +([A-Z][A-Z_]+): /gm)].map(([, name]) => name));
   // The launcher's own to say, no variable, or about the object of an account, which is not there.
-  const others = ["RESONATE_URL", "RATE_LIMITER", "LISTENER", "CALLER", "ASSETS", "RESONATE", "RESONATE_PUBLIC"];
+  const others = [
+    "RESONATE_URL",
+    "RATE_LIMITER",
+    "LISTENER",
+    "CALLER",
+    "CALLBACKS",
+    "ASSETS",
+    "RESONATE",
+    "RESONATE_PUBLIC",
+  ];
   expect(new Set([...EDGE_ENVIRONMENT, ...others])).toEqual(new Set(read));
 });

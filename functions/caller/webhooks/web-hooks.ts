@@ -58,7 +58,7 @@ export interface Granted {
 
 /** Why a request was not granted: an error of the extension. */
 export interface Refused {
-  refused: "NotFound" | "ResourceExhausted" | "CallbackEndpointError";
+  refused: "NotFound" | "ResourceExhausted" | "CallbackEndpointError" | "InvalidUrl";
   data: Record<string, unknown>;
 }
 

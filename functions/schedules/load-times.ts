@@ -1,0 +1,12 @@
+type Times = typeof import("./times.ts");
+
+/** Set by `define` in wrangler.toml where the Worker has this code, and the library it needs, as a module. Elsewhere the bundle contains it. */
+declare const CRON_MODULE: string | undefined;
+
+/** What computes the times of schedules, loaded where something is scheduled. */
+export function loadTimes(): Promise<Times> {
+  return typeof CRON_MODULE === "undefined" ? import("./times.ts") : load(CRON_MODULE);
+}
+
+/** Not a literal: the bundler would look for a file beside this one. */
+const load = (module: string): Promise<Times> => import(module);

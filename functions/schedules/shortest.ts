@@ -1,0 +1,2 @@
+/** The shortest interval of a schedule, in seconds. */
+export const SHORTEST = 60;
