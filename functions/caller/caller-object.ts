@@ -14,7 +14,6 @@ import { ResonateClient } from "../../core/store/client.ts";
 import type { Channel } from "../../core/store/connections.ts";
 import { endpointOf } from "../../core/store/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
-import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
@@ -51,9 +50,6 @@ const HEARING = { first: 30_000, most: 3_600_000 };
 
 /** How many of the newest jobs are gone of a caller that was forgotten. */
 const FORGOTTEN = 5;
-
-/** How long an alarm waits for deliveries, in milliseconds. */
-const DELIVERING = 5_000;
 
 /** The least time between two events of one job's progress, in milliseconds. */
 const PROGRESS = 5_000;
@@ -244,11 +240,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   /** Delivers what is due, beside the object's other work. */
   #deliver(): void {
     const over = this.#hooks.run();
-    // An alarm is set before the first attempt ends: what a crash cuts off is sent again.
-    this.#arm()
-      .then(() => over)
-      .then(() => this.#arm())
-      .catch(() => {}); // The alarm delivers it.
+    over.then(() => this.#arm()).catch(() => {}); // The alarm delivers it.
   }
 
   /** What is told of an event. */
@@ -327,8 +319,6 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Sets the alarm to what is to be done next. */
   async #arm(): Promise<void> {
-    // An object that was made anew does not know yet that somebody has subscribed.
-    if (!this.#hearing) this.#hear();
     const chores = Number(this.#jobs.get("chores") ?? 0);
     const at = Math.min(
       chores,
@@ -362,8 +352,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#doChores(now);
     }
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
-    // Deliveries that take longer go on, and the next alarm comes all the same.
-    await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), this.#schedules.run()]);
+    await Promise.all([this.#hooks.run(), this.#schedules.run()]);
     await this.#arm();
   }
 

@@ -19,9 +19,6 @@ const GAP_PAUSE = 15 * 60_000;
 /** For how long an attempt that a crash cut off is not made again, in milliseconds. */
 const ATTEMPT = 15_000;
 
-/** How often deliveries that have become due are looked for while others are on their way, in milliseconds. */
-const LOOK = 1_000;
-
 /** The most subscriptions of a caller, deliveries under way to one and to all, and deliveries in a minute. */
 const MOST = { subscriptions: 50, toOne: 4, toAll: 24, waiting: 100, aMinute: 600, verifications: 10 };
 
@@ -186,7 +183,7 @@ export class WebHooks {
           continue;
         }
         counts.set(subscription, count + 1);
-        const attempt = within(this.#attempt(delivery), ATTEMPT)
+        const attempt = this.#attempt(delivery)
           .catch(() => {}) // It is made again after a while.
           .finally(() => {
             under.delete(key);
@@ -197,10 +194,7 @@ export class WebHooks {
       if (under.size === 0) return;
       const woken = Promise.withResolvers<void>();
       this.#wake = woken.resolve;
-      // What is repeated becomes due while others are still on their way.
-      const next = setTimeout(woken.resolve, LOOK);
       await Promise.race([...under.values(), woken.promise]);
-      clearTimeout(next);
     }
   }
 
@@ -393,13 +387,4 @@ function echoed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** Waits for work no longer than so many milliseconds. */
-async function within(work: Promise<void>, ms: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
