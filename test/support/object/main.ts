@@ -31,7 +31,7 @@ const dir = values.data === undefined ? mkdtempSync(join(tmpdir(), "resonate-obj
 mkdirSync(dir, { recursive: true });
 const build = resolve(".build");
 mkdirSync(build, { recursive: true });
-const folder = await bundled();
+const { folder, modules } = await bundled();
 const config = join(folder, `${randomUUID()}.capnp`);
 writeFileSync(config, configuration(dir));
 const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${values.port}`, "--control-fd", "3"];
@@ -57,8 +57,8 @@ const { exitCode } = await workerd.exited;
 if (values.data === undefined) rmSync(dir, { recursive: true, force: true });
 process.exit(exitCode ?? 0);
 
-/** The folder of the Worker's modules. */
-async function bundled(): Promise<string> {
+/** The folder of the Worker, and the paths of its modules from there. */
+async function bundled(): Promise<{ folder: string; modules: string[] }> {
   const esbuild: typeof import("esbuild") = wrangler("esbuild");
   const { outputFiles } = await esbuild.build({
     entryPoints: [values.worker],
@@ -73,9 +73,9 @@ async function bundled(): Promise<string> {
   const sources = await buildModules(process.cwd());
   if (sources.length === 0) throw new Error("This runs in the project's own folder.");
   const built = join(build, `object-${createHash("sha256").update(code).digest("hex").slice(0, 16)}`);
-  await copyModules(process.cwd(), built);
+  const modules = await copyModules(process.cwd(), built);
   await put(built, "index.js", code);
-  return built;
+  return { folder: built, modules };
 }
 
 function configuration(dir: string): string {
@@ -91,7 +91,7 @@ const config :Workerd.Config = (
 const main :Workerd.Worker = (
   modules = [
     (name = "index.js", esModule = embed "index.js"),
-    (name = "modules/resonate.js", esModule = embed "modules/resonate.js"),
+    ${modules.map((path) => `(name = "${path}", esModule = embed "${path}"),`).join("\n    ")}
   ],
   compatibilityDate = ${JSON.stringify(date)},
   durableObjectNamespaces = [(className = "ResonateObject", uniqueKey = "ResonateObject", enableSql = true)],
