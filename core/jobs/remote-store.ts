@@ -81,6 +81,8 @@ interface Scope {
   storage: number;
   /** The record of the caller with a key; undefined where the deployment keeps none, and for a worker. */
   records: ((key: string) => CallerRecord) | undefined;
+  /** Whether starts of callers who are not told apart are recorded as well, for events. */
+  isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
   request: string;
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
@@ -104,12 +106,21 @@ export class RemoteStore {
   constructor(
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
-    { key = "", claimant = "", quota = 0, storage = 0, records, request = "", onBehalf = false }: Partial<Scope> = {},
+    {
+      key = "",
+      claimant = "",
+      quota = 0,
+      storage = 0,
+      records,
+      isHeard = () => false,
+      request = "",
+      onBehalf = false,
+    }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, storage, records, request, onBehalf };
+    this.#scope = { key, claimant, quota, storage, records, isHeard, request, onBehalf };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -132,6 +143,7 @@ export class RemoteStore {
       quota: 0,
       storage: 0,
       records: undefined,
+      isHeard: () => false,
       request: "",
       onBehalf: true,
     });
@@ -412,8 +424,9 @@ export class RemoteStore {
 
   /** Enters a job in the record of callers that are not told apart, beside its start: nothing waits for it but their events. */
   async #noteStart<Args>(job: Job<Args>, name: string, args: Args, now: number, timeoutAt: number): Promise<void> {
-    const { key, records } = this.#scope;
-    if (this.#record || !records) return;
+    const { key, records, isHeard } = this.#scope;
+    // The record that all of them share is off the way of a start that nobody is to be told of.
+    if (this.#record || !records || !(job.runs === "edge" || isHeard())) return;
     const due = job.expectedAt?.(args) ?? timeoutAt;
     const times = { startedAt: now, settledAt: null, due, ...NO_PLACE };
     const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };

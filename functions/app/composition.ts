@@ -13,6 +13,7 @@ import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import { type CallerNamespace, createBlocks, createEvents, createRecords, withoutRecords } from "../caller/callers.ts";
+import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
@@ -88,7 +89,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const store = new RemoteStore(
     endpoint,
     jobs,
-    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records },
+    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records, isHeard: isInterest },
     client,
   );
   const { TASK_KEY, RESONATE } = config;

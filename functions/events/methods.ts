@@ -10,6 +10,7 @@ import type { Refused } from "../caller/webhooks/web-hooks.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { type EventType, eventTypes, Narrowing } from "./event-types.ts";
+import { noteInterest } from "./interest.ts";
 
 /** The key under which the extension is declared. */
 export const EVENTS = "io.modelcontextprotocol/events";
@@ -85,6 +86,7 @@ export class Events {
 
   /** @throws {ProtocolError} for a request that is not valid */
   async poll(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
+    noteInterest();
     const page = await this.#events.read(caller, this.#queryOf(params));
     const { truncated, hasMore, isBusy } = page;
     const events = page.events.map(({ cursor: _, ...event }) => event);
@@ -105,6 +107,7 @@ export class Events {
     scope: RequestScope,
     disconnected: AbortSignal,
   ): Response {
+    noteInterest();
     let query = this.#queryOf(params);
     return eventStream(
       async (send, signal) => {

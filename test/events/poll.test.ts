@@ -146,6 +146,8 @@ test("a caller is told what a job asks, and how far it is", async () => {
   const [questions, progress] = [(await ada.poll(asked)).cursor, (await ada.poll(told)).cursor];
   const tasks = tasksAt(stack.url, TOKENS.ada);
   const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2015-12" };
+  // Its last month takes a while, so that it is seen while it runs.
+  stack.archive.control.inject({ fault: { kind: "slow", ms: 3_000 }, month: "2015-12" });
   const { taskId } = await tasks.call("weather_range", args);
   const { events } = await ada.collect(questions, 1, asked);
   expect(events).toMatchObject([
