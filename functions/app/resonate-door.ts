@@ -2,13 +2,11 @@
  * The door of the Resonate object at the edge. The route is public, and all callers share the object: anything but a request of
  * a worker's or an operator's, by path, method, size and token, does not reach it. The object checks all of it again.
  */
+import { readBytes } from "../http/body.ts";
 
 /** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
 const MAX_BODY = 2 * 1024 * 1024;
 const MAX_ROWS = 32 * 1024 * 1024;
-
-/** How long a body may take to arrive, in milliseconds. */
-const TIME_LIMIT = 30_000;
 
 /** The hashes of tokens, as `RESONATE_TOKENS` and `OPERATOR_TOKENS` list them. */
 export interface DoorEnv {
@@ -24,13 +22,14 @@ export async function atDoor(request: Request, path: string, env: DoorEnv): Prom
   const isPoll = method === "GET" && /^\/poll\/[^/]+\/[^/]+$/.test(path);
   if (!isPoll && !isOperators && !(isCall && method === "POST")) return new Response(null, { status: 404 });
   const most = isOperators ? MAX_ROWS : MAX_BODY;
-  if (Number(headers.get("content-length") ?? 0) > most) return tooLarge(most);
   const known = [...hashesIn(env.OPERATOR_TOKENS), ...(isOperators ? [] : hashesIn(env.RESONATE_TOKENS))];
   const [, shown] = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
+  if (!isCall && Number(headers.get("content-length") ?? 0) > most) return tooLarge(most);
   if (!isCall) return shown !== undefined && (await isKnown(shown, known)) ? request : unauthorized();
   // The protocol has the token in the body, in the head of each request.
-  const body = await bodyOf(request, most);
-  if (body instanceof Response) return body;
+  const body = await readBytes(request, most);
+  if (body === 413) return tooLarge(most);
+  if (body === 408) return new Response("408 Request Timeout", { status: 408 });
   const [, auth] = /"auth"\s*:\s*"([^"\\]+)"/.exec(new TextDecoder().decode(body)) ?? [];
   if (auth === undefined || !(await isKnown(auth, known))) return unauthorized();
   return new Request(request.url, { method, headers, body, signal: request.signal });
@@ -48,30 +47,4 @@ function hashesIn(tokens: string | undefined): string[] {
 async function isKnown(token: string, known: readonly string[]): Promise<boolean> {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
   return known.includes(Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join(""));
-}
-
-/** The body, or the response to one that is too large or too slow. */
-async function bodyOf({ body }: Request, most: number): Promise<ArrayBuffer | Response> {
-  const reader = body?.getReader();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<Response>((resolve) => {
-    timer = setTimeout(() => resolve(new Response("408 Request Timeout", { status: 408 })), TIME_LIMIT);
-  });
-  const read = async () => {
-    const chunks: Uint8Array<ArrayBuffer>[] = [];
-    for (let size = 0; reader; ) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      size += value.byteLength;
-      if (size > most) return tooLarge(most);
-      chunks.push(value as Uint8Array<ArrayBuffer>);
-    }
-    return new Blob(chunks).arrayBuffer();
-  };
-  try {
-    return await Promise.race([read(), late]);
-  } finally {
-    clearTimeout(timer);
-    reader?.cancel().catch(() => {});
-  }
 }

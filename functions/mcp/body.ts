@@ -1,11 +1,9 @@
-/** Reads request bodies, within limits of size, time and depth. */
+/** Reads request bodies as JSON, within limits of size, time and depth. */
+import { BODY_TIME, inTime, readBytes } from "../http/body.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
-
-/** How long a body may take to arrive, in milliseconds: on one machine, each slow one holds a connection. */
-const READING = 30_000;
 
 /** How deep a body may be nested: code that walks it recurses, and would overflow the stack. */
 const MAX_DEPTH = 100;
@@ -21,17 +19,11 @@ export async function readBody(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
   const length = headers.get("content-length");
   if (method !== "POST" || !(await isJsonType(headers.get("content-type")))) return request;
-  const reading = length === null ? readUnmeasured(request) : Number(length) > MAX_BODY ? undefined : request.text();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<Response>((resolve) => {
-    timer = setTimeout(() => resolve(tooSlow()), READING);
-  });
-  const text = await Promise.race([reading, late]).finally(() => clearTimeout(timer));
-  if (text instanceof Response) return text;
-  if (text === undefined) {
-    await drain(request);
-    return tooLarge();
-  }
+  const read = length !== null && Number(length) <= MAX_BODY ? inTime(request.text()) : readBytes(request, MAX_BODY);
+  const body = await read;
+  if (body === 413) return tooLarge();
+  if (body === 408) return tooSlow();
+  const text = typeof body === "string" ? body : new TextDecoder().decode(body);
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -85,48 +77,6 @@ async function isJsonType(type: string | null): Promise<boolean> {
   return isJsonContentType(type);
 }
 
-/** The text of a body of undeclared length; undefined if it is too large. */
-async function readUnmeasured({ body }: Request): Promise<string | undefined> {
-  const decoder = new TextDecoder();
-  const reader = body?.getReader();
-  let text = "";
-  try {
-    for (let size = 0; reader; ) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      size += value.byteLength;
-      if (size > MAX_BODY) return undefined;
-      text += decoder.decode(value, { stream: true });
-    }
-    return text + decoder.decode();
-  } finally {
-    reader?.releaseLock();
-  }
-}
-
-/** How much of a refused body is read, in bytes, and for how long, in milliseconds. */
-const DRAIN = 10 * MAX_BODY;
-const DRAIN_TIME = 5_000;
-
-/** Drains a refused body: a client whose connection ends while it still sends may never read the response. */
-async function drain({ body }: Request): Promise<void> {
-  const reader = body?.getReader();
-  if (!reader) return;
-  const limit = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN_TIME);
-  try {
-    for (let left = DRAIN; left > 0; ) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      left -= value.byteLength;
-    }
-    await reader.cancel();
-  } catch {
-    // The client has gone.
-  } finally {
-    clearTimeout(limit);
-  }
-}
-
 /** The response that the SDK would give, without loading it. */
 export function notAllowed(): Response {
   const response = refusal(405, "Method not allowed.");
@@ -135,7 +85,7 @@ export function notAllowed(): Response {
 }
 
 const tooLarge = () => refusal(413, `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`);
-const tooSlow = () => refusal(408, `Request Timeout: the body must come within ${READING / 1_000} seconds`);
+const tooSlow = () => refusal(408, `Request Timeout: the body must come within ${BODY_TIME / 1_000} seconds`);
 
 function refusal(status: number, message: string): Response {
   return Response.json({ jsonrpc: "2.0", error: { code: -32000, message }, id: null }, { status });

@@ -1,0 +1,55 @@
+/** Reads request bodies within limits of size and time. */
+
+/** How long a body may take to arrive, in milliseconds: on one machine, each slow one holds a connection. */
+export const BODY_TIME = 30_000;
+
+/** How much of a refused body is read, in bytes, and for how long, in milliseconds. */
+const DRAIN = 16_000_000;
+const DRAIN_TIME = 5_000;
+
+/** The result of `reading`, or status 408 after `BODY_TIME`. */
+export async function inTime<T>(reading: Promise<T>): Promise<T | 408> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<408>((resolve) => {
+    timer = setTimeout(() => resolve(408), BODY_TIME);
+  });
+  return Promise.race([reading, late]).finally(() => clearTimeout(timer));
+}
+
+/** The body of at most `most` bytes, or the status that refuses it. A large one is drained. */
+export async function readBytes(request: Request, most: number): Promise<Uint8Array<ArrayBuffer> | 408 | 413> {
+  const reader = request.body?.getReader();
+  const read = async (): Promise<Uint8Array<ArrayBuffer> | 413> => {
+    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    for (let size = 0; reader; ) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.byteLength;
+      if (size > most) return 413;
+      chunks.push(value as Uint8Array<ArrayBuffer>);
+    }
+    return new Uint8Array(await new Blob(chunks).arrayBuffer());
+  };
+  const declared = Number(request.headers.get("content-length") ?? 0);
+  const body = declared > most ? 413 : await inTime(read());
+  if (body === 413 && reader) await drain(reader);
+  if (body === 408) reader?.cancel().catch(() => {});
+  return body;
+}
+
+/** Drains a refused body: a client whose connection ends while it still sends may never read the response. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const limit = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN_TIME);
+  try {
+    for (let left = DRAIN; left > 0; ) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      left -= value.byteLength;
+    }
+    await reader.cancel();
+  } catch {
+    // The client has gone.
+  } finally {
+    clearTimeout(limit);
+  }
+}
