@@ -4,7 +4,7 @@ import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
 import type { Job } from "../core/definitions/job.ts";
 import type { Runnable } from "../core/engine/execution.ts";
 import { Inputs } from "./inputs.ts";
-import { type Death, type Plan, type TrialEnd, trial, type World } from "./trial.ts";
+import { type Death, type Plan, type TrialEnd, trial, type World } from "./simulation/trial.ts";
 
 /**
  * The world around the function that {@link replayed} runs.

@@ -1,9 +1,9 @@
 /** Wires what executes tasks, for the worker process and for the runner inside Workers. */
 import type { Implementation } from "../core/author/implement.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { ResonateClient } from "../core/store/client.ts";
-import type { StoreEndpoint } from "../core/store/endpoint.ts";
-import { ServerRules } from "../core/store/server-rules.ts";
+import type { ResonateClient } from "../core/store/connection/client.ts";
+import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
+import { ServerRules } from "../core/store/connection/server-rules.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
 import type { Instruments, LineLog } from "./execution/instruments.ts";

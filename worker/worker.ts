@@ -1,6 +1,6 @@
 import type { Implementation } from "../core/author/implement.ts";
-import { ResonateClient } from "../core/store/client.ts";
-import { endpointOf } from "../core/store/endpoint.ts";
+import { ResonateClient } from "../core/store/connection/client.ts";
+import { endpointOf } from "../core/store/connection/endpoint.ts";
 import { migrating } from "../core/store/sealing.ts";
 import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";

@@ -3,7 +3,7 @@ import { waitFor } from "../core/author/job-tool.ts";
 import { type CallContext, type Tool, ToolError } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
 import type { DurablePromise } from "../core/jobs/durable-promise.ts";
-import { startJob } from "../core/jobs/start.ts";
+import { startJob } from "../core/jobs/starting/start.ts";
 import { splitGeneration } from "../core/store/ids.ts";
 import type { CallArgs } from "./call-job.ts";
 import { JOB_NAME, listingOf, takesJobName } from "./listing.ts";

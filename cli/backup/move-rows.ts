@@ -1,8 +1,14 @@
 /** Moves the rows of a backup to another Resonate server through the protocol alone. */
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
-import type { ResonateClient } from "../../core/store/client.ts";
-import type { OperationKind, PromiseRecord, PromiseState, RequestData, Value } from "../../core/store/protocol.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type {
+  OperationKind,
+  PromiseRecord,
+  PromiseState,
+  RequestData,
+  Value,
+} from "../../core/store/connection/protocol.ts";
 import type { BackupRow } from "../../server/backup.ts";
 import type { Row } from "../../server/engine/sql.ts";
 

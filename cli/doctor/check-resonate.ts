@@ -1,9 +1,9 @@
 /** Checks the Resonate server directly, with the requests of the edge and the worker. */
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
-import { ResonateClient } from "../../core/store/client.ts";
-import { ResonateUnavailable, SearchRefused } from "../../core/store/failures.ts";
-import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateUnavailable, SearchRefused } from "../../core/store/connection/failures.ts";
+import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
 import { checkSupport, SUPPORTED_RELEASES } from "../../core/store/support.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, skipped, warning } from "./finding.ts";

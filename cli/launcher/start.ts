@@ -1,7 +1,7 @@
 /** `start` and `dev`: run Resonate, the worker and the edge on this machine until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
-import { ResonateClient } from "../../core/store/client.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ResonateClient } from "../../core/store/client.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
 import { checkSupport } from "../../core/store/support.ts";
 import { readArguments } from "../arguments.ts";
 import { readBackup, readHead, writeBackup } from "../backup/backup-file.ts";

@@ -1,6 +1,6 @@
 /** `pause KIND` and `resume KIND`: stop and continue the jobs of a kind. */
 import { parseArgs } from "node:util";
-import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
+import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { findServer, SERVER_OPTIONS, SERVER_USAGE, withServer } from "./resonate-server.ts";

@@ -1,6 +1,6 @@
 /** Finds the Resonate server that an operator's command talks to: a deployment's, the environment's, or this machine's. */
-import { ResonateClient } from "../../core/store/client.ts";
-import { ResonateUnavailable, SearchRefused } from "../../core/store/failures.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateUnavailable, SearchRefused } from "../../core/store/connection/failures.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { readProject, typed } from "../project.ts";
 

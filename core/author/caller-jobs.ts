@@ -1,7 +1,7 @@
 import type { Answer } from "../definitions/context.ts";
 import type { Job } from "../definitions/job.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
-import { newestGeneration, startJob } from "../jobs/start.ts";
+import { newestGeneration, startJob } from "../jobs/starting/start.ts";
 import { startedOf } from "./job-tool.ts";
 import type { Jobs, Started } from "./tool.ts";
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { JOB, SimulatedJob } from "../../testing/simulated-job.ts";
-import { trial } from "../../testing/trial.ts";
+import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { trial } from "../../testing/simulation/trial.ts";
 import type { Context } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
 import { PARTS, type Parts, partsIn } from "../jobs/parts.ts";

@@ -11,9 +11,9 @@ import {
   tellingOf,
   withoutFeed,
 } from "../jobs/snapshot.ts";
-import { startJob } from "../jobs/start.ts";
+import { startJob } from "../jobs/starting/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
-import { awaitSettled } from "../jobs/waiting.ts";
+import { awaitSettled } from "../jobs/waiting/waiting.ts";
 import { splitGeneration } from "../store/ids.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";

@@ -1,7 +1,7 @@
 /** Code as it is written by somebody who knows nothing of replays: it does what was meant, or is refused in words. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { SimulatedJob } from "../../testing/simulated-job.ts";
+import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, HOUR } from "../definitions/context.ts";
 import { defineJob } from "../definitions/job.ts";
 import { type DurableFunction, implement } from "./implement.ts";

@@ -1,8 +1,8 @@
 /** Appends the records of one execution: in which order, which at once, and what each says that it follows. */
 import { journalEntryId } from "../store/ids.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
-import type { Command } from "./replay/command.ts";
-import type { Wakeup } from "./replay/wakeup.ts";
+import type { Command } from "./replay/commands/command.ts";
+import type { Wakeup } from "./replay/commands/wakeup.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
 
 /** How many settled promises one record lists at most. */

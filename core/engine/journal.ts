@@ -4,8 +4,8 @@
  */
 import type { Question } from "../definitions/context.ts";
 import { fromBase64 } from "../store/base64.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { journalEntryId } from "../store/ids.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
 import { readFrom } from "../store/sequence.ts";
 import type { StoredError } from "./values.ts";
 

@@ -1,5 +1,5 @@
 /** What a new attempt at a job may take over from the one before. */
-import type { PromiseRecord } from "../store/protocol.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { JournalEntry, JournalRecord } from "./journal.ts";
 
 /** The name of the branch of `ctx.timeout` that ends when the time is up. */

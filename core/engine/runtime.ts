@@ -1,6 +1,6 @@
 /** What an execution works with, and how it ends. */
 import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../definitions/context.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalRecord } from "./journal.ts";
 import type { ExecutionState } from "./state.ts";

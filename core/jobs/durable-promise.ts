@@ -1,7 +1,7 @@
 import type { Job } from "../definitions/job.ts";
 import { STARTER } from "../store/codec.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { splitKey } from "../store/ids.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
 
 /** A job's promise: values decoded, the namespace and the caller's key taken off its name. */
 export interface DurablePromise {

@@ -1,7 +1,7 @@
 import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { decodeValue, EARLIER, KEEP, RESERVATION, STARTER } from "../store/codec.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
 import { sizeOf } from "./caller/stored.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 

@@ -2,7 +2,6 @@
 
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
-import { ResonateClient } from "../store/client.ts";
 import {
   CLEANED_UP,
   childOf,
@@ -14,25 +13,26 @@ import {
   RESERVATION,
   STARTER,
 } from "../store/codec.ts";
-import type { Channel } from "../store/connections.ts";
-import { ResonateRefused, ResonateUnavailable } from "../store/failures.ts";
+import { ResonateClient } from "../store/connection/client.ts";
+import type { Channel } from "../store/connection/connections.ts";
+import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { cleanUpId, isRoot, resumptionId, rootOf, splitGeneration, splitKey, startRecordId } from "../store/ids.ts";
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
-import type { PromiseRecord } from "../store/protocol.ts";
-import { AFTER } from "./after.ts";
 import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller/caller-record.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
 import { exceeded, reservationFor, reservationIn, tagOf } from "./caller/reservation.ts";
 import { StorageExceeded, sizeOf } from "./caller/stored.ts";
-import { Claims } from "./claims.ts";
 import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
-import { takePlace } from "./order.ts";
+import { AFTER } from "./starting/after.ts";
+import { Claims } from "./starting/claims.ts";
+import { takePlace } from "./starting/order.ts";
 
-export type { Channel } from "../store/connections.ts";
-export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/failures.ts";
+export type { Channel } from "../store/connection/connections.ts";
+export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/connection/failures.ts";
 export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./caller/own-jobs.ts";
 export type { DurablePromise } from "./durable-promise.ts";
 export type { NewestEntry } from "./feed/progress-feeds.ts";

@@ -1,8 +1,8 @@
 /** How promises are written and read: their tags and the values in them. */
 
 import { fromBase64, toBase64 } from "./base64.ts";
+import type { Value } from "./connection/protocol.ts";
 import { rootOf } from "./ids.ts";
-import type { Value } from "./protocol.ts";
 
 /** Tags of a job's promise, and of promises that belong to jobs. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { decodeValue, encodeValue } from "./codec.ts";
-import type { PromiseRecord } from "./protocol.ts";
+import type { PromiseRecord } from "./connection/protocol.ts";
 import { KEYS, maySeal, Sealing } from "./sealing.ts";
 
 const [first = "", second = ""] = ["a", "b"].map((letter) => Buffer.from(letter.repeat(32)).toString("base64"));

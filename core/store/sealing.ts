@@ -4,7 +4,7 @@
  * text nor the other field's is accepted, and no text in clear. Ids, tags and times stay readable.
  */
 import { base64ToBytes, bytesToBase64 } from "./base64.ts";
-import type { PromiseRecord, Value } from "./protocol.ts";
+import type { PromiseRecord, Value } from "./connection/protocol.ts";
 
 /** The beginning of encrypted data, which base64 never has. The key's name follows, then base64 of a nonce and the text. */
 const MARK = "sealed:";

@@ -1,6 +1,7 @@
 /** Tells whether this product works with a Resonate server. */
-import type { ResonateClient } from "./client.ts";
+
 import { encodeValue, lineage } from "./codec.ts";
+import type { ResonateClient } from "./connection/client.ts";
 import { journalEntryId } from "./ids.ts";
 
 /** The release of the Resonate server whose database the operator's commands know, and the releases that jobs run on. */

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
-import { newerGeneration } from "../../core/jobs/start.ts";
+import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { JobStatus, viewOf } from "../../core/jobs/status.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
 import { giveAnswer, jsonOf, jsonText } from "./answer-question.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
-import { startJob } from "../../core/jobs/start.ts";
+import { startJob } from "../../core/jobs/starting/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
 import { check } from "../../core/tools/arguments.ts";

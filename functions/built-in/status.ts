@@ -4,7 +4,7 @@ import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
 import { partialOf } from "../../core/jobs/feed/partial.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
-import { newerGeneration } from "../../core/jobs/start.ts";
+import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import {
   JobStatus,
   JobView,
@@ -15,7 +15,7 @@ import {
   viewOf,
   WaitingFor,
 } from "../../core/jobs/status.ts";
-import { awaitSettled } from "../../core/jobs/waiting.ts";
+import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { viewOfRange } from "../../core/tools/byte-range.ts";
 import {

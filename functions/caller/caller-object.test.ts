@@ -5,8 +5,8 @@ import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { reservationFor, tagOf } from "../../core/jobs/caller/reservation.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
-import { createStorage } from "../../testing/object-storage.ts";
-import { Simulation } from "../../testing/simulation.ts";
+import { Simulation } from "../../testing/simulation/simulation.ts";
+import { createStorage } from "../../testing/stack/object-storage.ts";
 import { CallerObject } from "./caller-object.ts";
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 60);

@@ -10,10 +10,10 @@ import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-f
 import { Names } from "../../core/jobs/names.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
-import { ResonateClient } from "../../core/store/client.ts";
-import type { Channel } from "../../core/store/connections.ts";
-import { endpointOf } from "../../core/store/endpoint.ts";
-import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import type { Channel } from "../../core/store/connection/connections.ts";
+import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";

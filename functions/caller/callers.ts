@@ -2,7 +2,7 @@
 
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
-import { ResonateRefused, ResonateUnavailable } from "../../core/store/failures.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { Occurrence } from "./occurrence.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 

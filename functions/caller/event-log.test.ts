@@ -1,6 +1,6 @@
 /** A log of ten thousand events: read in pages, narrowed, dropped when it is old. */
 import { expect, test } from "vitest";
-import { createStorage } from "../../testing/object-storage.ts";
+import { createStorage } from "../../testing/stack/object-storage.ts";
 import { EVENT_RETENTION, EventLog } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
 

@@ -5,8 +5,8 @@ import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-f
 import { Names } from "../../core/jobs/names.ts";
 import { partsIn } from "../../core/jobs/parts.ts";
 import { viewOf } from "../../core/jobs/status.ts";
-import type { ResonateClient } from "../../core/store/client.ts";
 import { decodeValue } from "../../core/store/codec.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 import type { LoggedEvent } from "./event-log.ts";
 

@@ -6,11 +6,11 @@ import * as z from "zod";
 import { startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { searchPage } from "../../core/jobs/caller/own-jobs.ts";
 import { Names } from "../../core/jobs/names.ts";
-import type { ResonateClient } from "../../core/store/client.ts";
 import { childOf, decodeValue, ENTRY } from "../../core/store/codec.ts";
-import { SearchRefused } from "../../core/store/failures.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import { SearchRefused } from "../../core/store/connection/failures.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
-import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { JobTable } from "./job-table.ts";
 
 /** For how long after an object's beginning edges of 1c007cb may run beside it, in milliseconds. */

@@ -1,8 +1,8 @@
 /** Follows a caller's jobs while somebody wants to know how they end. */
 import type { SettlementSource } from "../../core/jobs/endpoint.ts";
-import { subscribe } from "../../core/jobs/promise-watcher.ts";
-import type { Channel } from "../../core/store/connections.ts";
-import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { subscribe } from "../../core/jobs/waiting/promise-watcher.ts";
+import type { Channel } from "../../core/store/connection/connections.ts";
+import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
 
 /** How many jobs are listened to at once. Of further ones some are looked at each time. */

@@ -1,7 +1,7 @@
 /** The methods of the Events extension. */
 import * as z from "zod";
 import type { Caller } from "../../core/definitions/caller.ts";
-import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import type { CallerEvents, EventQuery } from "../caller/callers.ts";

@@ -1,7 +1,7 @@
 /** Subscribes to settlements at the deployment's listeners: see `listener.ts`. */
 import type { SettlementChannel, SettlementSource } from "../../core/jobs/endpoint.ts";
-import { ResonateUnavailable } from "../../core/store/failures.ts";
-import type { PromiseRecord } from "../../core/store/protocol.ts";
+import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
 /**
  * How many listeners a deployment has, each with one connection to the Resonate server. A caller always has the same one,

@@ -1,10 +1,10 @@
 import { type CallerRecord, startedJob } from "../../core/jobs/caller/caller-record.ts";
-import { ResonateClient } from "../../core/store/client.ts";
-import type { Channel } from "../../core/store/connections.ts";
-import { endpointOf } from "../../core/store/endpoint.ts";
-import { ResonateUnavailable } from "../../core/store/failures.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import type { Channel } from "../../core/store/connection/connections.ts";
+import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import type { Message, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
-import type { Message, PromiseRecord } from "../../core/store/protocol.ts";
 import { readConfig } from "../app/config.ts";
 import { type CallerNamespace, createRecords } from "../caller/callers.ts";
 import type { Hold, Joined, Wait } from "./feed.ts";

@@ -1,7 +1,7 @@
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
-import { newerGeneration } from "../../core/jobs/start.ts";
+import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
 
 /** A job as its page shows it, with its timeline from the `from`th record on. */

@@ -1,7 +1,7 @@
-import { subscribe } from "../../core/jobs/promise-watcher.ts";
 import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
+import { subscribe } from "../../core/jobs/waiting/promise-watcher.ts";
 import { type Audience, type DetailedTask, detailedTask } from "./task.ts";
 
 /** A task that is watched, and the name of its job. */

@@ -9,7 +9,7 @@ import { isAccount } from "../../test/support/account.ts";
 import { client2025, currentClient } from "../../test/support/clients.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { type Stored, storedJobs } from "../../test/support/stored.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import type { Database } from "../load/plant.ts";
 import { Calls } from "./calls.ts";
 import { asksInVain, type Evidence, reconcile } from "./check/reconcile.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { build } from "esbuild";
 import { execa } from "execa";
-import { freePort } from "../../testing/port.ts";
+import { freePort } from "../../testing/stack/port.ts";
 
 const ROOT = process.cwd();
 export const IMAGE = "durable-mcp-edge-worker-check";

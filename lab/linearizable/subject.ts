@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "../../testing/port.ts";
-import { type Program, run, until } from "../../testing/program.ts";
+import { type Program, run, until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { startRealServer } from "../upgrade/generation.ts";
 import { CLOCK_PATH } from "./clock/held-date.ts";
 

@@ -8,7 +8,7 @@ import { journalEntryId } from "../../core/store/ids.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { storedJobs } from "../../test/support/stored.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { cpuSeconds } from "../bench/setup/usage.ts";
 
 export interface BurstOptions {

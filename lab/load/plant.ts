@@ -7,7 +7,7 @@ import { Codec, type PromiseRecord } from "@resonatehq/sdk";
 import { journalEntryId } from "../../core/store/ids.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import type { Resonate } from "../../test/support/resonate.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 
 /** A file or a database of the server 0.9.8, or the data directory of a stopped embedded one. */
 export type Database = { sqlite: string } | { postgres: string } | { embedded: string };

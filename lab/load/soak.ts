@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { startStack } from "../../test/support/stack.ts";
-import { freePort } from "../../testing/port.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { memory } from "../bench/setup/usage.ts";
 import { inspectHeap } from "./heap.ts";
 import { startTraffic } from "./traffic.ts";

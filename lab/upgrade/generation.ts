@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { symlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { execa } from "execa";
-import { freePort } from "../../testing/port.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 
 export type Part = "server" | "worker" | "edge";
 

@@ -15,8 +15,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { bearerBindings, callerAt } from "../../test/auth/support.ts";
 import { accept, tasksAt } from "../../test/tasks/support.ts";
-import { freePort } from "../../testing/port.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { type Generation, generationAt, generationOf, type Part, type Running, releaseOf } from "./generation.ts";
 

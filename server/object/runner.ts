@@ -1,4 +1,4 @@
-import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
+import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { Resonate } from "../resonate.ts";
 import type { PollConnection } from "../wire/poll-connections.ts";
 

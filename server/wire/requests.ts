@@ -1,6 +1,6 @@
 /** Reads requests. Accepts and refuses what the real server accepts and refuses. */
 import * as z from "zod";
-import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
+import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import { isAddress } from "./poll-address.ts";
 

@@ -14,8 +14,8 @@ import { pathToFileURL } from "node:url";
 import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
 import { resolveModule } from "../../cli/package.ts";
 import { startChild } from "../../cli/process/child.ts";
-import { freePort } from "../../testing/port.ts";
-import { answers, watch } from "../../testing/program.ts";
+import { answers, watch } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 

@@ -1,8 +1,8 @@
 // What a job costs in rows of the Resonate object, as the platform counts and charges them: docs/deploy.md tells it.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run, until } from "../../testing/program.ts";
-import { startWorker } from "../../testing/worker-process.ts";
+import { run, until } from "../../testing/simulation/program.ts";
+import { startWorker } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { connectTo, promise } from "../contract/server.ts";
 

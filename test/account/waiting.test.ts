@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { inspectHeap } from "../../lab/load/heap.ts";
-import { freePort } from "../../testing/port.ts";
-import { run, until } from "../../testing/program.ts";
+import { run, until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { connectTo, promise } from "../contract/server.ts";
 
 const COUNT = 100_000;

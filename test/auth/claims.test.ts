@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/start.ts";
-import { ResonateClient } from "../../core/store/client.ts";
-import { ownGroup } from "../../testing/worker-process.ts";
+import { startJob } from "../../core/jobs/starting/start.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type Month as WeatherMonth, month as weather } from "../../tools/weather/month.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 

@@ -5,7 +5,7 @@ import { StreamableHTTPClientTransport as Transport2025 } from "@modelcontextpro
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
-import { ownGroup } from "../../testing/worker-process.ts";
+import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type AuthorizationServer, REDIRECT_URI, startAuthorizationServer } from "./authorization-server.ts";
 import { UserAgent } from "./user-agent.ts";

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, subscribe } from "../tasks/support.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "./support.ts";

@@ -1,6 +1,6 @@
 /** Gatherings, which all callers share: each may give up only what it started, and takes it from nobody else. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "./support.ts";

@@ -2,8 +2,8 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
-import { freePort } from "../../testing/port.ts";
-import { ownGroup } from "../../testing/worker-process.ts";
+import { freePort } from "../../testing/stack/port.ts";
+import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "./authorization-server.ts";

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import type { Browser, Frame, FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { pagesFolder } from "../../cli/build/pages.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { inaccessible, NO_CANVAS, PATIENCE, startBrowser } from "../pages/browser.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";

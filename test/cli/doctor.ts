@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
 import { text } from "node:stream/consumers";
 import type { Finding } from "../../cli/doctor/finding.ts";
-import { freePort } from "../../testing/port.ts";
+import { freePort } from "../../testing/stack/port.ts";
 
 /** A server of the test's own on a free port, for what no part of the product does by itself. */
 export async function serve(listener: RequestListener) {

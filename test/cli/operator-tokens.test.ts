@@ -8,7 +8,7 @@ import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { startRecordId } from "../../core/store/ids.ts";
-import { run } from "../../testing/program.ts";
+import { run } from "../../testing/simulation/program.ts";
 import { type Resonate, resonateAt, startResonate } from "../support/resonate.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
 

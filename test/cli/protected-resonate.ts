@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type CryptoKey, errors, exportSPKI, generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { startChild } from "../../cli/process/child.ts";
-import { freePort } from "../../testing/port.ts";
-import { answers, watch } from "../../testing/program.ts";
+import { answers, watch } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
 
 /** A Resonate server that requires tokens. */

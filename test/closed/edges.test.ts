@@ -1,7 +1,7 @@
 /** Two isolates of a deployment before one server: a caller is the same at both, and so is everybody else. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { callerAt } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

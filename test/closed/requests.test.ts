@@ -1,6 +1,6 @@
 /** What one caller can ask for in one request, or in many: it is counted, bounded and logged, and nobody else notices. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { TestStack } from "../../testing/stack.ts";
+import type { TestStack } from "../../testing/stack/stack.ts";
 import { tasksAt } from "../tasks/support.ts";
 import { COUNTING } from "../wrap/servers.ts";
 import { connect, type Structured, structuredOf, wrapped } from "../wrap/support.ts";

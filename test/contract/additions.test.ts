@@ -1,10 +1,10 @@
 // What the embedded servers take beyond the protocol, on either host; the real one, at RESONATE_URL, leaves it out or refuses it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LINES, MOST_LINES } from "../../core/store/batch-lines.ts";
+import { LINES, MOST_LINES } from "../../core/store/connection/batch-lines.ts";
+import { timerTags } from "../../core/store/connection/server-rules.ts";
 import { journalEntryId } from "../../core/store/ids.ts";
-import { timerTags } from "../../core/store/server-rules.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { action, head, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;

@@ -1,7 +1,7 @@
 // The rules in which the releases of the server differ: the embedded server has those of 0.9.8.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { action, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;

@@ -6,8 +6,8 @@
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { LINES } from "../../core/store/batch-lines.ts";
-import { run, until } from "../../testing/program.ts";
+import { LINES } from "../../core/store/connection/batch-lines.ts";
+import { run, until } from "../../testing/simulation/program.ts";
 
 export interface Answer {
   /** Of the HTTP response; the head carries the same. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/program.ts";
-import type { WorkerProcess } from "../../testing/worker-process.ts";
+import { until } from "../../testing/simulation/program.ts";
+import type { WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { CLIENTS, client2025, currentClient } from "../support/clients.ts";
 import { startGate } from "../support/gate.ts";
 import { SEATTLE, servedBody } from "../support/months.ts";

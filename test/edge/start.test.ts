@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { newestGeneration, startJob } from "../../core/jobs/start.ts";
+import { newestGeneration, startJob } from "../../core/jobs/starting/start.ts";
 import { withGeneration } from "../../core/store/ids.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { type Scene, startScene } from "./support.ts";

@@ -1,7 +1,7 @@
 /** Events by web hook: verified, signed, repeated through crashes; to public addresses alone. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { receive } from "../../docs/examples/receiver.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";

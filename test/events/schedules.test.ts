@@ -1,6 +1,6 @@
 /** Schedules: jobs that start jobs, through the real client and worker. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { eventsAt } from "./support.ts";

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { isIdle } from "../../infra/container/wake.ts";
-import { until } from "../../testing/program.ts";
-import { startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { currentClient } from "../support/clients.ts";
 
 /** Stands for the platform's containers: a visit starts a worker's process that is not there, and is answered by it. */

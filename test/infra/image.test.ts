@@ -7,9 +7,9 @@ import { execa } from "execa";
 import { expect, test } from "vitest";
 import { startChild } from "../../cli/process/child.ts";
 import packageJson from "../../package.json" with { type: "json" };
-import { freePort } from "../../testing/port.ts";
-import { until, watch } from "../../testing/program.ts";
-import { ownGroup } from "../../testing/worker-process.ts";
+import { until, watch } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
+import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { startResonate } from "../support/resonate.ts";
 import { buildInFolder } from "./dockerfile.ts";
 

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { spawnEdge, startEdge } from "../../cli/launcher/local-edge.ts";
 import { startChild } from "../../cli/process/child.ts";
-import { until, watch } from "../../testing/program.ts";
+import { until, watch } from "../../testing/simulation/program.ts";
 import { CLIENTS } from "../support/clients.ts";
 import { descendants, gone } from "./launcher.ts";
 

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { describe, expect, test, vi } from "vitest";
-import { freePort } from "../../testing/port.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Launcher, launch } from "./launcher.ts";
 

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { execa } from "execa";
 import { startChild } from "../../cli/process/child.ts";
-import { freePort } from "../../testing/port.ts";
-import { type Program, until, watch } from "../../testing/program.ts";
+import { type Program, until, watch } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 
 /** A launcher as a user starts it, with everything it started in turn. */
 export interface Launcher extends Program {

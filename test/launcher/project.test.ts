@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
-import { PROTOCOL_VERSION } from "../../core/store/protocol.ts";
-import { freePort } from "../../testing/port.ts";
-import { run, until } from "../../testing/program.ts";
+import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
+import { run, until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { launch } from "./launcher.ts";
 import { folder, makeProject } from "./project.ts";
 

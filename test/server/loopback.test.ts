@@ -1,6 +1,6 @@
 // What only the Node host has to see to: it listens where every page that is shown on this machine can reach it.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run, until } from "../../testing/program.ts";
+import { run, until } from "../../testing/simulation/program.ts";
 import { connectTo, head, promise, type Server } from "../contract/server.ts";
 
 let server: Server;

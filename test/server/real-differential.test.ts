@@ -13,8 +13,8 @@ import { Store } from "../../server/engine/store.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { InvalidRequest, parseRequest } from "../../server/wire/requests.ts";
-import { freePort } from "../../testing/port.ts";
-import { answers, watch } from "../../testing/program.ts";
+import { answers, watch } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { connectTo, releaseOf } from "../contract/server.ts";
 import { asTakenBy010, type TimedStep, timedHistory } from "./histories.ts";
 

@@ -8,7 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newToken } from "../../cli/static-token.ts";
-import { freePort } from "../../testing/port.ts";
+import { freePort } from "../../testing/stack/port.ts";
 
 export const isAccount = process.env.RESONATE_HOST === "object" && process.env.RESONATE_URL === undefined;
 

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { LINES } from "../../core/store/batch-lines.ts";
+import { LINES } from "../../core/store/connection/batch-lines.ts";
 
 /** A proxy before a Resonate server with which a test can part a process from it, wholly or call by call. */
 export interface Gate extends AsyncDisposable {

@@ -5,8 +5,8 @@ import { existsSync } from "node:fs";
 import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "../../testing/port.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 
 /** The folder with its programs: that of the PATH, or Debian's. */
 const folders = [...(process.env.PATH ?? "").split(":"), ...[17, 16, 15].map((n) => `/usr/lib/postgresql/${n}/bin`)];

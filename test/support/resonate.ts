@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } from "@resonatehq/sdk";
-import { freePort } from "../../testing/port.ts";
-import { answers, type Program, run, until } from "../../testing/program.ts";
+import { answers, type Program, run, until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { EMBEDDED } from "../contract/server.ts";
 
 /** A Resonate server for one test file, and the calls a test makes on it. */

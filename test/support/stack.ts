@@ -3,14 +3,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
-import { watch } from "../../testing/program.ts";
-import { disposePart, part, type StackPart } from "../../testing/stack-part.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
+import { watch } from "../../testing/simulation/program.ts";
+import { disposePart, part, type StackPart } from "../../testing/stack/stack-part.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { isAccount, isRunner, openAccount } from "./account.ts";
 import { type Resonate, resonateAt, startResonate } from "./resonate.ts";
 
-export type { StackPart } from "../../testing/stack-part.ts";
+export type { StackPart } from "../../testing/stack/stack-part.ts";
 
 /**
  * The whole product as separate processes on free ports; the sample archive alone runs in this process. With

@@ -1,6 +1,6 @@
 /** Cancelling a range: no more of its months are started, and those that nobody else wants end with it. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 

@@ -1,6 +1,6 @@
 /** Cancelling: what sleeps, retries or waits for an answer stops for good, and what has ended stays as it is. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { isRunner } from "../support/account.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";

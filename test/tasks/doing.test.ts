@@ -1,9 +1,9 @@
 /** What a job does now is shown in every way of looking at it. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { ResonateClient } from "../../core/store/client.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
 import { feedEntryId } from "../../core/store/ids.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, listed, type TestCaller } from "../auth/support.ts";
 import { startGate } from "../support/gate.ts";
 import { type Stack, startStack } from "../support/stack.ts";

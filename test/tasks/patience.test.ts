@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../core/store/endpoint.ts";
-import { ownGroup } from "../../testing/worker-process.ts";
+import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { timer, timerTool } from "../../tools/timer/timer.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 

@@ -2,14 +2,14 @@
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
-import { SIGN } from "../../core/engine/crash-loop.ts";
 import type { JournalEntry } from "../../core/engine/journal.ts";
+import { SIGN } from "../../core/engine/lease/crash-loop.ts";
 import type { AnswerEntry, FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../core/store/endpoint.ts";
+import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { feedEntryId, journalEntryId } from "../../core/store/ids.ts";
-import { until } from "../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../testing/worker-process.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { interview } from "./fixture/interview.ts";

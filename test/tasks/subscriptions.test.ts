@@ -3,7 +3,7 @@
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { journalEntryId } from "../../core/store/ids.ts";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { SEATTLE } from "../support/months.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -1,6 +1,6 @@
 /** A job's question: who is asked it, who is told of it, and who may answer. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { rpc, TASKS } from "../support/rpc.ts";
 import type { Stack } from "../support/stack.ts";

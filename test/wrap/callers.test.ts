@@ -3,7 +3,7 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../testing/program.ts";
+import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { COUNTING, serve } from "./servers.ts";

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../testing/port.ts";
-import { run, until } from "../../testing/program.ts";
-import type { TestStack } from "../../testing/stack.ts";
+import { run, until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
+import type { TestStack } from "../../testing/stack/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { connect, structuredOf, wrapped } from "./support.ts";
 

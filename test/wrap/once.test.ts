@@ -3,9 +3,9 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../testing/port.ts";
-import { type Program, run, until } from "../../testing/program.ts";
-import type { TestStack } from "../../testing/stack.ts";
+import { type Program, run, until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
+import type { TestStack } from "../../testing/stack/stack.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 import { connect, type Structured, structuredOf, wrapped } from "./support.ts";
 

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Log } from "../../core/index.ts";
-import { startStack, type TestStack, type TestStackOptions } from "../../testing/stack.ts";
+import { startStack, type TestStack, type TestStackOptions } from "../../testing/stack/stack.ts";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";

@@ -5,7 +5,7 @@
 import { NonRetryableError, type StepOptions } from "../../core/definitions/context.ts";
 import { seededNumber, seededUuid } from "../../core/engine/guard/seeded.ts";
 import { fromStored, isFinal, type StoredError, toStored } from "../../core/engine/values.ts";
-import { SEED } from "../simulated-job.ts";
+import { SEED } from "../simulation/simulated-job.ts";
 import { type ContextCalls, type ProgramTree, runTree } from "./program.ts";
 
 export type TreeEnd = { value: unknown } | { error: StoredError };

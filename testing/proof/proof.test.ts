@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
 import { HOUR } from "../../core/definitions/context.ts";
 import { fromStored } from "../../core/engine/values.ts";
-import { type Death, type Plan, type TrialEnd, trial, type World } from "../trial.ts";
+import { type Death, type Plan, type TrialEnd, trial, type World } from "../simulation/trial.ts";
 import { program } from "./arbitrary.ts";
 import { answerTo, callsInOrder, jobOf, modelInOrder, stored } from "./model.ts";
 import { breaksAlone, breaksRules, draws, isTimed, mix, namesAreSure, type ProgramTree, runTree } from "./program.ts";

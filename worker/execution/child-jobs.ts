@@ -4,13 +4,13 @@ import { NonRetryableError } from "../../core/definitions/context.ts";
 import { type Job, NotStarted } from "../../core/definitions/job.ts";
 import { LeaseLost } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import type { TaskLease } from "../../core/engine/lease.ts";
+import type { TaskLease } from "../../core/engine/lease/lease.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/start.ts";
-import type { ResonateClient } from "../../core/store/client.ts";
+import { startJob } from "../../core/jobs/starting/start.ts";
 import { STARTER } from "../../core/store/codec.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { splitKey } from "../../core/store/ids.ts";
-import type { PromiseRecord } from "../../core/store/protocol.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 

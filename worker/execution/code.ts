@@ -2,9 +2,9 @@
 import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
-import { AFTER } from "../../core/jobs/after.ts";
+import { AFTER } from "../../core/jobs/starting/after.ts";
 import { decodeValue } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/protocol.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
 /** What a job's promise holds: the function to run, its arguments, and what its random values are made from. */
 const Invocation = z.object({ func: z.string(), args: z.array(z.unknown()), seed: z.string().optional() });

@@ -1,8 +1,8 @@
-import { type Mark, markedBefore, markId, needsMark, restAfter } from "../../core/engine/crash-loop.ts";
+import { type Mark, markedBefore, markId, needsMark, restAfter } from "../../core/engine/lease/crash-loop.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { isLost, lostWords } from "../../core/jobs/unhandled.ts";
 import { decodeValue } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/protocol.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { JobExecution } from "./ending.ts";
 
 /**

@@ -1,10 +1,10 @@
 /** How an execution ends: what is stored, cached and logged. */
 
 import type { ExecutionEnd } from "../../core/engine/execution.ts";
-import type { TaskLease } from "../../core/engine/lease.ts";
+import type { TaskLease } from "../../core/engine/lease/lease.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
-import type { Acquired } from "../../core/store/protocol.ts";
+import type { Acquired } from "../../core/store/connection/protocol.ts";
 import { type Instruments, type LineLog, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";

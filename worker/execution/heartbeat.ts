@@ -1,5 +1,5 @@
-import type { ResonateClient } from "../../core/store/client.ts";
-import type { LeaseRef } from "../../core/store/protocol.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 
 /** The most tasks in one request: a server takes 2 MB. */
 const MOST = 1_000;

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
-import type { LeaseRef } from "../../core/store/protocol.ts";
+import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 import type { NewestEntry } from "./reporter.ts";
 
 /** The default bound on memory, in bytes. */

@@ -1,7 +1,7 @@
-import type { ResonateClient } from "../../core/store/client.ts";
 import { childOf, decodeValue, encodeValue } from "../../core/store/codec.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { limitSlotId } from "../../core/store/ids.ts";
-import type { PromiseRecord } from "../../core/store/protocol.ts";
 import { last } from "../../core/store/sequence.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 

@@ -1,5 +1,5 @@
-import { LINES, MOST_LINES } from "../../core/store/batch-lines.ts";
-import type { Exchange } from "../../core/store/client.ts";
+import { LINES, MOST_LINES } from "../../core/store/connection/batch-lines.ts";
+import type { Exchange } from "../../core/store/connection/client.ts";
 import type { Post } from "./post.ts";
 
 /** The largest request that joins a batch, and the largest batch, in characters. */

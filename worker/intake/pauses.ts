@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import { PausedKinds } from "../../core/jobs/paused-kinds.ts";
-import type { ResonateClient } from "../../core/store/client.ts";
-import type { LeaseRef } from "../../core/store/protocol.ts";
+import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 
 /** How long the answer whether a kind is paused is reused, in milliseconds. */
 const REUSED_FOR = 5_000;

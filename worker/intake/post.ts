@@ -1,5 +1,5 @@
 import { Agent, EnvHttpProxyAgent, request } from "undici";
-import type { Exchange } from "../../core/store/client.ts";
+import type { Exchange } from "../../core/store/connection/client.ts";
 
 /** The statuses that ask to repeat the request at another address. */
 const REDIRECTS = [307, 308];

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import { ownerOf } from "../../core/jobs/durable-promise.ts";
-import { ResonateRefused } from "../../core/store/failures.ts";
+import { ResonateRefused } from "../../core/store/connection/failures.ts";
+import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../../core/store/connection/protocol.ts";
 import { splitKey } from "../../core/store/ids.ts";
-import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../../core/store/protocol.ts";
 import type { Composition } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
 import { now } from "../execution/heartbeat.ts";

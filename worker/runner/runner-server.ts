@@ -2,10 +2,10 @@
 
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
-import { ResonateClient } from "../../core/store/client.ts";
-import { endpointOf } from "../../core/store/endpoint.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
-import type { LeaseRef, PromiseRecord } from "../../core/store/protocol.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
 import type { Instruments } from "../execution/instruments.ts";

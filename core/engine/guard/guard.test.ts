@@ -1,7 +1,7 @@
 /** What a function may not do outside of steps, and what it writes instead. */
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
-import { SimulatedJob } from "../../../testing/simulated-job.ts";
+import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, HOUR, MINUTE } from "../../definitions/context.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SimulatedJob } from "../../../testing/simulated-job.ts";
+import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY } from "../../definitions/context.ts";
 import type { Runnable } from "../execution.ts";
 

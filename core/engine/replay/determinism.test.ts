@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
-import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
-import { type Death, trial } from "../../../testing/trial.ts";
+import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { type Death, trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../../definitions/context.ts";
 import type { Runnable } from "../execution.ts";
 import { MAX_RESULT } from "../values.ts";

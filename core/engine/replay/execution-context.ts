@@ -27,12 +27,12 @@ import { seededNumber, seededUuid } from "../guard/seeded.ts";
 import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
 import { storable } from "../values.ts";
-import type { Command, CommandKind } from "./command.ts";
-import { type Commands, escaped } from "./commands.ts";
+import type { Command, CommandKind } from "./commands/command.ts";
+import { type Commands, escaped } from "./commands/commands.ts";
+import { fitting, formOf } from "./commands/form.ts";
+import type { Spending } from "./commands/spending.ts";
 import { AWAITED } from "./determinism.ts";
-import { fitting, formOf } from "./form.ts";
 import type { FunctionRun } from "./function-run.ts";
-import type { Spending } from "./spending.ts";
 import type { StateReport } from "./state-report.ts";
 
 /** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */

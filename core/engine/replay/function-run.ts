@@ -7,9 +7,9 @@ import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
 import { type Guarded, inside } from "../guard/guard.ts";
 import { placeOf } from "../guard/place.ts";
-import type { Command } from "./command.ts";
+import type { Command } from "./commands/command.ts";
+import type { Wakeup } from "./commands/wakeup.ts";
 import { AWAITED, type FunctionEnd, NEVER_LATER, unhandled } from "./determinism.ts";
-import type { Wakeup } from "./wakeup.ts";
 
 /** How often a function may ask for the time without waiting for anything in between: a loop on it would not end. */
 const MOST_LOOKS = 10_000;

@@ -4,13 +4,13 @@
  */
 import { JobCancelled, JobFailed } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
-import type { PromiseRecord } from "../../store/protocol.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
 import { fromStored } from "../values.ts";
-import type { Awaitables } from "./awaitables.ts";
-import { type Command, hasEffects } from "./command.ts";
-import type { Commands } from "./commands.ts";
+import type { Awaitables } from "./commands/awaitables.ts";
+import { type Command, hasEffects } from "./commands/command.ts";
+import type { Commands } from "./commands/commands.ts";
 import { Blocked, mismatch, otherWinner } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
 

@@ -1,6 +1,6 @@
 import type { Runtime } from "../runtime.ts";
 import type { ExecutionState } from "../state.ts";
-import type { Commands } from "./commands.ts";
+import type { Commands } from "./commands/commands.ts";
 import type { FunctionRun } from "./function-run.ts";
 
 export type Progress = NonNullable<ExecutionState["progress"]>;

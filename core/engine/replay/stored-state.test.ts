@@ -3,10 +3,10 @@
  * kind of record, and the moments at which the job was suspended.
  */
 import { expect, test } from "vitest";
-import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
+import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, HOUR, MINUTE, NonRetryableError } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
-import type { PromiseRecord } from "../../store/protocol.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import stored from "./stored-state.json" with { type: "json" };
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };

@@ -4,7 +4,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { MINUTE, NondeterminismError, type Step, type StepOptions } from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
-import type { Command, StepFunction } from "../replay/command.ts";
+import type { Command, StepFunction } from "../replay/commands/command.ts";
 import type { FunctionRun } from "../replay/function-run.ts";
 import type { StateReport } from "../replay/state-report.ts";
 import { type Lease, noteLease, type Runtime } from "../runtime.ts";

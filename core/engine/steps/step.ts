@@ -1,6 +1,6 @@
 /** The work of commands: a record, looks, or the attempts of a step, up to an outcome or to the pause before the next. */
 import { NondeterminismError, type Retry } from "../../definitions/context.ts";
-import type { Command, Work } from "../replay/command.ts";
+import type { Command, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
 import { attempt, type StepParts } from "./attempt.ts";

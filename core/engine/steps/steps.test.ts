@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { JOB, SimulatedJob } from "../../../testing/simulated-job.ts";
-import { type Death, trial } from "../../../testing/trial.ts";
+import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { type Death, trial } from "../../../testing/simulation/trial.ts";
 import {
   type Context,
   DAY,

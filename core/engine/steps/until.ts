@@ -6,7 +6,7 @@
 import { NondeterminismError, SECOND } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import { lookId } from "../../store/ids.ts";
-import type { Command, StepFunction, Work } from "../replay/command.ts";
+import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
 import { attempt, type StepParts, words } from "./attempt.ts";

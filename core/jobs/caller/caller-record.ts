@@ -1,6 +1,6 @@
 /** What the edge keeps of a caller's jobs beside their promises, for the quota and the list: see `functions/caller/`. */
 import { decodeValue, RESERVATION, STARTER } from "../../store/codec.ts";
-import type { PromiseRecord } from "../../store/protocol.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
 import { sizeOf } from "./stored.ts";
 

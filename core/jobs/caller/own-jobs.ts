@@ -1,6 +1,6 @@
 /** The jobs that a caller started, newest first, found by a search for their tags: where the edge keeps no record of them. */
 import type { Job } from "../../definitions/job.ts";
-import type { ResonateClient } from "../../store/client.ts";
+import type { ResonateClient } from "../../store/connection/client.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { Names } from "../names.ts";
 import { KIND } from "./caller-record.ts";

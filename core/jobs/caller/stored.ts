@@ -2,7 +2,7 @@
 import { NotStarted } from "../../definitions/job.ts";
 import { partsIn } from "../../jobs/parts.ts";
 import { decodeValue } from "../../store/codec.ts";
-import type { PromiseRecord } from "../../store/protocol.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 
 /** What each job takes besides its arguments and its result: its record, the task, the progress feed. */
 const EACH = 1_000;

@@ -1,8 +1,8 @@
-import type { ResonateClient } from "../../store/client.ts";
 import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
-import type { Channel } from "../../store/connections.ts";
+import type { ResonateClient } from "../../store/connection/client.ts";
+import type { Channel } from "../../store/connection/connections.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { feedEntryId } from "../../store/ids.ts";
-import type { PromiseRecord } from "../../store/protocol.ts";
 import { lastInRounds } from "../../store/sequence.ts";
 import { type AnswerEntry, FeedEntry } from "./progress-feed.ts";
 

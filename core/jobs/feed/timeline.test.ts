@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { toBase64 } from "../../store/base64.ts";
-import type { PromiseRecord } from "../../store/protocol.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { timelineOf } from "./timeline.ts";
 
 /** The records of a job, by their numbers; and how many reads were made. */

@@ -1,7 +1,7 @@
 /** What a job has done, for people: its journal without the values, which may be anything. */
 import { JournalRecord, maxUnderWay } from "../../engine/journal.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { journalEntryId } from "../../store/ids.ts";
-import type { PromiseRecord } from "../../store/protocol.ts";
 import { readFrom } from "../../store/sequence.ts";
 
 /** How many journal entries one look reads. */

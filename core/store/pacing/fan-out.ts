@@ -1,5 +1,5 @@
 /** Bounds the calls to the Resonate server that one request has under way, so that no caller keeps it from others. */
-import type { ResonateClient } from "../client.ts";
+import type { ResonateClient } from "../connection/client.ts";
 
 const MOST = 16;
 

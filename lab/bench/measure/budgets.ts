@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Gate, startGate } from "../../../test/support/gate.ts";
-import { startWorker } from "../../../testing/worker-process.ts";
+import { startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { budgeted } from "../report/budgets.ts";
 import type { Figure } from "../report/figures.ts";

@@ -7,8 +7,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Pool } from "undici";
-import { freePort } from "../../../testing/port.ts";
-import { run, until } from "../../../testing/program.ts";
+import { run, until } from "../../../testing/simulation/program.ts";
+import { freePort } from "../../../testing/stack/port.ts";
 import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { cpuSeconds } from "../setup/usage.ts";
 

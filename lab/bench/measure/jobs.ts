@@ -3,9 +3,9 @@
 import { sum } from "simple-statistics";
 import type { Step } from "../../../core/index.ts";
 import { MAX_NAMES } from "../../../core/tools/arguments.ts";
-import { freePort } from "../../../testing/port.ts";
-import { answers, run } from "../../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { answers, run } from "../../../testing/simulation/program.ts";
+import { freePort } from "../../../testing/stack/port.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { ArchiveEnv, archiveOf } from "../../../tools/weather/open-meteo.ts";
 import { type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel, pidOf } from "../setup/bench.ts";

@@ -1,6 +1,6 @@
 import { startGate } from "../../../test/support/gate.ts";
-import { freePort } from "../../../testing/port.ts";
-import { until } from "../../../testing/program.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { freePort } from "../../../testing/stack/port.ts";
 import { inspectHeap } from "../../load/heap.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel, pidOf, seconds } from "../setup/bench.ts";

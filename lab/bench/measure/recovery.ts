@@ -1,5 +1,5 @@
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Figure, figure, spreadOf } from "../report/figures.ts";
 import type { Bench } from "../setup/bench.ts";

@@ -4,7 +4,7 @@ import { Codec, type Request } from "@resonatehq/sdk";
 import { type Bundle, bundleEdge } from "../../../cli/bundle/bundle.ts";
 import { type EdgeProcess, spawnEdge } from "../../../cli/launcher/local-edge.ts";
 import { type Resonate, startResonate } from "../../../test/support/resonate.ts";
-import { ownGroup } from "../../../testing/worker-process.ts";
+import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { answerRequest as weather } from "../../../tools/weather/sample-archive/archive.ts";
 import { type Generator, startGenerator } from "./generator.ts";
 

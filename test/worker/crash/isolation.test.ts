@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { VERSION_TAG } from "../../../core/definitions/job.ts";
-import { markId } from "../../../core/engine/crash-loop.ts";
-import { run, until } from "../../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { markId } from "../../../core/engine/lease/crash-loop.ts";
+import { run, until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 20 });

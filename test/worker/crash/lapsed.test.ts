@@ -5,8 +5,8 @@
 
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { journalEntryId } from "../../../core/store/ids.ts";
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";

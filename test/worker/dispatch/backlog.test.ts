@@ -1,7 +1,7 @@
 /** More jobs than a worker has slots for: it claims them as they are dispatched, and keeps them until their turn. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";

@@ -1,6 +1,6 @@
 /** One caller's backlog, in the worker and before the archive, does not hold up another's single job. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../../testing/program.ts";
+import { until } from "../../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../../auth/support.ts";
 import { isRunner } from "../../support/account.ts";
 import { type Stack, startStack } from "../../support/stack.ts";

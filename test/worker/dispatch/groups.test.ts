@@ -1,7 +1,7 @@
 /** Kinds of jobs that have a worker group of their own. */
 import { expect, test } from "vitest";
-import { run } from "../../../testing/program.ts";
-import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { run } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startResonate } from "../../support/resonate.ts";
 
 const script = "test/worker/scripts/grouped-worker.ts";

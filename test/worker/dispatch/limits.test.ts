@@ -1,8 +1,8 @@
 /** A limit for one upstream holds for all workers together, also when one of them dies. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 

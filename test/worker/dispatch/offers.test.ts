@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { startChild } from "../../../cli/process/child.ts";
-import { freePort } from "../../../testing/port.ts";
-import { answers, until, watch } from "../../../testing/program.ts";
-import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { answers, until, watch } from "../../../testing/simulation/program.ts";
+import { freePort } from "../../../testing/stack/port.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { resonateAt } from "../../support/resonate.ts";
 

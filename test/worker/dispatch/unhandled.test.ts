@@ -1,7 +1,7 @@
 /** Workers of one group that do not all know the same functions. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker } from "../../../testing/worker-process.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 

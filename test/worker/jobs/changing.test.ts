@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { doing } from "../../../core/jobs/feed/progress-feed.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { startJob } from "../../../core/jobs/start.ts";
+import { startJob } from "../../../core/jobs/starting/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { forecast, halves, pages, resumedTrip, strictForecast, titles, trip } from "../scripts/changing.ts";
 

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Job } from "../../../core/definitions/job.ts";
 import { partialOf } from "../../../core/jobs/feed/partial.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../../core/store/endpoint.ts";
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { endpointOf } from "../../../core/store/connection/endpoint.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { forgetful, lasting, order, request, telling } from "../scripts/guarded.ts";
 

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../../testing/program.ts";
-import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/worker-process.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { monthBounds } from "../../../tools/weather/calendar.ts";
 import type { Fault } from "../../../tools/weather/sample-archive/faults.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";

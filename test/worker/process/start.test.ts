@@ -1,8 +1,8 @@
 /** What a worker refuses to start with, and how it shows that it is not there yet. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../../testing/port.ts";
-import { run, until } from "../../../testing/program.ts";
-import { ownGroup } from "../../../testing/worker-process.ts";
+import { run, until } from "../../../testing/simulation/program.ts";
+import { freePort } from "../../../testing/stack/port.ts";
+import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { serveNewer } from "../../cli/doctor.ts";
 import { startProtectedResonate } from "../../cli/protected-resonate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { type Context, HOUR, MINUTE } from "../../definitions/context.ts";
+import { needsMark, restAfter } from "./crash-loop.ts";
+
+type Fn = (ctx: Context) => Promise<unknown>;
+
+/** Runs it to its end; how many executions there were, and before how many of them it seemed that others had been lost. */
+async function suspected(
+  fn: Fn,
+  prepare: (simulated: SimulatedJob) => void = () => {},
+): Promise<[all: number, suspects: number]> {
+  const simulated = new SimulatedJob(fn);
+  prepare(simulated);
+  for (let [all, suspects] = [1, 0]; ; all++) {
+    const { kind } = await simulated.next();
+    if (kind !== "asleep") return [all, suspects];
+    if (needsMark(simulated.journal, simulated.journal.version + 1)) suspects += 1;
+  }
+}
+
+test("a job that sleeps, waits for others or looks again and again goes on, whatever it records of that", async () => {
+  const sleeps: Fn = async (ctx) => {
+    for (let i = 0; i < 30; i++) await ctx.sleep("nap", MINUTE);
+  };
+  expect(await suspected(sleeps)).toEqual([31, 0]);
+
+  // Each that ends wakes it up, to find that there are more.
+  const names = Array.from({ length: 30 }, (_, i) => `other ${i}`);
+  const waits: Fn = (ctx) => Promise.all(names.map((name) => ctx.await(name)));
+  const settling = ({ sim, clock }: SimulatedJob) =>
+    names.map(async (name, i) => {
+      await sim.start(name, {}, clock.now() + HOUR);
+      clock.after((i + 1) * MINUTE, () => sim.settle(name, "resolved"));
+    });
+  expect(await suspected(waits, settling)).toEqual([31, 0]);
+
+  let looks = 0;
+  const until: Fn = (ctx) => ctx.until("up", { every: MINUTE }, () => ++looks === 30);
+  expect((await suspected(until))[1]).toBe(0);
+});
+
+test("executions that are lost at one point are found out, and more and more time passes before the next", async () => {
+  const { sim, clock, journal } = new SimulatedJob(async () => {});
+  await sim.start("job", {}, clock.now() + HOUR);
+  const marked: boolean[] = [];
+  for (let died = 0; died < 7; died++) {
+    const { task } = (await sim.acquire("job")) as { task: { version: number } };
+    marked.push(needsMark(journal, task.version));
+    sim.kill("job");
+  }
+  expect(marked).toEqual([false, false, false, false, true, true, true]);
+  const rests = [0, 1, 2, 3, 4, 5, 50].map((lost) => restAfter(lost) / MINUTE);
+  expect(rests.slice(0, 3)).toEqual([0, 0, 0]);
+  for (const [i, most] of [1, 2, 4, 60].entries()) {
+    expect(rests[i + 3]).toBeGreaterThanOrEqual(most * 0.75);
+    expect(rests[i + 3]).toBeLessThanOrEqual(most * 1.25);
+  }
+});

@@ -1,0 +1,188 @@
+/** The lease on a job's task, as the server's protocol has it. */
+import { encodeValue, lineage } from "../../store/codec.ts";
+import type { Acquired, PromiseRecord, TaskRecord } from "../../store/connection/protocol.ts";
+import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
+import { isChildOf, leaseWakeupId } from "../../store/ids.ts";
+import { machineClock } from "../clock.ts";
+import { type Lease, LeaseLost, type When } from "../runtime.ts";
+
+/** Sends one request, and repeats it while the server is away, for as long as the lease may last. */
+export type Send = (kind: string, data: object, origin: string) => Promise<{ status: number; data: unknown }>;
+
+/** A task that this worker has a lease on, with its promise and the records that the server sent along. */
+export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">> {
+  task: Pick<TaskRecord, "id" | "version">;
+  promise: PromiseRecord;
+  /** The id of the job that the task cleans up after: its records are written under this task. */
+  cleansUp?: string;
+}
+
+/** Reads a promise and subscribes to news of it. News may hold the promise as it is now; without it, the promise is read. */
+export type Watch = (
+  id: string,
+  fresh: boolean,
+  onNews: (promise?: PromiseRecord) => void,
+) => Promise<PromiseRecord | undefined>;
+
+/**
+ * Servers after 0.9.8 refuse to suspend a task on promises of other jobs. Such a task is suspended on a wake-up promise of
+ * its own job instead. A worker that hears of one of the others settles it; otherwise it ends by itself, after half a
+ * minute or a tenth of the job's age, an hour at most. In milliseconds.
+ */
+const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
+
+export class TaskLease implements Lease {
+  readonly id: string;
+  readonly version: number;
+  readonly #task: string;
+  readonly #deadline: number;
+  readonly #createdAt: number;
+  readonly #send: Send;
+  readonly #watch: Watch;
+  readonly #now: () => number;
+  readonly #rules: typeof RULES_OF_0_9;
+  /** The promises that came with the task, as they were then. */
+  readonly #given: ReadonlyMap<string, PromiseRecord>;
+  /** From this number on, all records came with the task. */
+  readonly #givenFrom: number;
+  readonly #watched = new Set<string>();
+  #mayHaveMissed: Promise<boolean> | undefined;
+  onNews: (promise?: PromiseRecord) => void = () => {};
+
+  /** Without `watch`, promises are read and no news comes. */
+  constructor(
+    { task, promise, cleansUp, preload = [], records }: HeldTask,
+    send: Send,
+    watch?: Watch,
+    { now } = machineClock,
+    rules = { ...RULES_OF_0_9 },
+  ) {
+    this.id = cleansUp ?? task.id;
+    this.#task = task.id;
+    this.version = task.version;
+    this.#deadline = promise.timeoutAt;
+    this.#createdAt = promise.createdAt;
+    this.#send = send;
+    this.#watch = watch ?? ((id) => this.get(id));
+    this.#now = now;
+    this.#rules = rules;
+    this.#given = new Map(preload.map((each) => [each.id, each]));
+    this.#givenFrom = records || Number.POSITIVE_INFINITY;
+  }
+
+  async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
+    // A timer whose time has passed is resolved when it is created: one request in place of two.
+    const timeoutAt = when === "resolved" ? this.#now() - 1 : when === "open" ? this.#deadline : when.due;
+    const isAddressed = typeof when === "object" && (await this.#armsTargetsOnly());
+    const tags = {
+      ...lineage(id),
+      ...(when !== "open" && { "resonate:timer": "true" }),
+      ...(isAddressed && timerTags(timeoutAt)),
+    };
+    const action = { kind: "promise.create", data: { id, timeoutAt, param: encodeValue(param), tags } };
+    const answer = (await this.#ask("task.fence", { action })) as { action: { data: { promise: PromiseRecord } } };
+    return answer.action.data.promise;
+  }
+
+  /** The job's record with this number, as it was when the task was acquired. */
+  async record(id: string, n: number): Promise<PromiseRecord | undefined> {
+    return n < this.#givenFrom ? this.get(id) : this.#given.get(id);
+  }
+
+  async get(id: string): Promise<PromiseRecord | undefined> {
+    const given = this.#given.get(id);
+    if (given && given.state !== "pending") return given;
+    const { status, data } = await this.#send("promise.get", { id }, this.id);
+    if (status === 404) return undefined;
+    if (status !== 200) throw new LeaseLost(`the server answered ${status} to promise.get`);
+    return (data as { promise: PromiseRecord }).promise;
+  }
+
+  async watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined> {
+    this.#mayHaveMissed ??= this.#wasTimedOut();
+    const isFirst = !this.#watched.has(id);
+    this.#watched.add(id);
+    const isFresh = fresh || (isFirst && (await this.#mayHaveMissed));
+    return this.#watch(id, isFresh, (promise) => this.onNews(promise));
+  }
+
+  /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */
+  async #wasTimedOut(): Promise<boolean> {
+    if (this.version < 2 || !this.#rules.refusesOthers) return false;
+    const promise = await this.get(this.#wakeUpId(this.version - 1));
+    return promise !== undefined && promise.value.data === undefined;
+  }
+
+  async suspend(ids: readonly string[]): Promise<boolean> {
+    const others = ids.filter((id) => !isChildOf(this.id, id));
+    if (others.length === 0 || !this.#rules.refusesOthers) {
+      const outcome = await this.#suspend(ids, others);
+      if (outcome !== "refused") return outcome === "asleep";
+      this.#rules.refusesOthers = true;
+    }
+    const id = this.#wakeUpId(this.version);
+    const now = this.#now();
+    const rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
+    await this.create(id, undefined, { due: Math.ceil(now + rest) });
+    const own = ids.filter((each) => !others.includes(each));
+    if ((await this.#suspend([...own, id], [])) !== "asleep") return false;
+    const wake = () => {
+      // A wake-up that fails is made up for when the promise ends by itself.
+      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }, this.id).catch(() => {});
+    };
+    for (const other of others) {
+      const promise = await this.#watch(other, false, wake).catch(() => undefined);
+      if (promise && promise.state !== "pending") {
+        wake();
+        break;
+      }
+    }
+    return true;
+  }
+
+  async #suspend(ids: readonly string[], others: readonly string[]): Promise<"asleep" | "overtaken" | "refused"> {
+    const actions = ids.map((awaited) => ({
+      kind: "promise.register_callback",
+      data: { awaiter: this.#task, awaited },
+    }));
+    try {
+      return (await this.#ask("task.suspend", { actions })) === undefined ? "overtaken" : "asleep";
+    } catch (error) {
+      const { status } = (error as { cause?: { status?: number } }).cause ?? {};
+      if (others.length > 0 && status === 400) return "refused";
+      // A promise of another job is gone: the execution finds out which, and its call fails.
+      if (status === 422 && (await this.#isGone(others))) return "overtaken";
+      throw error;
+    }
+  }
+
+  async #isGone(ids: readonly string[]): Promise<boolean> {
+    for (const id of ids) if ((await this.get(id)) === undefined) return true;
+    return false;
+  }
+
+  async #armsTargetsOnly(): Promise<boolean> {
+    return this.#rules.armsTargetsOnly().catch((error) => {
+      throw new LeaseLost(`the server did not tell its rules: ${(error as Error).message}`, { cause: error });
+    });
+  }
+
+  /** The wake-up promise of a job that was suspended under the lease of this version. */
+  #wakeUpId(version: number): string {
+    return leaseWakeupId(this.#task, version);
+  }
+
+  /** Ends the job. @throws {LeaseLost} */
+  async fulfill(state: "resolved" | "rejected", value: unknown): Promise<void> {
+    const data = { id: this.#task, state, value: encodeValue(value) };
+    await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
+  }
+
+  /** Makes a request under the lease; undefined for a suspension that came after a promise had settled. */
+  async #ask(kind: string, request: object): Promise<unknown> {
+    const { status, data } = await this.#send(kind, { id: this.#task, version: this.version, ...request }, this.id);
+    if (status === 300) return undefined;
+    if (status === 200) return data ?? {};
+    throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });
+  }
+}

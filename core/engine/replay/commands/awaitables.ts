@@ -1,0 +1,146 @@
+/** What commands wait for that is not work of the job: the ends of sleeps, answers to questions, other jobs. */
+import { SECOND } from "../../../definitions/context.ts";
+import type { PromiseRecord } from "../../../store/connection/protocol.ts";
+import type { Clock } from "../../clock.ts";
+import type { Journal } from "../../journal.ts";
+import type { Lease, Runtime } from "../../runtime.ts";
+import type { FunctionRun } from "../function-run.ts";
+import type { Command } from "./command.ts";
+import type { Commands } from "./commands.ts";
+
+/** How soon a sleep is read again that is due by this clock and not over by the server's, in milliseconds. */
+export const LOOK_AGAIN = 250;
+
+/** By how much the clocks of worker and server usually differ at most, in milliseconds. */
+const LARGEST_SKEW = 30 * SECOND;
+
+/** How many promises are read at once. */
+const READS = 16;
+
+interface AwaitablesParts {
+  readonly commands: Pick<Commands, "open">;
+  readonly journal: Pick<Journal, "settled" | "elsewhere">;
+  readonly lease: Pick<Lease, "id" | "get" | "watch">;
+  readonly clock: Pick<Clock, "now">;
+  readonly runtime: Pick<Runtime, "promiseOf">;
+  readonly run: Pick<FunctionRun, "breaks">;
+}
+
+export class Awaitables {
+  readonly #parts: AwaitablesParts;
+  /** Whether a watched promise is known to have settled, but not which. */
+  #hasNews = false;
+
+  constructor(parts: AwaitablesParts) {
+    this.#parts = parts;
+  }
+
+  /** The command whose awaited promise settled first, among those whose outcome was not handed over. */
+  get next(): Command | undefined {
+    let first: Command | undefined;
+    for (const command of this.#parts.commands.open) {
+      if (command.awaited?.settled && (!first || settledBefore(command, first))) first = command;
+    }
+    return first;
+  }
+
+  get #pending(): Command[] {
+    return [...this.#parts.commands.open].filter(({ awaited }) => awaited && !awaited.settled);
+  }
+
+  /** The command waits for a promise that is a record of the job. */
+  waitsFor(command: Command, promise: PromiseRecord): void {
+    command.awaited = {
+      id: promise.id,
+      ...(command.kind === "sleep" && { due: promise.timeoutAt }),
+      ...(promise.state !== "pending" && { settled: promise }),
+    };
+  }
+
+  /** Finds the promise of another job that is awaited. */
+  locate(command: Command): void {
+    if (command.kind !== "await" || command.awaited) return;
+    const { runtime, lease, journal, run } = this.#parts;
+    const id = runtime.promiseOf(command.name);
+    if (id === undefined || id === lease.id) {
+      const words =
+        id === undefined
+          ? "it is no job's name. Pass the name of what ctx.start returned, or a tool's job_name"
+          : "it is this job: it would wait for itself";
+      run.breaks(`ctx.await("${command.name}"): ${words}`);
+      return;
+    }
+    const settled = journal.elsewhere(id);
+    command.awaited = { id, ...(settled && { settled }) };
+  }
+
+  /** Takes news of a watched promise; without the promise, the next {@link lookAround} finds out which it is. */
+  heard(promise: PromiseRecord | undefined): void {
+    if (!promise) this.#hasNews = true;
+    else if (promise.state !== "pending") {
+      for (const command of this.#pending) if (command.awaited?.id === promise.id) this.#settle(command, promise);
+    }
+  }
+
+  /** Reads what was never read, sleeps that are due, and everything where there was news without its promise. */
+  async lookAround(): Promise<void> {
+    const now = this.#parts.clock.now();
+    const hasNews = this.#hasNews;
+    this.#hasNews = false;
+    const isToRead = ({ kind, awaited }: Command) =>
+      kind === "sleep"
+        ? (awaited?.due ?? 0) <= now && (awaited?.lookedAt ?? 0) + LOOK_AGAIN <= now
+        : hasNews || awaited?.lookedAt === undefined;
+    await someAtOnce(this.#pending.filter(isToRead), (command) => this.look(command, false));
+  }
+
+  /**
+   * Finds out which of the promises that the job waits for has settled, where no news has told. It reads the pauses, the
+   * promises that are pending, and the sleeps that may be over by the server's clock.
+   */
+  async find(waiting: readonly Command[]): Promise<void> {
+    const { lease, clock } = this.#parts;
+    let isFound = false;
+    const paused = waiting.flatMap(({ pause }) => pause ?? []);
+    await someAtOnce(paused, async (pause) => {
+      const promise = await lease.get(pause.id);
+      if (!promise || promise.state === "pending") return;
+      // The server's clock decides.
+      pause.due = 0;
+      isFound = true;
+    });
+    const soon = clock.now() + LARGEST_SKEW;
+    const isLikely = ({ kind, awaited }: Command) => kind !== "sleep" || (awaited?.due ?? 0) <= soon;
+    await someAtOnce(this.#pending.filter(isLikely), (command) => this.look(command, true));
+    if (!isFound && !this.next) await someAtOnce(this.#pending, (command) => this.look(command, true));
+  }
+
+  /** Reads whether a command's promise has settled; `fresh`: as the server has it now. */
+  async look(command: Command, fresh: boolean): Promise<void> {
+    const { kind, name, awaited } = command;
+    if (!awaited) return;
+    const { lease, clock, run } = this.#parts;
+    awaited.lookedAt = clock.now();
+    const promise = await (kind === "sleep" ? lease.get(awaited.id) : lease.watch(awaited.id, fresh));
+    if (promise && promise.state !== "pending") this.#settle(command, promise);
+    else if (!promise && kind === "await") run.breaks(`ctx.await("${name}"): there is no such job`);
+  }
+
+  #settle({ awaited }: Command, promise: PromiseRecord): void {
+    if (!awaited || awaited.settled) return;
+    awaited.settled = promise;
+    this.#parts.journal.settled(promise);
+  }
+}
+
+const settledAt = ({ awaited }: Command): number => awaited?.settled?.settledAt ?? 0;
+const settledBefore = (a: Command, b: Command): boolean =>
+  settledAt(a) < settledAt(b) || (settledAt(a) === settledAt(b) && a.path < b.path);
+
+async function someAtOnce<T>(items: readonly T[], fn: (item: T) => Promise<void>): Promise<void> {
+  const left = items.values();
+  const lane = async () => {
+    for (const item of left) await fn(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(READS, items.length) }, lane));
+}

@@ -1,0 +1,200 @@
+/** Runs a function for the first time: begins what it asks for, writes the outcomes, hands them over, and waits. */
+import { SECOND } from "../../../definitions/context.ts";
+import type { Clock } from "../../clock.ts";
+import type { Journal } from "../../journal.ts";
+import type { JournalWriter } from "../../journal-writer.ts";
+import { needsSign, SIGN } from "../../lease/crash-loop.ts";
+import { type ExecutionEnd, type Lease, LeaseLost, type Runtime } from "../../runtime.ts";
+import { changedSince, tooLate, unhandled, WAITS } from "../determinism.ts";
+import type { FunctionRun } from "../function-run.ts";
+import type { Replay } from "../replay.ts";
+import type { StateReport } from "../state-report.ts";
+import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
+import { type Command, hasEffects, isGroup, type Work } from "./command.ts";
+import type { Commands } from "./commands.ts";
+import type { Wakeup } from "./wakeup.ts";
+
+/** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
+const TIME_FOR_NEWS = 50;
+
+/** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
+const LONGEST_HELD = 5 * SECOND;
+
+interface ExecutorParts {
+  readonly journal: Journal;
+  readonly writer: JournalWriter;
+  readonly commands: Commands;
+  readonly run: FunctionRun;
+  readonly replay: Replay;
+  readonly awaitables: Awaitables;
+  readonly report: StateReport;
+  readonly wakeup: Wakeup;
+  readonly lease: Lease;
+  readonly clock: Clock;
+  readonly runtime: Pick<Runtime, "signal" | "deadline" | "beforeSleep">;
+  /** Does a command's work, to its outcome or to a pause. */
+  perform(command: Command, work: Work): Promise<void>;
+  /** Runs the function again from the journal alone; resolves with how that differs from this run. */
+  verify(): Promise<string | undefined>;
+}
+
+export class CommandExecutor {
+  readonly #parts: ExecutorParts;
+  readonly #isFirst: boolean;
+  /** Up to which record a second run of the function came to the same. */
+  #verified = 0;
+  /** What made it impossible to go on. */
+  #fault: { error: unknown } | undefined;
+
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
+    this.#isFirst = parts.journal.events.length === 0;
+  }
+
+  /** Goes on until the job has ended, or waits for nothing that this worker does. @throws {LeaseLost} */
+  async toEnd(): Promise<ExecutionEnd> {
+    const { writer, commands, run, replay, report, wakeup, clock, runtime } = this.#parts;
+    for (;;) {
+      wakeup.reset();
+      if (this.#fault) throw this.#fault.error;
+      if (run.broken) return { kind: "failed", error: run.broken };
+      if (runtime.signal.aborted) throw new LeaseLost("the job is no longer run here");
+      this.#begin((command) => !hasEffects(command));
+      if (writer.hasPosted) {
+        await writer.flush((command, record) => replay.hand(command, record));
+        continue;
+      }
+      await writer.pin((window) => some(commands.unbegun, (command) => isNew(command) && command.window >= window));
+      this.#begin(hasEffects);
+      const { end } = run;
+      if (end && "error" in end) {
+        await this.#verify();
+        return { kind: "failed", error: run.broken ?? end.error };
+      }
+      if (!end && (await this.#handOverNext())) continue;
+      const needed = [...commands.open].filter((command) => !end || hasEffects(command));
+      if (end && needed.length === 0) {
+        // What nothing awaits is reported when a turn is over.
+        await clock.turn();
+        this.#refuse(changedSince(end.value));
+        if (run.isStrict) this.#refuse(unheard(commands));
+        await this.#verify();
+        if (run.broken) continue;
+        return { kind: "complete", value: end.value };
+      }
+      report.tell();
+      const now = clock.now();
+      if (needed.some((command) => isHeld(command, now))) await wakeup.wait(nextDue(needed, now));
+      else if (await this.#suspend(needed)) return { kind: "asleep" };
+    }
+  }
+
+  /** Begins the work that was asked for, or that has waited long enough. */
+  #begin(isMeant: (command: Command) => boolean): void {
+    const { commands, awaitables, clock, wakeup, perform } = this.#parts;
+    const now = clock.now();
+    for (const command of commands.unbegun) {
+      awaitables.locate(command);
+      if (command.awaited) commands.unbegun.delete(command);
+      const { work, isRunning, awaited, pause } = command;
+      if (isRunning || awaited || !work || (pause && pause.due > now) || !isMeant(command)) continue;
+      delete command.pause;
+      command.isRunning = true;
+      command.runningSince = now;
+      perform(command, work).then(
+        () => wakeup.wake(),
+        (error) => {
+          this.#fault ??= { error };
+          wakeup.wake();
+        },
+      );
+    }
+  }
+
+  /** Hands over the awaited promise that settled first. Resolves with whether there was one. */
+  async #handOverNext(): Promise<boolean> {
+    const { writer, commands, run, replay, awaitables } = this.#parts;
+    await awaitables.lookAround();
+    const { next } = awaitables;
+    const settled = next?.awaited?.settled;
+    if (!next || !settled) return false;
+    const isBeside = some(commands.open, (command) => command !== next && !isGroup(command));
+    writer.reached(next.path, isBeside ? run.window + 1 : undefined);
+    await replay.handAwaited(next, settled);
+    return true;
+  }
+
+  /** Leaves the job until something that it waits for has settled. False where it has to go on at once. */
+  async #suspend(needed: readonly Command[]): Promise<boolean> {
+    const { journal, writer, commands, run, wakeup, lease, runtime } = this.#parts;
+    const ids = needed.flatMap(({ awaited, pause }) => (awaited ?? pause)?.id ?? []);
+    if (ids.length === 0 && !wakeup.isAwake) run.breaks(`the function ${WAITS}${lastOf(commands)}`);
+    this.#refuse(
+      tooLate(
+        needed.filter((command) => !isGroup(command)),
+        runtime.deadline,
+      ),
+    );
+    if (wakeup.isAwake) return false;
+    if (this.#isFirst && this.#verified < journal.last) {
+      await this.#verify();
+      return false;
+    }
+    if (needsSign(journal, lease.version)) await writer.append([{ event: SIGN, when: "resolved" }]);
+    await runtime.beforeSleep?.();
+    if (await lease.suspend(ids)) return true;
+    await this.#lookFor(needed);
+    return false;
+  }
+
+  /** An awaited promise has settled: finds out which. */
+  async #lookFor(waiting: readonly Command[]): Promise<void> {
+    const { awaitables, wakeup, clock } = this.#parts;
+    if (waiting.some(({ awaited, kind }) => awaited && kind !== "sleep")) {
+      await wakeup.wait(clock.now() + TIME_FOR_NEWS);
+      await awaitables.lookAround();
+    }
+    if (!awaitables.next) await awaitables.find(waiting);
+  }
+
+  /**
+   * Runs the function again before the job is left or ends. Code that awaited something of its own does not get as far,
+   * and what differs outside of steps shows in what is called or returned.
+   */
+  async #verify(): Promise<void> {
+    this.#verified = this.#parts.journal.last;
+    this.#refuse(await this.#parts.verify());
+  }
+
+  #refuse(words: string | undefined): void {
+    if (words !== undefined) this.#parts.run.breaks(words);
+  }
+}
+
+const isNew = (command: Command): boolean => hasEffects(command) && !command.isRunning;
+
+/** Whether a command holds the worker: its work runs, or goes on soon. */
+function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
+  return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= LONGEST_HELD);
+}
+
+/** When the next sleep, pause or look is due, in milliseconds since the epoch. */
+function nextDue(commands: readonly Command[], now: number): number | undefined {
+  const due = commands.flatMap(({ pause, awaited }) => pause?.due ?? awaited?.due ?? []);
+  return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + LOOK_AGAIN))) : undefined;
+}
+
+/** Where a function stands that waits for nothing. */
+function lastOf({ paths }: Commands): string {
+  const last = [...paths].at(-1);
+  return last === undefined ? "" : `. Its last call was "${last}"`;
+}
+
+function unheard({ unheard }: Commands): string | undefined {
+  return unheard && unhandled(unheard.failed?.error, `${unheard.kind} "${unheard.path}"`);
+}
+
+function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {
+  for (const item of items) if (is(item)) return true;
+  return false;
+}

@@ -1,0 +1,63 @@
+/** One call that a durable function made of its context. */
+import type { Question, Step, StepOptions } from "../../../definitions/context.ts";
+import type { PromiseRecord } from "../../../store/connection/protocol.ts";
+import type { JournalEntry } from "../../journal.ts";
+import type { When } from "../../runtime.ts";
+
+export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "await" | "all";
+
+export type StepFunction = (step: Step) => unknown;
+
+/** What leads to a command's outcome as long as the journal does not hold one. */
+export type Work =
+  | { do: "attempt"; fn: StepFunction; options: StepOptions }
+  | { do: "look"; check: StepFunction; every: number; for?: number }
+  | { do: "record"; entry: JournalEntry; when: When };
+
+export interface Command {
+  readonly kind: CommandKind;
+  readonly name: string;
+  /** The names of the contexts that lead to the command, its own name, and a count where the name is not the first of its kind. */
+  readonly path: string;
+  /** The window in which the function issued the command, and the command whose outcome opened that window. */
+  readonly window: number;
+  readonly cause: Command | undefined;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+  /** Absent where the outcome comes from elsewhere: `await`, `all`, and `race` until a branch has ended. */
+  work?: Work;
+  isRunning: boolean;
+  /** The outcome has reached the function, or the function no longer uses it. */
+  isOver: boolean;
+  /** Aborts the attempt that runs. */
+  abort?: AbortController;
+  /** The promise that a sleep, a question or an `await` waits for. */
+  awaited?: {
+    id: string;
+    /** When a sleep ends, in milliseconds since the epoch. */
+    due?: number;
+    settled?: PromiseRecord;
+    /** When it was read last. From then on it is watched, except for sleeps. */
+    lookedAt?: number;
+  };
+  question?: Question;
+  /** How many attempts have failed, when the first of them did, and the message of the last. */
+  attempts: number;
+  failingSince: number;
+  lastError?: string;
+  /** The promise that ends the pause before the next attempt or look, and when it is due. */
+  pause?: { id: string; due: number };
+  /** The record that the work was begun: its number and its time. */
+  begun?: { n: number; at: number };
+  runningSince: number;
+  /** What the function was told that it failed with, and whether anything of the function awaits it. */
+  failed?: { error: unknown; isAwaited(): boolean };
+  /** The branch of a race that ended first. */
+  winner?: { key: string; value: unknown; failed: boolean };
+}
+
+/** Whether a command has effects that the end of the function waits for. */
+export const hasEffects = ({ kind }: Command): boolean => kind === "step" || kind === "start" || kind === "emit";
+
+/** Whether a command only groups others. */
+export const isGroup = ({ kind }: Command): boolean => kind === "all" || kind === "race";

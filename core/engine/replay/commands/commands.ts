@@ -1,0 +1,122 @@
+/** The commands that a durable function has issued, by their paths, and which of them are open. */
+import { NondeterminismError } from "../../../definitions/context.ts";
+import { type Command, type CommandKind, isGroup } from "./command.ts";
+
+/** The commands of one name in one context. */
+interface Named {
+  count: number;
+  last: Command;
+  /** Those that wait for their outcome, the oldest first. */
+  open: Set<Command>;
+}
+
+/** What a context says of a command. */
+interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "resolve" | "reject"> {
+  /** The path of the context. */
+  within: string;
+}
+
+export class Commands {
+  /** Those whose outcome has not reached the function, in the order in which they were issued. */
+  readonly open = new Set<Command>();
+  /** The open commands whose work has not begun, runs, or waits for its next attempt. */
+  readonly unbegun = new Set<Command>();
+  readonly #byPath = new Map<string, Command>();
+  readonly #named = new Map<string, Named>();
+
+  /** The window in which the cancellation reached the function. */
+  #sureFrom = 0;
+
+  /** Closes what is open, but for groups, as the job's cancellation reaches the function in this `window`; returns it. */
+  cancel(window: number): Command[] {
+    this.#sureFrom = window;
+    const cancelled = [...this.open].filter((command) => !isGroup(command));
+    for (const command of cancelled) this.close(command);
+    return cancelled;
+  }
+
+  get paths(): Iterable<string> {
+    return this.#byPath.keys();
+  }
+
+  /** How many partial results the function has told. */
+  emitted = 0;
+
+  /** The first call that has failed without anything that awaits it. */
+  get unheard(): Command | undefined {
+    for (const command of this.#byPath.values()) if (command.failed?.isAwaited() === false) return command;
+    return undefined;
+  }
+
+  get(path: string): Command | undefined {
+    return this.#byPath.get(path);
+  }
+
+  /** @throws {NondeterminismError} where the ordinal of the name could differ in a replay */
+  add({ within, ...issued }: Issued): Command {
+    const first = within + escaped(issued.name);
+    const named = this.#named.get(first);
+    // What was called before the cancellation comes first under every timing.
+    if (named && named.last.window >= this.#sureFrom) refuseUnsure(named, issued);
+    const count = (named?.count ?? 0) + 1;
+    const path = count === 1 ? first : `${first}#${count}`;
+    const command = {
+      ...issued,
+      path,
+      attempts: 0,
+      failingSince: 0,
+      runningSince: 0,
+      isRunning: false,
+      isOver: false,
+    };
+    this.#named.set(first, { count, last: command, open: (named?.open ?? new Set()).add(command) });
+    this.#byPath.set(path, command);
+    this.open.add(command);
+    this.unbegun.add(command);
+    return command;
+  }
+
+  close(command: Command): void {
+    command.isOver = true;
+    this.open.delete(command);
+    this.unbegun.delete(command);
+    this.#named.get(command.path.replace(/#\d+$/, ""))?.open.delete(command);
+  }
+
+  /** Closes the open commands of a context and of the contexts inside of it; returns them. */
+  closeWithin(path: string): Command[] {
+    const within = [...this.open].filter((command) => command.path.startsWith(path));
+    for (const command of within) this.close(command);
+    return within;
+  }
+}
+
+/** Refuses a call whose ordinal among the calls of its name depends on what ends first. */
+function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit<Issued, "within">): void {
+  const [oldest] = open;
+  const isUnsure = (oldest && oldest.window < window) || !comesAfter(last, window, cause);
+  // All awaits of one job have the same outcome.
+  if (!isUnsure || kind === ("await" satisfies CommandKind)) return;
+  throw new NondeterminismError(
+    `"${name}" is called twice in an order that depends on what ends first. Give each call a name of its own, or use ctx.all(items, async (ctx, item) => …), in which each item has a context of its own`,
+  );
+}
+
+/**
+ * Whether a call in a `window` that was opened by the outcome of `cause` follows an `earlier` one under every timing: the
+ * chain of its causes leads through the window of the earlier call. Otherwise the chain leads through a command that was
+ * open meanwhile, and whose outcome could have come first.
+ */
+function comesAfter(earlier: Command, window: number, cause: Command | undefined): boolean {
+  if (earlier.window === window) return true;
+  let led = cause;
+  while (led && led.window > earlier.window) led = led.cause;
+  return led?.window === earlier.window;
+}
+
+/** A name within a path, where `/` separates contexts and `#` precedes a count. */
+export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));
+
+/** The name of the call at the end of a path. */
+export const nameIn = (path: string): string =>
+  (path.split("/").at(-1) ?? "").replace(/#\d+$/, "").replace(/%(?:25|2F|23)/g, decodeURIComponent);

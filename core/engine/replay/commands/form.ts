@@ -1,0 +1,55 @@
+/** The form of a question, and the answers that fit it. */
+import { $ZodAsyncError, toJSONSchema } from "zod/v4/core";
+import {
+  type Answer,
+  NondeterminismError,
+  NonRetryableError,
+  type Question,
+  type TypedQuestion,
+} from "../../../definitions/context.ts";
+
+/** The question as it is stored. @throws {NondeterminismError} where no form can be made of it */
+export function formOf(name: string, asked: Question | TypedQuestion<unknown>): Question {
+  const question = asked && "schema" in asked ? withForm(name, asked) : asked;
+  const { type, properties } = question?.requestedSchema ?? {};
+  if (typeof question?.message === "string" && type === "object" && typeof properties === "object") return question;
+  throw new NondeterminismError(`ctx.ask("${name}") takes { message: "…", schema: z.object({ … }) }`);
+}
+
+function withForm(name: string, { schema, ...question }: TypedQuestion<unknown>): Question {
+  const { type, properties = {}, required } = jsonOf(name, schema);
+  const nested = Object.keys(properties).find((field) => (properties[field] as { type?: unknown }).type === "object");
+  if (nested !== undefined) {
+    const words = "Forms have texts, numbers, yes or no, and choices";
+    throw new NondeterminismError(`ctx.ask("${name}"): the field ${nested} is an object. ${words}`);
+  }
+  return { ...question, requestedSchema: { type: type as "object", properties, ...(required && { required }) } };
+}
+
+function jsonOf(name: string, schema: TypedQuestion<unknown>["schema"]) {
+  try {
+    return toJSONSchema(schema, { io: "input" });
+  } catch (error) {
+    throw new NondeterminismError(`ctx.ask("${name}"): its schema cannot be a form: ${(error as Error).message}`);
+  }
+}
+
+/** The answer with its content as the schema makes it. @throws {NonRetryableError} where it does not fit */
+export function fitting<T>(name: string, { schema }: TypedQuestion<T>, answer: Answer): Answer<T> {
+  if (answer.action !== "accept") return answer;
+  const { success, data, error } = parsed(name, schema, answer.content);
+  if (success) return { action: "accept", content: data };
+  const problems = error.issues
+    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message))
+    .join("; ");
+  throw new NonRetryableError(`the answer to "${name}" does not fit: ${problems}`);
+}
+
+function parsed<T>(name: string, schema: TypedQuestion<T>["schema"], content: unknown) {
+  try {
+    return schema.safeParse(content);
+  } catch (error) {
+    if (!(error instanceof $ZodAsyncError)) throw error;
+    throw new NonRetryableError(`ctx.ask("${name}"): its schema checks something asynchronously. Do that in a step`);
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * What a job has spent of its budgets. The sums follow from the function's calls in their order, which is the same in every
+ * replay: they need no records of their own, and nothing is counted twice.
+ */
+import { BudgetExceeded, type Budgets, NondeterminismError, type Spent } from "../../../definitions/context.ts";
+
+interface Account {
+  spent: number;
+  limit: number;
+  /** The question whether more may be spent, while it is open. */
+  asked?: Promise<void>;
+}
+
+export class Spending {
+  readonly #budgets: Budgets;
+  readonly #accounts = new Map<string, Account>();
+
+  constructor(budgets: Budgets = {}) {
+    this.#budgets = budgets;
+  }
+
+  /** Adds to what is spent. @throws {NondeterminismError} for an amount that no budget takes */
+  add(of: string, amount: number): void {
+    if (!Object.hasOwn(this.#budgets, of)) {
+      const known = Object.keys(this.#budgets).join(", ") || "none";
+      throw new NondeterminismError(
+        `ctx.spend: there is no budget of ${JSON.stringify(of)}. The definition says them: budget: { ${known === "none" ? "tokens: { limit: 100_000 }" : known} }`,
+      );
+    }
+    if (!(Number.isFinite(amount) && amount >= 0)) {
+      throw new NondeterminismError(`ctx.spend: ${amount} is no amount of ${of}; it takes a number from 0 on`);
+    }
+    this.#account(of).spent += amount;
+  }
+
+  of(of: string): Spent {
+    const { spent, limit } = this.#account(of);
+    return { spent, limit, left: Math.max(limit - spent, 0) };
+  }
+
+  /**
+   * Resolves when no more is spent than the budget allows. `ask` puts a question once for all calls that wait for it, and
+   * resolves with whether the budget may grow to `limit`.
+   *
+   * @throws {BudgetExceeded} when it may not
+   */
+  async within(of: string, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<Spent> {
+    const account = this.#account(of);
+    while (account.spent > account.limit) {
+      if (this.#budgets[of]?.onExceeded !== "ask") throw new BudgetExceeded(of, this.of(of));
+      account.asked ??= this.#more(of, account, ask);
+      await account.asked;
+    }
+    return this.of(of);
+  }
+
+  async #more(of: string, account: Account, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<void> {
+    const base = this.#budgets[of]?.limit ?? 0;
+    const limit = base > 0 ? Math.ceil(account.spent / base) * base : account.spent;
+    if (!(await ask(limit, this.of(of)))) throw new BudgetExceeded(of, this.of(of), "more was not allowed");
+    account.limit = limit;
+    delete account.asked;
+  }
+
+  #account(of: string): Account {
+    const account = this.#accounts.get(of) ?? { spent: 0, limit: this.#budgets[of]?.limit ?? 0 };
+    this.#accounts.set(of, account);
+    return account;
+  }
+}

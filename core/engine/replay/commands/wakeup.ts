@@ -1,0 +1,39 @@
+import type { Clock } from "../../clock.ts";
+
+/** Tells a loop that something has happened while it was busy or waited. */
+export class Wakeup {
+  readonly #clock: Clock;
+  #isAwake = true;
+  #wakeUp: () => void = () => {};
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether something has happened since the last {@link reset}. */
+  get isAwake(): boolean {
+    return this.#isAwake;
+  }
+
+  /** To be called before the loop looks at what has happened. */
+  reset(): void {
+    this.#isAwake = false;
+  }
+
+  wake(): void {
+    this.#isAwake = true;
+    this.#wakeUp();
+  }
+
+  /** Resolves when something has happened since the last {@link reset}, or at `due`. */
+  async wait(due: number | undefined): Promise<void> {
+    if (this.#isAwake) return;
+    const happened = Promise.withResolvers<void>();
+    this.#wakeUp = happened.resolve;
+    const cancel =
+      due === undefined ? () => {} : this.#clock.after(Math.max(due - this.#clock.now(), 0), happened.resolve);
+    await happened.promise;
+    cancel();
+    this.#wakeUp = () => {};
+  }
+}

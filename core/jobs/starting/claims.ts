@@ -1,0 +1,128 @@
+/**
+ * Tracks which callers still want a shared job, so that one caller's cancellation does not end it for the others.
+ *
+ * The promise names its creator, who wants the job until a record says that the creator gave it up. Every other caller has
+ * a start record and makes a claim: the claims of a job are a sequence of promises, each pending while its claimant wants
+ * the job. Creating the next claim is atomic, which decides every race: the last caller to give the job up creates the
+ * next claim for nobody, and only then may cancel. A later claimant finds that claim, and so knows that the job is being
+ * cancelled; an earlier claim keeps it from being made.
+ */
+
+import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
+import type { ResonateClient } from "../../store/connection/client.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { claimId, startRecordId } from "../../store/ids.ts";
+import { append } from "../../store/sequence.ts";
+
+/** A job with this many claims stays claimed for good, which bounds the time to claim and to give up. */
+const MAX_CLAIMS = 16;
+
+/**
+ * How many claims one caller makes by starting and giving up in turns, so that no caller uses up all claims and keeps the
+ * others from cancelling. Further starts of that caller claim nothing.
+ */
+const MAX_OWN_CLAIMS = 2;
+
+/** The claimant of a job that is being cancelled. */
+const NOBODY = "";
+
+interface Claim {
+  id: string;
+  claimant: unknown;
+  pending: boolean;
+}
+
+export class Claims {
+  readonly #wire: ResonateClient;
+  readonly #job: string;
+  readonly #timeoutAt: number;
+
+  /** Of the job whose promise is `job`; claims end by themselves at `timeoutAt`. */
+  constructor(wire: ResonateClient, job: string, timeoutAt: number) {
+    this.#wire = wire;
+    this.#job = job;
+    this.#timeoutAt = timeoutAt;
+  }
+
+  /** Claims the job. False when all callers had given it up before: it is being cancelled. */
+  async claim(claimant: string): Promise<boolean> {
+    let own = 0;
+    const take = (n: number) => (own < MAX_OWN_CLAIMS ? this.#take(n, claimant) : this.#get(n));
+    const isDone = (claim: Claim | undefined, n: number) => {
+      if (!claim || claim.claimant === NOBODY) return true;
+      if (claim.claimant !== claimant) return n === MAX_CLAIMS;
+      own += 1;
+      return claim.pending || n === MAX_CLAIMS;
+    };
+    const { entry } = await append(take, { after: 0, isDone });
+    return entry?.claimant !== NOBODY;
+  }
+
+  /**
+   * Gives the job up for the caller with this key, who started it. True when nobody wants it any more, nor ever will: it is
+   * to be cancelled. The caller's own claim is settled before the others are looked at: of two callers who give up at once,
+   * the second finds that the first has.
+   */
+  async giveUp(key: string, starter: string | undefined): Promise<boolean> {
+    const wanted: number[] = [];
+    let next = 1;
+    // Its creator makes no claim before giving it up once.
+    let mayHaveClaimed = key !== starter || !(await this.#startGivenUp(key));
+    for (; mayHaveClaimed && next <= MAX_CLAIMS; next++) {
+      const claim = await this.#get(next);
+      if (!claim) break;
+      if (claim.claimant === NOBODY) return true;
+      if (!claim.pending) continue;
+      if (claim.claimant !== key) wanted.push(next);
+      else {
+        await this.#settle(claim.id);
+        mayHaveClaimed = false;
+      }
+    }
+    if (next > MAX_CLAIMS) return false;
+    // A creator without a record wants it, or is a durable function.
+    if (key !== starter && (await this.#read(startRecordId(this.#job, starter ?? "")))?.state !== "resolved")
+      return false;
+    for (const n of wanted) if ((await this.#get(n))?.pending !== false) return false;
+    const isDone = ({ claimant, pending }: Claim, n: number) => claimant === NOBODY || pending || n === MAX_CLAIMS;
+    const { entry } = await append((n) => this.#take(n, NOBODY), { after: next - 1, isDone });
+    return entry.claimant === NOBODY;
+  }
+
+  /** Records, as a promise that is settled from the start, that the creator gives the job up. Whether it is the first time. */
+  async #startGivenUp(key: string): Promise<boolean> {
+    const id = startRecordId(this.#job, key);
+    const ended = { param: crypto.randomUUID(), tags: { "resonate:timer": "true" } };
+    const call = childOf(id, Date.now() - 1, ended);
+    const record = (await this.#wire.call(call)) as PromiseRecord;
+    // An earlier attempt created it and did not settle it; or the server's clock is slow.
+    if (record.state === "pending") await this.#settle(id);
+    return record.param.data === call.data.param.data;
+  }
+
+  /** The `n`th claim, which is `claimant`'s unless it existed. */
+  async #take(n: number, claimant: string): Promise<Claim> {
+    const id = claimId(this.#job, n);
+    const call = childOf(id, this.#timeoutAt, { param: { claimant } });
+    return claimOf((await this.#wire.call(call)) as PromiseRecord);
+  }
+
+  async #get(n: number): Promise<Claim | undefined> {
+    const record = await this.#read(claimId(this.#job, n));
+    return record && claimOf(record);
+  }
+
+  #read(id: string): Promise<PromiseRecord | undefined> {
+    return this.#wire.call({ kind: "promise.get", data: { id } });
+  }
+
+  async #settle(id: string): Promise<void> {
+    const data = { id, state: "resolved" as const, value: encodeValue(undefined) };
+    await this.#wire.call({ kind: "promise.settle", data });
+  }
+}
+
+function claimOf({ id, param, state }: PromiseRecord): Claim {
+  const { claimant } = decodeValue(param) as { claimant: unknown };
+  return { id, claimant, pending: state === "pending" };
+}

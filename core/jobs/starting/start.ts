@@ -1,0 +1,107 @@
+import { type Job, NotStarted } from "../../definitions/job.ts";
+import { splitGeneration, withGeneration } from "../../store/ids.ts";
+import { last } from "../../store/sequence.ts";
+import type { DurablePromise } from "../durable-promise.ts";
+import type { RemoteStore } from "../remote-store.ts";
+import { endedWithoutResult } from "../status.ts";
+
+/** How often a call starts a job again that others started meanwhile and that ended without a result again. */
+const MOST_STARTS = 4;
+
+/** How much of a job's arguments is told to a start with others, in characters. */
+const MOST_TOLD = 200;
+
+/**
+ * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a result,
+ * or whose result is no longer fresh, is started again as the next generation of its name: from the start, unless its
+ * definition resumes. Concurrent restarts create the same promise, and so are one.
+ *
+ * @throws {ResonateUnavailable} nothing is half-started: the promise exists and will run, or it does not exist
+ * @throws {NotStarted}
+ */
+export async function startJob<Args>(
+  store: RemoteStore,
+  job: Job<Args>,
+  args: Args,
+  now: number,
+): Promise<DurablePromise> {
+  const base = await job.name(args);
+  const first = await store.create(job, base, args, now);
+  if (!isOver(job, first, now)) return asStarted(job, first, args);
+  let { generation, promise } = await newestGeneration(store, base, first);
+  if (!isOver(job, promise, now)) promise = await store.join(promise);
+  // A job that ends again before this call is answered is returned as it is.
+  for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
+    const earlier = mayResume(job, promise, args) ? promise : undefined;
+    const after = promise.state === "rejected_canceled" ? promise : undefined;
+    generation += 1;
+    promise = await store.create(job, withGeneration(base, generation), args, now, { earlier, after });
+  }
+  return asStarted(job, promise, args);
+}
+
+/** A job that a start made or found. One of other arguments is found only where its definition's `id` leaves some out. */
+function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
+  if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
+  const text = stable(promise.args);
+  const given = text.length > MOST_TOLD ? `${text.slice(0, MOST_TOLD)}…` : text;
+  const note = `${promise.name} was started with other arguments: ${given}.`;
+  if (job.otherArguments === "refuse") throw new NotStarted(`${note} It is not started for these`);
+  return { ...promise, note: `${note} What follows is of those.` };
+}
+
+/** Whether a new attempt goes on from the last good step of the one before. */
+function mayResume<Args>(job: Job<Args>, earlier: DurablePromise, args: Args): boolean {
+  const isAlike = earlier.version === job.version && isSame(earlier.args, args);
+  return job.onRestart === "resume" && endedWithoutResult(earlier) && isAlike;
+}
+
+const isSame = (one: unknown, other: unknown): boolean => stable(one) === stable(other);
+
+/** JSON of a value that does not depend on the order of its properties. */
+const stable = (value: unknown): string => JSON.stringify(value, sorted) ?? "";
+
+function sorted(_key: string, part: unknown): unknown {
+  if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
+  return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Whether a new start makes the next generation. */
+function isOver<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {
+  const args = promise.args as Args;
+  if (promise.state !== "resolved") return endedWithoutResult(promise) && job.restarts(reasonOf(promise), args);
+  const fresh = job.freshFor(promise.value, args);
+  return fresh !== undefined && now >= (promise.settledAt ?? promise.createdAt) + fresh;
+}
+
+/** Why a job failed, where it did. */
+function reasonOf({ state, value }: DurablePromise): string | undefined {
+  return state === "rejected" && value instanceof Error ? value.message : undefined;
+}
+
+/** Finds the newest generation of `base`, given one of its generations, in a logarithmic number of reads. */
+export async function newestGeneration(
+  store: RemoteStore,
+  base: string,
+  known: DurablePromise,
+  { generation = 1, signal }: { generation?: number; signal?: AbortSignal | undefined } = {},
+): Promise<{ generation: number; promise: DurablePromise }> {
+  // Of a job that has run once, and well, there is a second generation only where its kind says that results grow old.
+  const mayGrowOld = known.state === "resolved" && known.job.freshFor(known.value, known.args) !== undefined;
+  const isLast = (promise: DurablePromise) => !endedWithoutResult(promise) && !mayGrowOld;
+  const get = (n: number) => store.get(withGeneration(base, n), signal);
+  const { n, entry = known } = await last(get, { after: generation, entry: known, isLast });
+  return { generation: n, promise: entry };
+}
+
+/** The newest generation of a job that ended without a result; undefined where it is the newest itself. */
+export async function newerGeneration(
+  store: RemoteStore,
+  promise: DurablePromise,
+  signal?: AbortSignal,
+): Promise<DurablePromise | undefined> {
+  if (!endedWithoutResult(promise)) return undefined;
+  const { base, generation } = splitGeneration(promise.name);
+  const newest = await newestGeneration(store, base, promise, { generation, signal });
+  return newest.generation > generation ? newest.promise : undefined;
+}

@@ -1,0 +1,95 @@
+import { expect, test } from "vitest";
+import type { Channel } from "../../store/connection/connections.ts";
+import { pause } from "../../store/pacing/backoff.ts";
+import type { Settlement } from "../endpoint.ts";
+import { type Subscriber, subscribe } from "./promise-watcher.ts";
+
+type Push = (news: Settlement) => void;
+
+/** Subscribes to a server that opens connections as `open` does, until `enough` of what happened has. */
+async function follow(
+  open: (push: Push, signal: AbortSignal) => Promise<Channel>,
+  subscriber: Partial<Subscriber>,
+  enough: (happened: string[]) => boolean,
+): Promise<string[]> {
+  const happened: string[] = [];
+  const over = new AbortController();
+  const note = (what: string) => {
+    happened.push(what);
+    if (enough(happened)) over.abort();
+  };
+  await subscribe(
+    { open: (_names, push, signal) => open(push, signal) },
+    {
+      names: [],
+      ...subscriber,
+      look: async (channel) => {
+        note(channel ? "listened" : "read");
+        await subscriber.look?.(channel);
+      },
+      onNews: async (news, channel) => {
+        note(`told ${news.name}`);
+        await subscriber.onNews?.(news, channel);
+      },
+    },
+    over.signal,
+  );
+  return happened;
+}
+
+const count = (what: string, n: number) => (happened: string[]) => happened.filter((each) => each === what).length >= n;
+const open = (signal: AbortSignal, lasting = 60_000): Channel => ({
+  address: "poll://uni@edge/1",
+  closed: pause(lasting, signal).then(() => undefined),
+});
+const silent = (_push: Push, signal: AbortSignal) => pause(60_000, signal).then(() => Promise.reject(signal.reason));
+
+test("a connection that never opens: the promises are read meanwhile, again and again", async () => {
+  expect(await follow(silent, {}, count("read", 2))).toEqual(["read", "read"]);
+});
+
+test("a connection that opens late is used", async () => {
+  const late = (_push: Push, signal: AbortSignal) => pause(800, signal).then(() => open(signal));
+  expect(await follow(late, {}, count("listened", 1))).toEqual(["read", "listened"]);
+});
+
+test("a connection over which nothing comes: the promises are looked at after a while, again and again", async () => {
+  const happened = await follow(async (_push, signal) => open(signal), { quiet: 50 }, count("listened", 4));
+  expect(happened).toEqual(["listened", "listened", "listened", "listened"]);
+});
+
+test("news are passed on as they come, and looks that find nothing new do not stop them", async () => {
+  const pushing = async (push: Push, signal: AbortSignal) => {
+    let told = 0;
+    const timer = setInterval(
+      () => (++told > 3 ? clearInterval(timer) : push({ name: "tea", isChild: false, promise: undefined })),
+      40,
+    );
+    return open(signal);
+  };
+  const happened = await follow(pushing, { quiet: 100 }, count("listened", 2));
+  expect(happened.filter((each) => each !== "listened")).toEqual(["told tea", "told tea", "told tea"]);
+});
+
+test("a connection that ends is made again, and everything is looked at again", async () => {
+  let opened = 0;
+  const ending = async (_push: Push, signal: AbortSignal) => open(signal, ++opened < 3 ? 0 : 60_000);
+  expect(await follow(ending, {}, count("listened", 3))).toEqual(["listened", "listened", "listened"]);
+});
+
+test.each([
+  ["the listeners", { look: async (channel?: Channel) => void (channel && (await Promise.reject(new Error("lost")))) }],
+  ["what follows news", { onNews: () => Promise.reject(new Error("lost")) }],
+])(
+  "a connection over which %s fail is closed, the promises are read, and another one is made",
+  async (_what, failing) => {
+    const signals: AbortSignal[] = [];
+    const pushing = async (push: Push, signal: AbortSignal) => {
+      signals.push(signal);
+      setTimeout(() => push({ name: "tea", isChild: false, promise: undefined }), 20);
+      return open(signal);
+    };
+    await follow(pushing, failing, (happened) => count("read", 2)(happened));
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
+  },
+);

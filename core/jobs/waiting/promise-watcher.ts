@@ -1,0 +1,96 @@
+/** Follows changes to promises, through losses of the connection over which they are pushed. */
+
+import type { Channel } from "../../store/connection/connections.ts";
+import { pause, persist } from "../../store/pacing/backoff.ts";
+import type { Settlement } from "../endpoint.ts";
+import type { RemoteStore } from "../remote-store.ts";
+
+/** The pauses before a lost or refused connection is opened again, in milliseconds. */
+const RECONNECT = { base: 250, max: 4_000 };
+
+/** How long a connection may take to open before the promises are read without it, and then how often; in milliseconds. */
+const OPENING = { first: 500, next: 4_000 };
+
+/** How long nothing may come before the promises are read anyway, in milliseconds: the server may drop messages. */
+const QUIET = 30_000;
+
+export interface Subscriber {
+  /** The names of the jobs. */
+  names: readonly string[];
+  /**
+   * Looks at every promise that still matters. With a channel it asks for news to be pushed there; without, it only reads.
+   * When it rejects, the channel is given up and the promises are read instead.
+   */
+  look(channel: Channel | undefined): Promise<unknown>;
+  /** Handles a settlement. When it rejects, the channel is given up. */
+  onNews(news: Settlement, channel: Channel): unknown;
+  /** How long nothing may come before the next look, in milliseconds. Default: 30 s. */
+  quiet?: number;
+}
+
+/**
+ * Keeps a subscriber up to date until `signal` aborts. Settlements are pushed over one connection. While it is missing,
+ * slow to open or silent, the promises are read, with pauses. Never rejects: it tries again.
+ */
+export function subscribe(
+  store: Pick<RemoteStore, "open">,
+  { names, look, onNews, quiet = QUIET }: Subscriber,
+  signal: AbortSignal,
+): Promise<void> {
+  const attempt = async () => {
+    const over = new AbortController();
+    try {
+      await follow(AbortSignal.any([signal, over.signal]));
+      over.abort();
+    } catch {
+      over.abort(); // a server serves a bounded number of connections
+      if (!signal.aborted) await look(undefined).catch(() => {});
+    }
+  };
+
+  /** Opens one connection and follows it to its end. */
+  const follow = async (until: AbortSignal) => {
+    const lost = Promise.withResolvers<never>();
+    lost.promise.catch(() => {});
+    let heard = 0;
+    const opening: Promise<Channel> = store.open(
+      names,
+      async (news) => {
+        heard = Date.now();
+        try {
+          await onNews(news, await opening);
+        } catch (error) {
+          lost.reject(error);
+        }
+      },
+      until,
+    );
+    opening.catch(() => {});
+    let channel = await within(opening, OPENING.first);
+    while (!channel) {
+      await look(undefined).catch(() => {});
+      channel = await within(opening, OPENING.next);
+    }
+    // Only now, as a message to an address without a connection is dropped. The answers tell what has settled already.
+    await look(channel);
+    heard = Math.max(heard, Date.now());
+    const ended = Promise.race([channel.closed.then(() => true), lost.promise]);
+    while (!(await within(ended, heard + quiet - Date.now()))) {
+      if (Date.now() < heard + quiet) continue;
+      await look(channel);
+      heard = Date.now();
+    }
+  };
+
+  return persist(attempt, { signal, ...RECONNECT });
+}
+
+/** What `promise` resolves to, or undefined when that takes longer than `ms`. */
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([promise, pause(Math.max(ms, 0), over.signal).then(() => undefined)]);
+  } finally {
+    over.abort();
+  }
+}

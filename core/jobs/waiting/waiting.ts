@@ -1,0 +1,81 @@
+import { ResonateRefused } from "../../store/connection/failures.ts";
+import type { DurablePromise, RemoteStore } from "../remote-store.ts";
+import { type Subscriber, subscribe } from "./promise-watcher.ts";
+
+/** How long the last look may take once the time is up, in milliseconds. */
+const LAST_LOOK = 2_000;
+
+export interface AwaitOptions {
+  /** Milliseconds. */
+  timeout: number;
+  /** Aborts the wait when the caller goes away. */
+  signal: AbortSignal;
+  /** Called once for each name whose promise has settled, and for each without one. */
+  onSettled(name: string, promise: DurablePromise | undefined): void;
+  /** How long nothing may come before the promises are read, in milliseconds. Default: 30 s. */
+  quiet?: number;
+}
+
+/**
+ * Waits until every promise in `names` has settled, the time is up or the caller is gone. Returns the names that a last look
+ * found pending. Settlements of all names are pushed over one SSE connection; see {@link subscribe} for when the promises are
+ * read instead.
+ *
+ * @throws {ResonateUnavailable} when the server cannot be asked at all, or not when the time is up
+ */
+export async function awaitSettled(
+  store: RemoteStore,
+  names: readonly string[],
+  { timeout, signal: caller, onSettled, quiet }: AwaitOptions,
+): Promise<string[]> {
+  const pending = new Set(names);
+  /** Ends the wait early: all have settled, or asking is no use. */
+  const over = new AbortController();
+  const signal = AbortSignal.any([caller, over.signal, AbortSignal.timeout(timeout)]);
+
+  const settle = (name: string, promise: DurablePromise | undefined) => {
+    if (promise?.state === "pending" || !pending.delete(name)) return;
+    onSettled(name, promise);
+    if (pending.size === 0) over.abort();
+  };
+  let reached = false;
+  let failure: unknown;
+  const ask = async (read: (name: string) => Promise<DurablePromise | undefined>) => {
+    const asked = [...pending].map(async (name) => {
+      const promise = await read(name);
+      reached = true;
+      settle(name, promise);
+    });
+    await Promise.all(asked);
+    failure = undefined;
+  };
+  const look: Subscriber["look"] = async (channel) => {
+    if (channel) return ask((name) => store.listen(name, channel, signal));
+    try {
+      await ask((name) => store.get(name, signal));
+    } catch (error) {
+      // A call that the end of the wait cut short says nothing about the server.
+      if (signal.aborted) return;
+      failure = error;
+      if (!reached || error instanceof ResonateRefused) over.abort();
+    }
+  };
+
+  const onNews: Subscriber["onNews"] = async ({ name, isChild, promise }) => {
+    // A promise that is too large to be pushed is read.
+    if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
+  };
+  await subscribe(store, { names, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
+  if (pending.size === 0 || caller.aborted) return [...pending];
+  if (!over.signal.aborted) {
+    const last = AbortSignal.any([caller, AbortSignal.timeout(LAST_LOOK)]);
+    try {
+      await ask((name) => store.get(name, last));
+    } catch (error) {
+      // A server that answered before and is slow now does not fail the wait.
+      if (!reached) failure = error;
+    }
+  }
+  if (failure !== undefined && pending.size > 0 && !caller.aborted) throw failure;
+  return [...pending];
+}

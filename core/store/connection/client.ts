@@ -1,0 +1,271 @@
+/** The Resonate client of edge, worker and doctor: a POST for each request, an SSE connection for pushed messages. */
+
+import { backoff, pause } from "../pacing/backoff.ts";
+import { maySeal, Sealing } from "../sealing.ts";
+import { type Channel, Connections, type ListenOptions, type OpenOptions } from "./connections.ts";
+import {
+  isTimeout,
+  ResonateRefused,
+  ResonateUnavailable,
+  refusal,
+  SearchRefused,
+  unreachable,
+  unreadable,
+} from "./failures.ts";
+import {
+  type Found,
+  type OperationAnswer,
+  type OperationKind,
+  PROTOCOL_VERSION,
+  type PromiseRecord,
+  type RequestData,
+} from "./protocol.ts";
+
+/** How long a request, or opening a connection, may take by default, in milliseconds. */
+const TIMEOUT = 10_000;
+const READY_TIMEOUT = 3_000;
+
+/**
+ * How a request is repeated after a passing failure, with pauses in milliseconds. On Postgres the server answers 500 to some
+ * of several calls on one promise at the same time.
+ */
+const REPEAT = { times: 4, base: 20, max: 200 };
+
+/** The same for callers that would rather wait than fail. */
+const REPEAT_PATIENTLY = { base: 250, max: 500 };
+
+type Operation = "promise.create" | "promise.get" | "promise.settle" | "promise.register_listener";
+
+/** The kind and data of a call about one promise. */
+export type Call = { [K in Operation]: { kind: K; data: RequestData<K> } }[Operation];
+
+export type Search = RequestData<"promise.search">;
+
+/**
+ * Posts a request and resolves to its answer. Rejects with the reason of `signal`, or after `timeout` milliseconds with an
+ * error called `TimeoutError`.
+ */
+export type Exchange = (
+  url: string,
+  body: string,
+  options: { timeout: number; signal?: AbortSignal | undefined },
+) => Promise<{ status: number; text: string }>;
+
+export interface ClientOptions {
+  /** The server's base URL. */
+  url: string;
+  token?: string | undefined;
+  /** Sends calls, where something is quicker than `fetch`. */
+  exchange?: Exchange | undefined;
+  /** Sends requests where the server is not reached over the network. */
+  fetch?: typeof fetch | undefined;
+  /** The keys that encrypt what promises hold: see `sealing.ts`. Default: none, nothing is encrypted. */
+  encryptionKeys?: string | undefined;
+  /** How long a request, or opening a connection, may take, in milliseconds. Default: 10 s. */
+  timeout?: number;
+  /** Called after each request, repeated ones too, with the status of the answer, or undefined without one. */
+  onRequest?(kind: OperationKind, status: number | undefined): void;
+}
+
+export interface SendOptions {
+  /** The root promise that the request is about. */
+  origin?: string;
+  signal?: AbortSignal | undefined;
+  /**
+   * For how many milliseconds a request is repeated that fails in passing or is not answered in time. Default: a few times
+   * within a second.
+   */
+  patience?: number;
+}
+
+export class ResonateClient {
+  readonly #url: string;
+  readonly #token: string | undefined;
+  readonly #timeout: number;
+  readonly #onRequest: ClientOptions["onRequest"];
+  readonly #fetcher: typeof fetch;
+  readonly #exchange: Exchange | undefined;
+  readonly #sealing: Sealing;
+  readonly #connections: Connections;
+
+  constructor({ url, token, encryptionKeys, fetch: fetcher, exchange, timeout = TIMEOUT, onRequest }: ClientOptions) {
+    this.#exchange = exchange;
+    this.#fetcher = (...request) => (fetcher ?? fetch)(...request);
+    this.#url = url.replace(/\/+$/, "");
+    this.#token = token;
+    this.#timeout = timeout;
+    this.#onRequest = onRequest;
+    const sealing = new Sealing(encryptionKeys);
+    this.#sealing = sealing;
+    this.#connections = new Connections({ token, timeout, sealing, fetch: (path, init) => this.#fetch(path, init) });
+  }
+
+  /**
+   * Sends a request, again after a passing failure, and resolves to its answer.
+   *
+   * @throws {ResonateRefused} at once
+   * @throws {ResonateUnavailable}
+   */
+  async send<K extends OperationKind>(
+    kind: K,
+    data: RequestData<K>,
+    options: SendOptions = {},
+  ): Promise<OperationAnswer<K>> {
+    const { signal, patience } = options;
+    const mayRepeat = (error: unknown) =>
+      error instanceof ResonateUnavailable &&
+      error.inPassing &&
+      (patience !== undefined || !isTimeout(error.cause)) &&
+      !signal?.aborted;
+    const begun = Date.now();
+    for (let failures = 1; ; failures++) {
+      try {
+        return await this.#attempt(kind, data, options);
+      } catch (error) {
+        const isOver = patience === undefined ? failures > REPEAT.times : Date.now() - begun > patience;
+        if (isOver || !mayRepeat(error)) throw error;
+      }
+      await pause(backoff(failures, patience === undefined ? REPEAT : REPEAT_PATIENTLY), signal);
+    }
+  }
+
+  /**
+   * The promise that a call answers with; undefined for 404 and 422: it does not exist, or cannot be listened to. `patience`
+   * is that of {@link SendOptions}.
+   *
+   * @throws {ResonateUnavailable}
+   */
+  async call({ kind, data }: Call, signal?: AbortSignal, patience?: number): Promise<PromiseRecord | undefined> {
+    const answer = await this.send(kind, data, { signal, ...(patience !== undefined && { patience }) });
+    if (answer.status === 200) return answer.data.promise;
+    if (answer.status === 404 || answer.status === 422) return undefined;
+    throw refusal(answer.status);
+  }
+
+  /**
+   * The promises that match. Where few do, the server looks at all its promises.
+   *
+   * @throws {SearchRefused}
+   * @throws {ResonateUnavailable}
+   */
+  async search(search: Search, signal?: AbortSignal): Promise<Found> {
+    try {
+      const answer = await this.send("promise.search", search, { signal });
+      if (answer.status === 200) return answer.data;
+      throw refusal(answer.status);
+    } catch (error) {
+      if (error instanceof ResonateRefused && error.status === 403) throw new SearchRefused();
+      if (!(error instanceof Error) || !isTimeout(error.cause)) throw error;
+      throw new ResonateUnavailable("it did not search all its jobs in time; one is found quicker by its name", {
+        cause: error.cause,
+      });
+    }
+  }
+
+  /** Whether the server says that it is ready. @throws {ResonateUnavailable} */
+  async ready(): Promise<void> {
+    const response = await this.#fetch("/ready", { signal: AbortSignal.timeout(READY_TIMEOUT) });
+    await response.body?.cancel();
+    if (!response.ok) throw refusal(response.status);
+  }
+
+  /** Sends one request and returns the raw answer. Rejects with fetch's error. */
+  async post<K extends OperationKind>(kind: K, data: RequestData<K>, options: SendOptions = {}): Promise<Response> {
+    return this.#post(await this.#written(kind, data, options), options);
+  }
+
+  #post(body: string, { signal }: SendOptions): Promise<Response> {
+    const timeout = AbortSignal.timeout(this.#timeout);
+    return this.#fetcher(this.#url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+  }
+
+  async #written(kind: OperationKind, data: object, { origin }: SendOptions): Promise<string> {
+    const sent = this.#sealing.isOn ? await this.#sealing.seal(data) : data;
+    const head = {
+      corrId: crypto.randomUUID(),
+      version: PROTOCOL_VERSION,
+      ...(this.#token && { auth: this.#token }),
+      ...(origin !== undefined && { "resonate:origin": origin }),
+    };
+    return JSON.stringify({ kind, head, data: withHeads(sent) });
+  }
+
+  async #answered(kind: OperationKind, data: object, options: SendOptions): ReturnType<Exchange> {
+    const body = await this.#written(kind, data, options);
+    if (this.#exchange) return this.#exchange(this.#url, body, { timeout: this.#timeout, signal: options.signal });
+    const response = await this.#post(body, options);
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** Decrypts a record. @throws {Error} when none of the keys fits */
+  opened(record: PromiseRecord): Promise<PromiseRecord> {
+    return this.#sealing.record(record);
+  }
+
+  /** Opens one connection for what is pushed: see {@link Connections.open}. @throws {ResonateUnavailable} */
+  open(options: OpenOptions): Promise<Channel> {
+    return this.#connections.open(options);
+  }
+
+  /** Stays connected until the signal aborts: see {@link Connections.listen}. */
+  listen(options: ListenOptions): Promise<void> {
+    return this.#connections.listen(options);
+  }
+
+  /** @throws {ResonateUnavailable} */
+  async #attempt<K extends OperationKind>(
+    kind: K,
+    data: RequestData<K>,
+    options: SendOptions,
+  ): Promise<OperationAnswer<K>> {
+    let status: number | undefined;
+    try {
+      const { status: code, text } = await this.#answered(kind, data, options).catch((error) =>
+        Promise.reject(unreachable(error)),
+      );
+      const envelope = parseEnvelope(text);
+      status = envelope?.head.status ?? code;
+      if (!envelope || !isAnswer(status)) throw refusal(status);
+      const opened =
+        this.#sealing.isOn || maySeal(text) ? await this.#sealing.open(envelope.data).catch(unreadable) : envelope.data;
+      return { status, data: opened } as OperationAnswer<K>;
+    } finally {
+      this.#onRequest?.(kind, status);
+    }
+  }
+
+  async #fetch(path: string, init: RequestInit): Promise<Response> {
+    try {
+      return await this.#fetcher(this.#url + path, init);
+    } catch (error) {
+      throw unreachable(error);
+    }
+  }
+}
+
+/** The statuses that tell the state of a promise or task; every other one is a failure. */
+function isAnswer(status: number): boolean {
+  return [200, 300, 404, 409, 422].includes(status);
+}
+
+/** A request within a request needs a head of its own, of which only the presence counts. */
+function withHeads(data: object): object {
+  const withHead = (action: object) => ({ head: { corrId: "", version: PROTOCOL_VERSION }, ...action });
+  if ("action" in data) return { ...data, action: withHead(data.action as object) };
+  if ("actions" in data) return { ...data, actions: (data.actions as object[]).map(withHead) };
+  return data;
+}
+
+function parseEnvelope(text: string): { head: { status: number }; data: unknown } | undefined {
+  try {
+    const envelope = JSON.parse(text);
+    return typeof envelope?.head?.status === "number" ? envelope : undefined;
+  } catch {
+    return undefined;
+  }
+}

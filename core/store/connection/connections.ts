@@ -1,0 +1,220 @@
+/** The SSE connections over which the Resonate server pushes messages. */
+import { createParser } from "eventsource-parser";
+import { pause, persist } from "../pacing/backoff.ts";
+import { maySeal, type Sealing } from "../sealing.ts";
+import { ConnectionSilent, ResonateUnavailable, refusal } from "./failures.ts";
+import { type Message, parseMessage } from "./protocol.ts";
+
+/** The pauses before a lost or refused connection is opened again, in milliseconds. */
+const RECONNECT = { base: 200, max: 5_000 };
+
+/**
+ * How long a connection may be silent before it counts as dead, in milliseconds. The embedded server writes a comment every
+ * 5 s; the standalone server writes nothing, so there a quiet connection is replaced.
+ */
+const SILENCE = 15_000;
+
+/** How long the replacement of a quiet connection may take to open, in milliseconds. */
+const RENEWAL = 4_000;
+
+/** How long a replaced connection is still read, for messages on their way; in milliseconds. */
+const LINGER = 1_000;
+
+/** An open SSE connection: the server pushes the promises that are listened to at `address` as they settle. */
+export interface Channel {
+  address: string;
+  /** Resolves when the connection ends: with the error, or undefined when the server or `signal` ended it. */
+  closed: Promise<Error | undefined>;
+}
+
+export interface OpenOptions {
+  /** The address of the connection: messages to `group` go to one of the group's connections, to `id` to this one. */
+  group: string;
+  id: string;
+  onMessage(message: Message): void;
+  signal: AbortSignal;
+  /** How long the connection may be silent before it counts as dead, in milliseconds. Default: 15 s. */
+  silence?: number;
+}
+
+interface StreamOptions extends OpenOptions {
+  /** Called after `silence` where the server has not shown that it writes by itself. */
+  onQuiet?(): void;
+  timeout?: number;
+}
+
+export interface ListenOptions extends OpenOptions {
+  /** Called each time a connection is open, with its address: listeners at an earlier address hear nothing more. */
+  onConnect?(address: string): void;
+  /** Called each time a connection is lost or fails to open, with the reason unless the server ended it. */
+  onDisconnect?(reason: Error | undefined): void;
+}
+
+/** What connections need. */
+export interface Reach {
+  token: string | undefined;
+  /** How long opening one may take, in milliseconds. */
+  timeout: number;
+  sealing: Sealing;
+  /** A request to a path of the server. @throws {ResonateUnavailable} */
+  fetch(path: string, init: RequestInit): Promise<Response>;
+}
+
+export class Connections {
+  readonly #reach: Reach;
+  /** Whether the server has shown that it writes to idle connections. */
+  #isKeptAlive = false;
+
+  constructor(reach: Reach) {
+    this.#reach = reach;
+  }
+
+  /**
+   * Opens one connection; a lost one is not opened again. It must be open before a listener is registered: the server drops
+   * messages to an address without a connection.
+   *
+   * @throws {ResonateUnavailable} when it is refused (a server serves a bounded number) or not open in time
+   */
+  async open(options: StreamOptions): Promise<Channel> {
+    const { group, id, onMessage, signal, silence = SILENCE, onQuiet, timeout = this.#reach.timeout } = options;
+    const ended = new AbortController();
+    const opening = setTimeout(() => ended.abort(new DOMException("no answer in time", "TimeoutError")), timeout);
+    const path = `/poll/${encodeURIComponent(group)}/${encodeURIComponent(id)}`;
+    const headers: Record<string, string> = { accept: "text/event-stream" };
+    const { token, sealing } = this.#reach;
+    if (token) headers.authorization = `Bearer ${token}`;
+    let body: ReadableStream<Uint8Array>;
+    try {
+      const response = await this.#reach.fetch(path, { headers, signal: AbortSignal.any([signal, ended.signal]) });
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+      if (!response.ok || !response.body || !isStream) {
+        ended.abort();
+        throw refusal(response.status);
+      }
+      body = response.body;
+    } finally {
+      clearTimeout(opening);
+    }
+    const onData = (data: string) => {
+      const message = parseMessage(data);
+      if (message?.kind === "unblock" && (sealing.isOn || maySeal(data))) {
+        // A message that cannot be decrypted is dropped: its waiters look after a while and learn why.
+        const opened = sealing.record(message.promise);
+        opened.then((promise) => onMessage({ ...message, promise })).catch(() => {});
+      } else if (message) onMessage(message);
+    };
+    const onComment = () => {
+      this.#isKeptAlive = true;
+    };
+    const onSilence = () => {
+      if (!onQuiet || this.#isKeptAlive) return false;
+      onQuiet();
+      return true;
+    };
+    const closed = readEvents(body, { onData, onComment, onSilence, silence, signal }).finally(() => ended.abort());
+    return { address: `poll://uni@${group}/${id}`, closed };
+  }
+
+  /**
+   * Stays connected until `signal` aborts: a connection that is lost, refused or silent is opened again. Where the server
+   * does not write by itself, a quiet connection is replaced before it is closed.
+   */
+  listen({ onConnect, onDisconnect, ...options }: ListenOptions): Promise<void> {
+    const { signal, id } = options;
+    let made = 0;
+    /** Opens one more; `quiet` resolves when it is silent. */
+    const connect = async (timeout?: number) => {
+      const over = new AbortController();
+      const quiet = Promise.withResolvers<undefined>();
+      const channel = await this.open({
+        ...options,
+        // A server that writes by itself lets a connection replace the one of the same id. Any other would go on sending
+        // to the old one, even if it is dead.
+        id: this.#isKeptAlive || made === 0 ? id : `${id}.${made}`,
+        signal: AbortSignal.any([signal, over.signal]),
+        onQuiet: () => quiet.resolve(undefined),
+        ...(timeout !== undefined && { timeout }),
+      });
+      made += 1;
+      return { ...channel, quiet: quiet.promise, close: () => over.abort() };
+    };
+    const attempt = async () => {
+      let reason: Error | undefined;
+      try {
+        let current = await connect();
+        onConnect?.(current.address);
+        const ended = () => Promise.race([current.quiet, current.closed.then((reason) => ({ reason }))]);
+        let end = await ended();
+        for (; !end; end = await ended()) {
+          const quiet = current;
+          const next = await connect(Math.min(RENEWAL, this.#reach.timeout)).catch((error) => {
+            if (error instanceof ResonateUnavailable && error.status === 503) return undefined;
+            quiet.close();
+            throw error;
+          });
+          if (next) {
+            current = next;
+            setTimeout(quiet.close, LINGER);
+            onConnect?.(current.address);
+          } else {
+            // The server answers but has no room for a second connection: the first may still be good.
+            current = { ...quiet, quiet: pause(options.silence ?? SILENCE, signal).then(() => undefined) };
+          }
+        }
+        reason = end.reason;
+      } catch (error) {
+        if (!(error instanceof ResonateUnavailable)) throw error;
+        reason = error;
+      }
+      onDisconnect?.(signal.aborted ? undefined : reason);
+    };
+    return persist(attempt, { signal, ...RECONNECT });
+  }
+}
+
+interface ReadOptions {
+  onData(data: string): void;
+  onComment(): void;
+  /** Called after `silence`, in milliseconds; returns whether to go on reading. */
+  onSilence(): boolean;
+  silence: number;
+  signal: AbortSignal;
+}
+
+/**
+ * Reads the server-sent events of a body until it ends, fails, is silent for too long or `signal` aborts. Resolves to the
+ * error that ended it.
+ */
+async function readEvents(
+  body: ReadableStream<Uint8Array>,
+  { onData, onComment, onSilence, silence, signal }: ReadOptions,
+): Promise<Error | undefined> {
+  const parser = createParser({ onEvent: ({ data }) => onData(data), onComment });
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let silent: ConnectionSilent | undefined;
+  const beSilent = () => {
+    if (onSilence()) return;
+    silent = new ConnectionSilent(`nothing came for ${Math.round(silence / 1_000)} s`);
+    void reader.cancel().catch(() => {});
+  };
+  for (;;) {
+    // By the monotonic clock: when the machine's time is set, a timer may call early.
+    const due = performance.now() + silence;
+    const look = () => {
+      const left = due - performance.now();
+      if (left < 2) beSilent();
+      else timer = setTimeout(look, left);
+    };
+    let timer = setTimeout(look, silence);
+    try {
+      const { done, value } = await reader.read();
+      if (done) return silent;
+      parser.feed(decoder.decode(value, { stream: true }));
+    } catch (error) {
+      return signal.aborted || !(error instanceof Error) ? undefined : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

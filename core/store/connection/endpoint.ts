@@ -1,0 +1,35 @@
+import { fetchFrom, type ResonateNamespace } from "../object-address.ts";
+
+/** Where a deployment's promises are, and which workers execute them. */
+export interface StoreEndpoint {
+  /** The Resonate server's base URL. */
+  url: string;
+  token?: string | undefined;
+  /** Sends the requests where the server is not reached over the network. */
+  fetch?: typeof fetch | undefined;
+  /** The keys that encrypt what promises hold: see `sealing.ts`. */
+  encryptionKeys?: string | undefined;
+  /** The worker group. */
+  group: string;
+  /** The prefix of every promise id. */
+  namespace: string;
+}
+
+/** The endpoint that a configuration's variables name. */
+export function endpointOf(config: {
+  RESONATE_URL: string;
+  RESONATE_TOKEN?: string | undefined;
+  ENCRYPTION_KEYS?: string | undefined;
+  RESONATE_GROUP: string;
+  RESONATE_NAMESPACE: string;
+  RESONATE?: ResonateNamespace | undefined;
+}): StoreEndpoint {
+  return {
+    ...(config.RESONATE && { fetch: fetchFrom(config.RESONATE) }),
+    url: config.RESONATE_URL,
+    token: config.RESONATE_TOKEN,
+    encryptionKeys: config.ENCRYPTION_KEYS,
+    group: config.RESONATE_GROUP,
+    namespace: config.RESONATE_NAMESPACE,
+  };
+}

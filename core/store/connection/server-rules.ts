@@ -1,0 +1,67 @@
+/** The rules in which the releases of the Resonate server differ, asked of the server itself. */
+
+import { encodeValue, lineage } from "../codec.ts";
+import { journalEntryId } from "../ids.ts";
+import type { ResonateClient } from "./client.ts";
+
+/**
+ * What the server at the other end of a connection does. Asked when it is first needed, and again after {@link reset}: a
+ * server can be upgraded under running workers.
+ */
+export class ServerRules {
+  readonly #client: ResonateClient;
+  readonly #namespace: string;
+  #armsTargetsOnly: Promise<boolean> | undefined;
+  /** Whether it has refused to suspend a task on promises of other jobs, as releases from 0.10 on do. */
+  refusesOthers = false;
+
+  constructor(client: ResonateClient, namespace: string) {
+    this.#client = client;
+    this.#namespace = namespace;
+  }
+
+  /**
+   * Whether a promise times out by itself only with a target (0.10). On 0.9.8 each promise does, and one with a target is
+   * dispatched until then.
+   */
+  armsTargetsOnly(): Promise<boolean> {
+    this.#armsTargetsOnly ??= this.#ask().catch((error) => {
+      this.#armsTargetsOnly = undefined;
+      throw error;
+    });
+    return this.#armsTargetsOnly;
+  }
+
+  /** Forgets the answers, as after a reconnection. */
+  reset(): void {
+    this.#armsTargetsOnly = undefined;
+    this.refusesOthers = false;
+  }
+
+  /** Tells the releases apart by a tag that 0.9.8 does not know: it takes a malformed one, and 0.10 refuses it. */
+  async #ask(): Promise<boolean> {
+    const id = journalEntryId(`${this.#namespace}support_0.10`, 0);
+    const tags = { ...lineage(id), "resonate:timer": "true", "resonate:target": TIMER_TARGET, "resonate:delay": "?" };
+    const data = { id, timeoutAt: 1, param: encodeValue(undefined), tags };
+    const answer = await this.#client.post("promise.create", data);
+    await answer.body?.cancel();
+    const { status } = answer;
+    if (status !== 200 && status !== 400) throw new Error(`the Resonate server answered ${status} to promise.create`);
+    return status === 400;
+  }
+}
+
+/** The rules of 0.9.8 and of the embedded server. */
+export const RULES_OF_0_9: Pick<ServerRules, "armsTargetsOnly" | "refusesOthers"> = {
+  armsTargetsOnly: async () => false,
+  refusesOthers: false,
+};
+
+/** No worker serves this group. */
+const TIMER_TARGET = "poll://any@durable-mcp-timers";
+
+/** The tags by which a server that arms targets only times a promise out at `due`, without a dispatch before. */
+export const timerTags = (due: number): Record<string, string> => ({
+  "resonate:target": TIMER_TARGET,
+  "resonate:delay": String(due - 1),
+});

@@ -1,0 +1,118 @@
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Child, startChild } from "../../cli/process/child.ts";
+
+/**
+ * A program in a process of its own. Disposing of it kills it at once.
+ *
+ * @example
+ * const isAlive = ({ output }: Program) => output().includes("ready");
+ */
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+  /** Resolves when the process has ended, with how it ended. */
+  readonly exited: Promise<{ exitCode: number | undefined; signal: string | undefined }>;
+  /** Its output so far, stdout and stderr together. */
+  output(): string;
+  /** The JSON objects among the lines it wrote so far. */
+  logs(): LogLine[];
+  /** Sends a signal. Ignored when the process has ended. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/**
+ * A line of a process's log. Its other fields depend on its message.
+ *
+ * @example
+ * const isWarning = ({ level }: LogLine) => level === "warn" || level === "error";
+ */
+export interface LogLine {
+  level?: string;
+  msg?: string;
+  [field: string]: unknown;
+}
+
+interface RunOptions {
+  args?: string[];
+  env?: Record<string, string>;
+  /** Modules that are loaded before it. */
+  imports?: readonly string[];
+  /** The folder it runs in, if not this one. */
+  cwd?: string;
+}
+
+/** Starts `script` (a path from this folder) on this Node; `env` is added to the environment. */
+export function run(script: string, { args = [], env = {}, imports = [], cwd }: RunOptions = {}) {
+  const options = { env: { ...process.env, ...env }, grace: 60_000, cwd };
+  const before = imports.flatMap((path) => ["--import", pathToFileURL(path).href]);
+  return watch(startChild(process.execPath, [...before, resolve(script), ...args], options));
+}
+
+/** Records the output of a process that has just started. */
+export function watch(child: Child): Program {
+  if (child.pid === undefined) throw new Error("the process did not start");
+  let output = "";
+  const logs: LogLine[] = [];
+  /** How much of the output is in `logs`: it is parsed once, because tests look into it many times. */
+  let parsed = 0;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  return {
+    pid: child.pid,
+    exited: child.exited,
+    output: () => output,
+    logs() {
+      const end = output.lastIndexOf("\n") + 1;
+      if (end > parsed) logs.push(...output.slice(parsed, end).split("\n").flatMap(parseLine));
+      parsed = Math.max(parsed, end);
+      return [...logs];
+    },
+    signal: (signal) => child.kill(signal),
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+function parseLine(line: string): LogLine[] {
+  if (!line.startsWith("{")) return [];
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return []; // not a line of the log
+  }
+}
+
+/** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 15_000): Promise<NonNullable<T>> {
+  const deadline = Date.now() + ms;
+  // The longer it takes, the less often it is asked: a condition may cost requests.
+  for (let pause = 10; ; pause = Math.min(1.5 * pause, 150)) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}
+
+/** Waits until `url` answers 2xx. @throws {Error} with the output of `program` when that ends before */
+export async function answers(url: string, program: Program): Promise<void> {
+  let ended = false;
+  void program.exited.then(() => {
+    ended = true;
+  });
+  await until(`${url} to answer`, async () => {
+    if (ended) throw new Error(`process ${program.pid} ended:\n${program.output()}`);
+    return fetch(url).then(
+      async (res) => {
+        await res.body?.cancel();
+        return res.ok;
+      },
+      () => false,
+    );
+  });
+}

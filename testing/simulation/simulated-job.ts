@@ -1,0 +1,212 @@
+/** A job in simulation that a test moves on execution by execution, with the code and the memory of its choice. */
+
+import { type Log, type Metrics, NondeterminismError } from "../../core/definitions/context.ts";
+import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../../core/engine/execution.ts";
+import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
+import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { fromStored, storable, toStored } from "../../core/engine/values.ts";
+import { fromBase64 } from "../../core/store/base64.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { journalEntryId } from "../../core/store/ids.ts";
+import { Simulation } from "./simulation.ts";
+import { TestClock } from "./test-clock.ts";
+
+export const JOB = "job";
+
+/** What the random values of the job are made from. */
+export const SEED = "a seed";
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+const uncounted: Metrics = { count() {}, observe() {} };
+
+/** A worker, as far as one execution needs it. */
+interface Host {
+  /** What it remembers of the job. */
+  journal: Journal;
+  send: Send;
+  watch: Watch;
+  runtime: Pick<Runtime, "signal" | "start" | "cancel" | "promiseOf"> & Partial<Runtime>;
+  /** In place of a suspension. */
+  suspend?: (ids: readonly string[]) => Promise<boolean>;
+}
+
+/** Runs one execution, and stores how it ended; returns what the worker remembers then. @throws {LeaseLost} */
+export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
+  const { task, promise } = acquired;
+  const usual = {
+    jobName: JOB,
+    deadline: promise.timeoutAt,
+    startedAt: promise.createdAt,
+    seed: SEED,
+    env: {},
+    log: silent,
+    metrics: uncounted,
+  };
+  const runtime = { ...usual, ...host.runtime };
+  const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);
+  if (host.suspend) lease.suspend = host.suspend;
+  let { journal } = host;
+  if (task.version > 1 && journal.version !== task.version - 1) {
+    journal = new Journal();
+    await journal.load(JOB, (id) => lease.get(id));
+  }
+  const end = checked(await new Execution(code, args, journal, lease, runtime).run());
+  if (end.kind === "asleep") journal.version = task.version;
+  if (end.kind === "complete") await lease.fulfill("resolved", end.value);
+  if (end.kind === "failed") await lease.fulfill("rejected", fromStored(toStored(end.error)));
+  return { end, journal };
+}
+
+/** A result that cannot be stored fails the job. */
+function checked(end: ExecutionEnd): ExecutionEnd {
+  try {
+    if (end.kind === "complete") storable(end.value, "the function");
+    return end;
+  } catch (error) {
+    if (error instanceof NondeterminismError) return { kind: "failed", error };
+    throw error;
+  }
+}
+
+/** The entry that a promise's parameter holds. Values stay as they were stored. */
+export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data));
+
+/** The records of the simulated job, in order. */
+export function recordsIn(sim: Simulation): { n: number; id: string; event: JournalEntry }[] {
+  const records = [];
+  for (let n = 1, missing = 0; missing < 20; n++) {
+    const id = journalEntryId(JOB, n);
+    const promise = sim.get(id);
+    missing = promise ? 0 : missing + 1;
+    if (promise) records.push({ n, id, event: entryIn(promise.param.data) });
+  }
+  return records;
+}
+
+export class SimulatedJob {
+  readonly clock = new TestClock();
+  /** By how much the server's clock is ahead, in milliseconds. */
+  skew = 0;
+  readonly sim = new Simulation({ now: () => this.clock.now() + this.skew });
+  /** The code of the worker. May be changed between two executions. */
+  code: Runnable;
+  /** What the worker remembers. */
+  journal = new Journal();
+  /** Whether news of awaited promises arrives. */
+  hasNews = true;
+  /** Awaited promises that seem to be pending for ever. */
+  readonly unheard = new Set<string>();
+  /** What the last execution asked of the server: requests, and characters in both directions. */
+  readonly cost = { requests: 0, characters: 0 };
+  /** Aborts the execution that runs, as a worker does at the deadline and when the job is cancelled. */
+  stop = new AbortController();
+  readonly #args: unknown;
+  readonly #runtime: Partial<Runtime>;
+  readonly #deadline: number;
+  #isCreated = false;
+  readonly #settled = new Map<string, PromiseRecord>();
+  readonly #watched = new Map<string, (promise: PromiseRecord) => void>();
+
+  /** `deadline` in milliseconds from now, default a year. */
+  constructor(
+    code: (ctx: never, args: never) => Promise<unknown>,
+    {
+      args = {},
+      deadline = 365 * 86_400_000,
+      ...runtime
+    }: { args?: unknown; deadline?: number } & Partial<Omit<Runtime, "deadline">> = {},
+  ) {
+    this.code = code as Runnable;
+    this.#args = args;
+    this.#runtime = runtime;
+    this.#deadline = deadline;
+    this.sim.onSettled.add((promise) => this.#settled.set(promise.id, promise));
+  }
+
+  /** Lets another worker go on, which remembers nothing. */
+  forget(): void {
+    this.journal = new Journal();
+  }
+
+  /** Runs one execution, while the time passes. Undefined when there is nothing to do. */
+  async execute(): Promise<ExecutionEnd | undefined> {
+    if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline);
+    this.#isCreated = true;
+    const acquired = await this.sim.acquire(JOB);
+    if (!acquired) return undefined;
+    Object.assign(this.cost, { requests: 0, characters: 0 });
+    this.stop = new AbortController();
+    const cancel = this.clock.after(acquired.promise.timeoutAt - this.clock.now(), () => this.stop.abort());
+    const runtime = {
+      signal: this.stop.signal,
+      clock: this.clock,
+      start: (job: { kind: string }) => this.other(job.kind),
+      cancel: async (name: string) => void this.sim.settle(name, "rejected_canceled"),
+      promiseOf: (name: string) => (name === "" ? undefined : name),
+      ...this.#runtime,
+    };
+    const host = { journal: this.journal, send: this.#send, watch: this.#watch, runtime };
+    const executed = execute(this.code, this.#args, acquired, host);
+    const { end, journal } = await this.clock.until(executed);
+    cancel();
+    this.journal = journal;
+    if (end.kind === "blocked") this.sim.kill(JOB);
+    return end;
+  }
+
+  /** Lets the time pass until there is something to do, and runs the next execution. */
+  async next(): Promise<ExecutionEnd> {
+    for (;;) {
+      const end = await this.execute();
+      if (end) return end;
+      const next = Math.min((this.sim.nextTimeout() ?? 0) - this.skew, this.clock.next ?? Number.POSITIVE_INFINITY);
+      await this.clock.until(this.clock.pause(next - this.clock.now()));
+    }
+  }
+
+  /** Runs executions until the job ends or is blocked. */
+  async toEnd(): Promise<ExecutionEnd> {
+    for (;;) {
+      const end = await this.next();
+      if (end.kind !== "asleep") return end;
+    }
+  }
+
+  /** Creates another job, or finds it. */
+  async other(name: string): Promise<string> {
+    if (!this.sim.get(name)) await this.sim.start(name, {}, this.clock.now() + this.#deadline);
+    return name;
+  }
+
+  /** The paths of what is recorded, in order. */
+  paths(): string[] {
+    return recordsIn(this.sim).map(({ event }) => event.op);
+  }
+
+  /** Answers a question that was asked. */
+  answer(path: string, answer: unknown): void {
+    for (const { id, event } of recordsIn(this.sim)) {
+      if (event.kind === "ask" && event.op === path) this.sim.settle(id, "resolved", answer);
+    }
+  }
+
+  #send: Send = async (kind, data) => {
+    const answer = await this.sim.send(kind, data);
+    this.cost.requests += 1;
+    this.cost.characters += JSON.stringify(data).length + JSON.stringify(answer.data).length;
+    return answer;
+  };
+
+  /** Subscribes to a promise once, as a worker does, and is told when it settles. */
+  #watch: Watch = async (id, fresh, tell) => {
+    if (this.unheard.has(id)) return { ...(this.sim.get(id) as PromiseRecord), state: "pending" };
+    const isNew = !this.#watched.has(id);
+    this.#watched.set(id, tell);
+    if (this.hasNews && isNew)
+      this.sim.onSettled.add((promise) => promise.id === id && this.#watched.get(id)?.(promise));
+    const known = this.hasNews ? this.#settled.get(id) : undefined;
+    if (known || (this.hasNews && !isNew && !fresh)) return known ?? this.sim.get(id);
+    this.cost.requests += 1;
+    return this.sim.get(id);
+  };
+}

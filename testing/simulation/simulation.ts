@@ -1,0 +1,99 @@
+/**
+ * A Resonate server in this process: the state machine of the embedded one, without disk and clock. It is fast enough to
+ * run a durable function thousands of times a second.
+ */
+import type { PromiseRecord } from "@resonatehq/sdk";
+import { type Clock, machineClock } from "../../core/engine/clock.ts";
+import type { HeldTask } from "../../core/engine/lease/lease.ts";
+import { encodeValue, lineage } from "../../core/store/codec.ts";
+import { MemoryState } from "../../server/engine/memory-state.ts";
+import { type Change, type Operation, promiseRecord } from "../../server/engine/records.ts";
+import { carryOut, handleDue } from "../../server/engine/state-machine.ts";
+
+const HEAD = { corrId: "", version: "" };
+const GROUP = "poll://any@simulated";
+
+export class Simulation {
+  readonly #state = new MemoryState();
+  readonly #now: () => number;
+  /** Called with each promise that settles. */
+  readonly onSettled = new Set<(promise: PromiseRecord) => void>();
+  /** Requests answered so far, by kind. */
+  readonly requests = new Map<string, number>();
+
+  constructor({ now }: Pick<Clock, "now"> = machineClock) {
+    this.#now = now;
+  }
+
+  /** Answers a request as of now. */
+  send = async (kind: string, data: object): Promise<{ status: number; data: unknown }> => {
+    this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
+    // As over the network, the two sides share no objects.
+    const { response } = this.#apply({ kind, head: HEAD, data: JSON.parse(JSON.stringify(data)) } as Operation);
+    return { status: response.head.status, data: JSON.parse(JSON.stringify(response.data ?? {})) };
+  };
+
+  /** Creates a job's promise, with a task to be acquired. */
+  async start(id: string, param: unknown, timeoutAt: number, tags: Record<string, string> = {}): Promise<void> {
+    const all = { ...lineage(id), "resonate:target": GROUP, ...tags };
+    await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags: all });
+  }
+
+  /** Acquires a job's task; undefined while the task is not pending. */
+  async acquire(id: string): Promise<HeldTask | undefined> {
+    this.tick();
+    const task = this.#state.tasks.get(id);
+    if (task?.state !== "pending") return undefined;
+    const answer = await this.send("task.acquire", { id, version: task.version, pid: "p", ttl: 2 ** 40 });
+    return answer.status === 200 ? (answer.data as HeldTask) : undefined;
+  }
+
+  /** Ends the lease on a job's task, as the death of its worker does. */
+  kill(id: string): void {
+    const task = this.#state.tasks.get(id);
+    if (task?.state !== "acquired") return;
+    const data = { id, version: task.version };
+    this.#apply({ kind: "task.release", head: HEAD, data } as Operation);
+  }
+
+  get(id: string): PromiseRecord | undefined {
+    const { response } = this.#apply({ kind: "promise.get", head: HEAD, data: { id } } as Operation);
+    return response.head.status === 200 ? (response.data as { promise: PromiseRecord }).promise : undefined;
+  }
+
+  /** Settles a promise from outside of the job. */
+  settle(id: string, state: "resolved" | "rejected" | "rejected_canceled", value?: unknown): void {
+    this.#apply({ kind: "promise.settle", head: HEAD, data: { id, state, value: encodeValue(value) } } as Operation);
+  }
+
+  /** The ids of all promises. */
+  promises(): string[] {
+    return [...this.#state.promises.keys()];
+  }
+
+  /** When the first pending promise times out, in milliseconds since the epoch. */
+  nextTimeout(): number | undefined {
+    const open = [...this.#state.promises.values()].filter(({ state }) => state === "pending");
+    return open.length > 0 ? Math.min(...open.map(({ timeoutAt }) => timeoutAt)) : undefined;
+  }
+
+  /** Times out what is due. */
+  tick(): void {
+    const now = this.#now();
+    this.#tell(handleDue(this.#state, now, this.#state.due(now)));
+  }
+
+  #apply(request: Operation) {
+    const outcome = carryOut(this.#state, this.#now(), request);
+    this.#tell(outcome.changes);
+    return outcome;
+  }
+
+  #tell(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind === "promise" && change.promise.state !== "pending") {
+        for (const listener of this.onSettled) listener(promiseRecord(change.promise));
+      }
+    }
+  }
+}

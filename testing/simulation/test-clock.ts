@@ -1,0 +1,151 @@
+/** A clock for tests. It stands still while something happens, and jumps to the next timer when nothing does. */
+import { type Clock, machineClock } from "../../core/engine/clock.ts";
+
+interface Timer {
+  at: number;
+  then: () => void;
+  /** It does not fire while work is under way. */
+  isPatient: boolean;
+}
+
+/** The clock of one process, which may die. */
+export interface ProcessClock extends Clock {
+  /** Resolves after `ms` milliseconds of this clock. */
+  pause(ms: number): Promise<void>;
+  /** Holds the time for work that waits for something other than timers of this clock, as long as it gets on. */
+  busy<T>(work: Promise<T>): Promise<T>;
+  /** The same, but the time does not jump to it while work is under way: it takes as long as it takes. */
+  afterWork(ms: number, then: () => void): void;
+  /** The process dies: its timers fire no more. */
+  stop(): void;
+}
+
+/** How many real milliseconds work may make no progress before the time moves on: where it holds something open, more. */
+const PATIENCE = 100;
+const MOST_PATIENCE = 2_000;
+
+/** How long work may take that nothing else competes with, in real milliseconds. */
+const LONGEST = 120_000;
+const NOTHING = "nothing has happened for long, and nothing is due: a step may never end";
+
+/** How many timers, sockets and processes are open; undefined where the platform does not tell. */
+const openNow = (): number => process.getActiveResourcesInfo?.().length ?? 0;
+
+export class TestClock implements Clock {
+  #now: number;
+  readonly #timers = new Set<Timer>();
+  /** Counts events, to notice when there are none. */
+  #moves = 0;
+  #busy = 0;
+
+  /** `now` in milliseconds since the epoch. */
+  constructor(now = Date.UTC(2026, 0, 1)) {
+    this.#now = now;
+  }
+
+  now = (): number => this.#now;
+
+  after = (ms: number, then: () => void, isPatient = false): (() => void) => {
+    this.#moves += 1;
+    const timer = { at: this.#now + Math.max(ms, 0), then, isPatient };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  };
+
+  turn = (): Promise<void> => {
+    this.#moves += 1;
+    return machineClock.turn();
+  };
+
+  /** Resolves after `ms` milliseconds of this clock. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(ms, resolve));
+  }
+
+  /** This clock for one process of many. */
+  process(): ProcessClock {
+    let isStopped = false;
+    let busy = 0;
+    const count = (by: number) => {
+      if (isStopped) return;
+      busy += by;
+      this.#busy += by;
+      this.#moves += 1;
+    };
+    const after = (ms: number, then: () => void, isPatient = false) =>
+      this.after(ms, () => !isStopped && then(), isPatient);
+    return {
+      now: this.now,
+      turn: this.turn,
+      after,
+      afterWork: (ms, then) => void after(ms, then, true),
+      pause: (ms) => new Promise((resolve) => after(ms, resolve)),
+      async busy(work) {
+        count(1);
+        try {
+          return await work;
+        } finally {
+          count(-1);
+        }
+      },
+      stop() {
+        count(-busy);
+        isStopped = true;
+      },
+    };
+  }
+
+  /** Moves to `moment`, if that is later than now. */
+  moveTo(moment: number): void {
+    this.#now = Math.max(this.#now, moment);
+  }
+
+  /** When the next timer is due; undefined when there is none. */
+  get next(): number | undefined {
+    let next: number | undefined;
+    for (const { at, isPatient } of this.#timers) {
+      if ((next === undefined || at < next) && !(isPatient && this.#busy > 0)) next = at;
+    }
+    return next;
+  }
+
+  /** Moves the time on until `work` has an outcome. Rejects when nothing has happened for ten real seconds. */
+  async until<T>(work: Promise<T>): Promise<T> {
+    let isOver = false;
+    const over = () => {
+      isOver = true;
+    };
+    work.then(over, over);
+    const open = openNow();
+    for (let idle = 0; ; ) {
+      const before = this.#moves;
+      await machineClock.turn();
+      await machineClock.turn();
+      if (isOver) return work;
+      if (this.#moves !== before) {
+        idle = 0;
+        continue;
+      }
+      const next = this.next;
+      if (next !== undefined && (this.#busy === 0 || idle >= (openNow() > open ? MOST_PATIENCE : PATIENCE))) {
+        idle = 0;
+        this.moveTo(next);
+        this.#fire();
+        continue;
+      }
+      const begun = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      idle += performance.now() - begun;
+      if (idle > (this.#busy > 0 ? LONGEST : 10_000)) throw new Error(NOTHING);
+    }
+  }
+
+  /** Fires the first of the timers that are due. */
+  #fire(): void {
+    let first: Timer | undefined;
+    for (const timer of this.#timers) if (timer.at < (first?.at ?? this.#now + 1)) first = timer;
+    if (!first) return;
+    this.#timers.delete(first);
+    first.then();
+  }
+}

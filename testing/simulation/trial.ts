@@ -1,0 +1,314 @@
+/** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
+import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
+import { type ExecutionEnd, LeaseLost, type Runnable } from "../../core/engine/execution.ts";
+import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
+import type { Send, Watch } from "../../core/engine/lease/lease.ts";
+import { toStored } from "../../core/engine/values.ts";
+import { fromBase64 } from "../../core/store/base64.ts";
+import { decodeValue } from "../../core/store/codec.ts";
+import { entryIn, execute, JOB, recordsIn } from "./simulated-job.ts";
+import { Simulation } from "./simulation.ts";
+import { type ProcessClock, TestClock } from "./test-clock.ts";
+
+/** A death of the worker at a request to the server, counted from 1 over the whole run. */
+export interface Death {
+  at: number;
+  /**
+   * `before` the request arrives, `after` it was answered and before the answer arrives, or `alone`: this request gets
+   * lost, and what else is under way arrives.
+   */
+  how: "before" | "after" | "alone";
+}
+
+export interface Plan {
+  deaths: readonly Death[];
+  /** Whether the worker that lives takes the job again, with what it remembers; otherwise another one does. */
+  isWarm: boolean;
+  /** Whether the worker waits where the job would sleep, and never runs its function again. */
+  staysAwake?: boolean;
+  /** How long requests take each way, in milliseconds. Default 0. */
+  latency?: () => number;
+  /** Whether news of awaited promises arrives. Default true. */
+  hasNews?: boolean;
+}
+
+/** The world around the job. Times in milliseconds. */
+export interface World {
+  env?: unknown;
+  errors?: readonly ErrorClass[];
+  budget?: Budgets;
+  /** Whether steps wait for more than the worker's clock: then the time stands still while they get on. */
+  isReal?: boolean;
+  /** How long the job may take. Default 10 years. */
+  deadline?: number;
+  /** The answer to a question, and how long it takes. */
+  answer?(name: string): { after: number; answer: unknown } | undefined;
+  /** The name of a job that is started. */
+  nameOf?(job: { kind: string }, args: unknown): Promise<string>;
+  /** What comes of another job, and how long that takes. */
+  job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
+  /** Other jobs that are there from the beginning. */
+  jobs?: readonly string[];
+  /** What is wrong with a step that the function calls: see {@link Runtime.onStep}. Asked for each run. */
+  inputs?(): (path: string, fn: object) => string | undefined;
+  /** Told of each attempt of a step. */
+  onAttempt?(step: string, attempt: number): void;
+}
+
+/** How a run ended. */
+export interface TrialEnd {
+  outcome: ExecutionEnd["kind"];
+  value?: unknown;
+  error?: { name: string; message: string };
+  /** How many requests the server was sent; each is a place to die at. */
+  requests: number;
+  /** What the nth of them was for, in words. */
+  points: string[];
+  executions: number;
+  records: { n: number; event: JournalEntry }[];
+  /** Milliseconds from the start of the job to its end. */
+  took: number;
+}
+
+const TEN_YEARS = 10 * 365 * 86_400_000;
+const MOST_EXECUTIONS = 20_000;
+
+/** `make` gives the function as a worker runs it, whose steps may use that worker's clock. */
+export async function trial(
+  make: (clock: ProcessClock) => Runnable,
+  args: unknown,
+  world: World,
+  plan: Plan,
+): Promise<TrialEnd> {
+  const run = new Trial(make, args, world, plan);
+  return run.toEnd();
+}
+
+class Trial {
+  readonly #clock = new TestClock();
+  readonly #sim = new Simulation(this.#clock);
+  readonly #make: (clock: ProcessClock) => Runnable;
+  readonly #args: unknown;
+  readonly #world: World;
+  readonly #plan: Plan;
+  readonly #points: string[] = [];
+  readonly #asked = new Set<string>();
+  readonly #onStep: ReturnType<NonNullable<World["inputs"]>> | undefined;
+  /** The worker that lives. */
+  #worker: Worker;
+
+  constructor(make: (clock: ProcessClock) => Runnable, args: unknown, world: World, plan: Plan) {
+    this.#make = make;
+    this.#args = args;
+    this.#world = world;
+    this.#plan = plan;
+    this.#onStep = world.inputs?.();
+    this.#worker = this.#newWorker();
+  }
+
+  async toEnd(): Promise<TrialEnd> {
+    const begun = this.#clock.now();
+    await this.#sim.start(JOB, this.#args, begun + (this.#world.deadline ?? TEN_YEARS));
+    for (const name of this.#world.jobs ?? []) await this.#startJob(name);
+    for (let executions = 0; executions < MOST_EXECUTIONS; ) {
+      const worker = this.#worker;
+      const end = await this.#clock.until(Promise.race([this.#execute(worker), worker.died.promise]));
+      if (end === "dead") {
+        this.#sim.kill(JOB);
+        worker.clock.stop();
+        this.#worker = this.#newWorker();
+      } else if (end === "nothing to do") {
+        const settled = this.#settled();
+        if (settled) return this.#end(executions, begun, settled);
+        await this.#clock.until(this.#clock.pause(this.#untilNext()));
+      } else {
+        executions += 1;
+        if (end !== "left" && end.kind !== "asleep") return this.#end(executions, begun, end);
+        if (!this.#plan.isWarm) worker.journal = new Journal();
+      }
+    }
+    throw new Error(`the function has not ended in ${MOST_EXECUTIONS} executions`);
+  }
+
+  /** Milliseconds until something is due here or on the server. */
+  #untilNext(): number {
+    const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
+    return next - this.#clock.now();
+  }
+
+  /** How the job has ended, where the worker that ended it died. */
+  #settled(): ExecutionEnd | undefined {
+    const promise = this.#sim.get(JOB);
+    if (!promise || promise.state === "pending") return undefined;
+    const { data } = promise.value;
+    if (promise.state === "resolved") return { kind: "complete", value: data && JSON.parse(fromBase64(data)) };
+    return { kind: "failed", error: decodeValue(promise.value) ?? new Error(promise.state) };
+  }
+
+  #newWorker(): Worker {
+    return { clock: this.#clock.process(), journal: new Journal(), isDead: false, died: Promise.withResolvers() };
+  }
+
+  async #execute(worker: Worker): Promise<ExecutionEnd | "left" | "nothing to do"> {
+    const acquired = await this.#sim.acquire(JOB);
+    if (!acquired) return "nothing to do";
+    await this.#point(worker, "the lease", async () => {});
+    const stop = new AbortController();
+    worker.clock.afterWork(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
+    try {
+      const { end, journal } = await execute(this.#make(worker.clock), this.#args, acquired, {
+        journal: worker.journal,
+        send: this.#sender(worker),
+        watch: (id, _fresh, tell) => this.#watch(worker, id, tell),
+        runtime: this.#runtime(worker, stop.signal),
+        ...(this.#plan.staysAwake && { suspend: (ids) => this.#wait(worker, ids) }),
+      });
+      worker.journal = journal;
+      return end;
+    } catch (error) {
+      if (error instanceof LeaseLost) return "left";
+      throw error;
+    }
+  }
+
+  /** Waits for one of the promises for which a job would be suspended. */
+  async #wait(worker: Worker, ids: readonly string[]): Promise<false> {
+    const isPending = (id: string) => this.#sim.get(id)?.state === "pending";
+    for (this.#sim.tick(); isPending(JOB) && ids.every(isPending); this.#sim.tick()) {
+      await worker.clock.pause(this.#untilNext());
+    }
+    return false;
+  }
+
+  #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
+    const { env, errors, budget, nameOf, onAttempt } = this.#world;
+    return {
+      env,
+      ...(errors && { errors }),
+      ...(budget && { budget }),
+      signal,
+      ...(this.#onStep && { onStep: this.#onStep }),
+      clock: worker.clock,
+      start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
+      cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
+      promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
+      trace: (name, attempt, run) => {
+        onAttempt?.(name, attempt);
+        return this.#world.isReal ? worker.clock.busy(run()) : run();
+      },
+    };
+  }
+
+  async #startJob(name: string): Promise<string> {
+    const id = `other.${name}`;
+    if (!this.#sim.get(id)) {
+      await this.#sim.start(id, {}, this.#clock.now() + TEN_YEARS);
+      const outcome = this.#world.job?.(name);
+      if (outcome) {
+        const { after, result, error } = outcome;
+        this.#clock.after(after, () => this.#sim.settle(id, error ? "rejected" : "resolved", error ?? result));
+      }
+    }
+    return name;
+  }
+
+  #sender(worker: Worker): Send {
+    return (kind, data) =>
+      this.#point(worker, wordsFor(kind, data), async () => {
+        const answer = await this.#sim.send(kind, data);
+        this.#answer(data);
+        return answer;
+      });
+  }
+
+  /** Has a question answered when it is written. */
+  #answer(data: object): void {
+    const { action } = data as { action?: { data?: { id?: string } } };
+    const id = action?.data?.id;
+    const promise = id === undefined || this.#asked.has(id) ? undefined : this.#sim.get(id);
+    if (!id || promise?.state !== "pending" || !promise.param.data) return;
+    const event = entryIn(promise.param.data);
+    const given = event.kind === "ask" ? this.#world.answer?.(event.op) : undefined;
+    if (!given) return;
+    this.#asked.add(id);
+    this.#clock.after(given.after, () => this.#sim.settle(id, "resolved", given.answer));
+  }
+
+  /** A request, at which the worker may die. */
+  async #point<T>(worker: Worker, what: string, request: () => Promise<T>): Promise<T> {
+    const never = new Promise<never>(() => {});
+    const latency = this.#plan.latency ?? (() => 0);
+    if (worker.isDead && !worker.isDying) return never;
+    const n = this.#points.push(what);
+    const how = this.#plan.deaths.find(({ at }) => at === n)?.how;
+    const way = latency();
+    if (way > 0) await worker.clock.pause(way);
+    if (how === "before") this.#kill(worker);
+    if (how === "alone") {
+      // The other requests under way arrive, and are the worker's last.
+      worker.isDying = true;
+      worker.isDead = true;
+      this.#clock.after(4 * (way + 10), () => this.#kill(worker));
+      return never;
+    }
+    if (worker.isDead && !worker.isDying) return never;
+    const answer = await request();
+    if (how === "after") this.#kill(worker);
+    const back = latency();
+    if (back > 0) await worker.clock.pause(back);
+    return worker.isDead ? never : answer;
+  }
+
+  #kill(worker: Worker): void {
+    worker.isDead = true;
+    worker.isDying = false;
+    worker.died.resolve("dead");
+  }
+
+  async #watch(worker: Worker, id: string, tell: Parameters<Watch>[2]) {
+    if (this.#plan.hasNews !== false) {
+      this.#sim.onSettled.add((promise) => {
+        if (promise.id === id && !worker.isDead) tell(promise);
+      });
+    }
+    return this.#sim.get(id);
+  }
+
+  #end(executions: number, begun: number, outcome: ExecutionEnd): TrialEnd {
+    const { kind } = outcome;
+    const stored = kind === "failed" ? toStored(outcome.error) : undefined;
+    const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
+    const error = stored ?? blocked;
+    return {
+      outcome: kind,
+      ...(kind === "complete" && { value: outcome.value }),
+      ...(error && { error: { name: error.name, message: error.message } }),
+      requests: this.#points.length,
+      points: this.#points,
+      executions,
+      records: recordsIn(this.#sim),
+      took: this.#clock.now() - begun,
+    };
+  }
+}
+
+interface Worker {
+  clock: ProcessClock;
+  journal: Journal;
+  isDead: boolean;
+  isDying?: boolean;
+  died: PromiseWithResolvers<"dead">;
+}
+
+function wordsFor(kind: string, data: object): string {
+  const { action, id } = data as {
+    action?: { kind: string; data: { id: string; param?: { data?: string } } };
+    id?: string;
+  };
+  if (kind === "task.fence" && action?.data.param?.data) {
+    const event: Partial<JournalEntry> | null = entryIn(action.data.param.data);
+    return event?.op === undefined ? `promise ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
+  }
+  if (kind === "promise.get") return `a look at ${id}`;
+  return kind === "task.suspend" ? "the suspension" : "the end of the job";
+}

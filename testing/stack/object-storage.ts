@@ -1,0 +1,34 @@
+/** The SQL storage of a Durable Object, in memory. */
+import { DatabaseSync } from "node:sqlite";
+import type { CallerStorage } from "../../functions/caller/storage.ts";
+
+export function createStorage(): CallerStorage {
+  const db = new DatabaseSync(":memory:");
+  let depth = 0;
+  return {
+    sql: {
+      exec(statement, ...values) {
+        if (values.length > 0 || !statement.includes(";"))
+          return { toArray: () => db.prepare(statement).all(...values) as never };
+        db.exec(statement);
+        return { toArray: () => [] };
+      },
+    },
+    transactionSync(work) {
+      depth += 1;
+      db.exec(`SAVEPOINT s${depth}`);
+      try {
+        const done = work();
+        db.exec(`RELEASE s${depth}`);
+        return done;
+      } catch (error) {
+        db.exec(`ROLLBACK TO s${depth}; RELEASE s${depth}`);
+        throw error;
+      } finally {
+        depth -= 1;
+      }
+    },
+    getAlarm: async () => null,
+    setAlarm: async () => {},
+  };
+}

@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ResonateClient, Search } from "../../core/store/connection/client.ts";
+
+/** Whether no job runs or is about to: all sleep, wait or have ended. */
+export async function isAtRest(client: ResonateClient): Promise<boolean> {
+  const busy = await Promise.all(
+    (["pending", "acquired"] as const).map((state) => client.send("task.search", { state, limit: 1 })),
+  );
+  return busy.every((answer) => answer.status === 200 && answer.data.tasks.length === 0);
+}
+
+/** Whether, within `ms` real milliseconds, no job runs. */
+export async function comesToRest(client: ResonateClient, ms: number): Promise<boolean> {
+  for (const until = performance.now() + ms; ; ) {
+    if (await isAtRest(client)) return true;
+    if (performance.now() >= until) return false;
+    await sleep(10);
+  }
+}
+
+/** When the first pending promise times out after `now`, in milliseconds since the epoch. */
+export async function nextDue(client: ResonateClient, now: number): Promise<number | undefined> {
+  let next: number | undefined;
+  for await (const { timeoutAt } of promises(client, { state: "pending" })) {
+    if (timeoutAt > now && timeoutAt < (next ?? Number.POSITIVE_INFINITY)) next = timeoutAt;
+  }
+  return next;
+}
+
+/** The id of a job whose id begins with `name`. */
+export async function findJob(client: ResonateClient, name: string): Promise<string | undefined> {
+  for await (const { id, tags } of promises(client, {})) {
+    if (tags["resonate:target"] !== undefined && id.startsWith(name)) return id;
+  }
+  return undefined;
+}
+
+async function* promises(client: ResonateClient, search: Search) {
+  for (let cursor: string | undefined; ; ) {
+    const found = await client.search({ ...search, limit: 1_000, ...(cursor !== undefined && { cursor }) });
+    yield* found.promises;
+    cursor = found.cursor;
+    if (cursor === undefined) return;
+  }
+}

@@ -1,0 +1,45 @@
+import type { Program } from "../simulation/program.ts";
+
+/**
+ * One process of a stack, which a test can end and start again.
+ *
+ * @example
+ * const restart = async (part: StackPart) => {
+ *   await part.kill();
+ *   await part.start();
+ * };
+ */
+export interface StackPart<P extends Program = Program> {
+  /** The process that runs now, or the last one that ran. */
+  readonly process: P;
+  /** Kills the process, as `kill -9` does, and waits until it has ended. */
+  kill(): Program["exited"];
+  /** Ends the process, by SIGKILL unless told otherwise, and waits until it has ended. */
+  end(signal?: NodeJS.Signals): Program["exited"];
+  /** Starts a new process at the same address and waits until it answers. */
+  start(): Promise<void>;
+}
+
+/** A process that runs, and a function that starts another one in its place. */
+export function part<P extends Program>(first: P, launch: () => Promise<P>): StackPart<P> {
+  let current = first;
+  const end = (signal: NodeJS.Signals = "SIGKILL") => {
+    current.signal(signal);
+    return current.exited;
+  };
+  return {
+    get process() {
+      return current;
+    },
+    end,
+    kill: () => end("SIGKILL"),
+    async start() {
+      current = await launch();
+    },
+  };
+}
+
+/** Ends a part when the stack is disposed of. */
+export function disposePart(stack: AsyncDisposableStack, part: StackPart): void {
+  stack.defer(async () => void (await part.kill()));
+}

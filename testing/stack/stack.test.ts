@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import { startStack, ToolCallFailed } from "../index.ts";
+import { freePort } from "./port.ts";
+
+const DAY = 86_400;
+
+describe("a stack in a test", async () => {
+  test("has a clock: a timer of a day fires when the test has moved it a day on, and not before", async () => {
+    await using stack = await startStack();
+    const { job_name, fires_at } = await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
+    await stack.clock.advance((DAY - 60) * 1_000);
+    expect(await stack.call("get_timer_status", { timer_name: "tea" })).toMatchObject({
+      status: "running",
+      remaining_seconds: expect.toSatisfy((left) => left <= 60 && left > 30),
+    });
+    await stack.clock.advance(60_000);
+    const { statuses } = await stack.call("probe_status", { job_names: [job_name] });
+    expect(statuses).toMatchObject([{ status: "complete", result: "complete" }]);
+    expect(Date.parse(statuses[0].finished_at)).toBeGreaterThanOrEqual(Date.parse(fires_at));
+
+    // Jobs that are started later are of the later day.
+    const later = await stack.call("set_timer", { timer_name: "later", seconds: DAY });
+    expect(Date.parse(later.fires_at) - Date.parse(fires_at)).toBeGreaterThanOrEqual(DAY * 1_000 - 1);
+  });
+
+  test("is killed part by part, and goes on", async () => {
+    await using stack = await startStack();
+    const { job_name } = await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
+    const parts = [stack.edge, stack.resonate, ...stack.workers];
+    await Promise.all(parts.map((part) => part.kill()));
+    await stack.resonate.start();
+    await Promise.all([stack.edge.start(), stack.workers[0]?.start()]);
+    await stack.clock.advance(DAY * 1_000);
+    const { results } = await stack.call("await_result", { job_names: [job_name] });
+    expect(results).toEqual({ [job_name]: "complete" });
+  });
+
+  test("takes ports, and a killed edge ends a call that waits, which is no error of its own", async () => {
+    const port = await freePort();
+    await using stack = await startStack({ ports: { edge: port } });
+    expect(new URL(stack.url).port).toBe(String(port));
+    await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
+    const waits = stack.call("await_result", { job_names: ["timer_tea"] });
+    const forgotten = stack.call("await_result", { job_names: ["timer_tea"] });
+    const begun = performance.now();
+    await stack.edge.kill();
+    await expect(waits).rejects.toThrow(/^(the edge ended during the call of await_result|fetch failed)$/);
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect(forgotten).toBeInstanceOf(Promise);
+    await stack.edge.start();
+    expect(await stack.call("list_jobs")).toMatchObject({ jobs: [{ job_name: "timer_tea" }] });
+  });
+
+  test("tells what a tool refuses", async () => {
+    await using stack = await startStack();
+    const refused = stack.call("set_timer", { timer_name: "tea", seconds: -1 });
+    await expect(refused).rejects.toThrow(ToolCallFailed);
+    await expect(refused).rejects.toThrow("seconds");
+  });
+});

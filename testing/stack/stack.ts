@@ -1,0 +1,304 @@
+/** A project's whole server in a test: edge, worker and Resonate, as processes that the test kills and starts. */
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative, resolve } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { bundleEdge, readConfiguration } from "../../cli/bundle/bundle.ts";
+import { spawnEdge } from "../../cli/launcher/local-edge.ts";
+import { programPath } from "../../cli/package.ts";
+import { configurationOf, readProject, workerOf } from "../../cli/project.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { answers, type Program, run, until, watch } from "../simulation/program.ts";
+import { CLOCK_PATH } from "../time/movable-edge.ts";
+import { startTime, type Time } from "../time/stack-time.ts";
+import { freePort } from "./port.ts";
+import { comesToRest, findJob, nextDue } from "./rest.ts";
+import { disposePart, part, type StackPart } from "./stack-part.ts";
+import { startWorker, type WorkerProcess } from "./worker-process.ts";
+
+/**
+ * How a {@link TestStack} is started.
+ *
+ * @example
+ * const options: TestStackOptions = { workers: 2, env: { LOG_LEVEL: "debug" }, bindings: { MAX_JOBS: "10" } };
+ */
+export interface TestStackOptions {
+  /** The project's folder. Default: the one that the test runs in. */
+  root?: string;
+  /** The edge's entry, from that folder. Default: `edge.ts`, or else `main` of the wrangler configuration. */
+  edge?: string;
+  /** The worker's program, from that folder. Default: as `durable-mcp-edge worker` finds it. */
+  worker?: string;
+  /** How many workers there are at first. Default 1. */
+  workers?: number;
+  /** The ports of edge and Resonate server. Default: free ones. */
+  ports?: { edge?: number; resonate?: number };
+  /**
+   * Variables for the workers, over the environment of the test. `LEASE_SECONDS` defaults to 3: for so long the jobs of a
+   * killed worker wait.
+   */
+  env?: Record<string, string>;
+  /** Bindings of the edge, over those of the wrangler configuration. Default: `AUTH_MODE` is `none`. */
+  bindings?: Record<string, string>;
+}
+
+/**
+ * The time of a {@link TestStack}.
+ *
+ * @example
+ * const nextYear = async ({ now, advance }: TestTime) => {
+ *   await advance(Date.UTC(new Date(now).getUTCFullYear() + 1, 0) - now);
+ * };
+ */
+export interface TestTime {
+  /** Milliseconds since the epoch, in all processes of the stack. */
+  readonly now: number;
+  /**
+   * Moves the time of all processes on by `ms` milliseconds, from one due promise to the next. Each time it waits until
+   * every job sleeps, waits or has ended, but no longer than five real seconds. Time-outs of tool calls go by the machine's
+   * time.
+   */
+  advance(ms: number): Promise<void>;
+}
+
+/**
+ * A tool answered a {@link TestStack.call} with an error. The message is the text of the answer.
+ *
+ * @example
+ * const isRefused = async (stack: TestStack) => {
+ *   const error = await stack.call("wait_for_site", { url: "nowhere" }).catch((error) => error);
+ *   return error instanceof ToolCallFailed && error.message.includes("url");
+ * };
+ */
+export class ToolCallFailed extends Error {
+  override name = "ToolCallFailed";
+  /** The structured content of the answer. */
+  readonly content: Readonly<Record<string, unknown>>;
+
+  constructor(message: string, content: Readonly<Record<string, unknown>>) {
+    super(message);
+    this.content = content;
+  }
+}
+
+/**
+ * A server that runs for one test. See {@link startStack}.
+ *
+ * @example
+ * const finished = async (stack: TestStack) => (await stack.call("list_jobs", { status: "complete" })).jobs.length;
+ */
+export interface TestStack extends AsyncDisposable {
+  /** The MCP endpoint, for a client of the test's own. */
+  readonly url: string;
+  /**
+   * Calls a tool, as a client without tasks does, and returns the structured content of its answer. Waits up to 90 seconds.
+   *
+   * @throws {ToolCallFailed} when the tool answers with an error
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: a test knows the shape of the answer
+  call<T = any>(tool: string, args?: object): Promise<T>;
+  /**
+   * Resolves with the name of a job that is or begins with `name`, as soon as there is one; rejects after 15 seconds. Wait
+   * for the job of a call before you move the time.
+   */
+  started(name: string): Promise<string>;
+  readonly edge: StackPart;
+  readonly workers: readonly StackPart<WorkerProcess>[];
+  /** Starts another worker. */
+  addWorker(): Promise<StackPart<WorkerProcess>>;
+  /** The Resonate server. It keeps its state on disk until the stack is disposed of. */
+  readonly resonate: StackPart;
+  readonly clock: TestTime;
+}
+
+/** How long a call may take, in milliseconds. */
+const CALL = 90_000;
+/** How long the time waits for a job that runs, in real milliseconds. */
+const PATIENCE = 5_000;
+/** How long a job may run before the time moves a little, in case the job waits for it, and how far, in milliseconds. */
+const GLANCE = 100;
+const NUDGE = 500;
+
+/**
+ * Starts the whole of a project's server on free ports of this machine: the edge in workerd, the worker and an embedded
+ * Resonate server, as separate processes. They end with the test, or when the stack is disposed of.
+ *
+ * @throws {Error} with the output of a process that does not start
+ *
+ * @example
+ * await using stack = await startStack();
+ * const set = await stack.call("set_timer", { timer_name: "tea", seconds: 86_400 });
+ * await stack.workers[0]?.kill();
+ * await stack.workers[0]?.start();
+ * await stack.clock.advance(86_400_000);
+ * const { results } = await stack.call("await_result", { job_names: [set.job_name] });
+ */
+export async function startStack(options: TestStackOptions = {}): Promise<TestStack> {
+  const { workers: count = 1, ports = {}, env = {}, bindings = {} } = options;
+  const root = resolve(options.root ?? ".");
+  const script = options.worker === undefined ? workerOf(readProject(root)) : resolve(root, options.worker);
+  await using started = new AsyncDisposableStack();
+  let origin = "";
+  // Workers first: for a worker behind the server's time, due promises would not be due.
+  const tellEdge = async (ahead: number) => {
+    if (origin !== "") await setEdge(origin, ahead);
+  };
+  const time = started.use(await startTime(["worker", "resonate"], tellEdge));
+
+  const state = await mkdtemp(join(tmpdir(), "resonate-"));
+  started.defer(() => rm(state, { recursive: true, force: true }));
+  const resonateUrl = `http://127.0.0.1:${ports.resonate ?? (await freePort())}`;
+  const resonate = part(await launchResonate(resonateUrl, state, time), () => launchResonate(resonateUrl, state, time));
+  disposePart(started, resonate);
+  const address = { RESONATE_URL: resonateUrl, RESONATE_TOKEN: "", RESONATE_GROUP: "test", RESONATE_NAMESPACE: "" };
+
+  const workers: StackPart<WorkerProcess>[] = [];
+  const addWorker = async () => {
+    const { imports, env: follows } = time.movable("worker");
+    const all = { LEASE_SECONDS: "3", ...env, ...address, ...follows };
+    const launch = () => startWorker(all, { script, imports, cwd: root });
+    const worker = part(await launch(), launch);
+    workers.push(worker);
+    return worker;
+  };
+  started.defer(async () => void (await Promise.all(workers.map((worker) => worker.kill()))));
+
+  const local = {
+    AUTH_MODE: "none",
+    ALLOWED_HOSTS: "127.0.0.1,localhost",
+    TASK_KEY: randomBytes(32).toString("hex"),
+    // Calls of a test wait for their jobs.
+    WAIT_SECONDS: "45",
+  };
+  const launchEdge = async (port: number) => {
+    const bundle = await bundleEdge(await movableEntry(options.edge, root), root);
+    const { process, listening } = await spawnEdge(bundle, {
+      ...{ port, data: join(state, "objects") },
+      bindings: { ...local, ...bindings, ...address },
+    });
+    const edge = watch(process);
+    origin = `http://127.0.0.1:${await listening}`;
+    await setEdge(origin, time.ahead);
+    return edge;
+  };
+  await Promise.all(Array.from({ length: count }, addWorker));
+  const edge = part(await launchEdge(ports.edge ?? 0), () => launchEdge(Number(new URL(origin).port)));
+  disposePart(started, edge);
+
+  const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
+  started.defer(() => client.close());
+  let connected: Promise<void> | undefined;
+  const connect = () => client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`)));
+  const server = new ResonateClient({ url: resonateUrl });
+  const all = started.move();
+  const answered = async (name: string, args: object) => {
+    connected ??= connect().catch((error) => {
+      connected = undefined;
+      throw error;
+    });
+    await connected;
+    const over = new AbortController();
+    const edgeEnded = edge.process.exited.then(() => {
+      throw new Error(`the edge ended during the call of ${name}`);
+    });
+    try {
+      const options = { timeout: CALL, signal: over.signal };
+      return await Promise.race([client.callTool({ name, arguments: { ...args } }, options), edgeEnded]);
+    } finally {
+      over.abort();
+    }
+  };
+  return {
+    url: `${origin}/mcp`,
+    call<T>(name: string, args: object = {}) {
+      const call = answer<T>(answered(name, args));
+      // A test that has failed awaits its calls no more: their end is no second error.
+      call.catch(() => {});
+      return call;
+    },
+    started: (name) => until(`a job ${name}`, () => findJob(server, name)),
+    edge,
+    workers,
+    addWorker,
+    resonate,
+    clock: {
+      get now() {
+        return Date.now() + time.ahead;
+      },
+      advance: (ms) => advance(time, server, ms),
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** The content of a tool's answer. @throws {ToolCallFailed} */
+async function answer<T>(called: ReturnType<Client["callTool"]>): Promise<T> {
+  const result = await called;
+  const content = { ...(result.structuredContent as Record<string, unknown> | undefined) };
+  if (!result.isError) return content as T;
+  const texts = result.content.map((part) => (part.type === "text" ? part.text : ""));
+  throw new ToolCallFailed(texts.join("\n"), content);
+}
+
+/** See {@link TestTime.advance}. */
+async function advance(time: Time, server: ResonateClient, ms: number): Promise<void> {
+  const now = () => Date.now() + time.ahead;
+  const end = now() + ms;
+  let patience = PATIENCE;
+  for (;;) {
+    const begun = performance.now();
+    const isAtRest = await comesToRest(server, Math.min(GLANCE, patience));
+    const left = end - now();
+    if (isAtRest) patience = PATIENCE;
+    else patience -= performance.now() - begun;
+    if (left <= 0) {
+      if (isAtRest || patience <= 0) return;
+    } else if (isAtRest || patience <= 0) {
+      const due = await nextDue(server, now());
+      await time.move(Math.min(left, Math.max((due ?? end) - now(), 0) + 1));
+    } else {
+      // A job in a short pause holds its lease, and keeps it when the time moves by less than a lease.
+      await time.move(Math.min(left, NUDGE));
+    }
+  }
+}
+
+async function launchResonate(url: string, state: string, time: Time): Promise<Program> {
+  const { imports, env } = time.movable("resonate");
+  const args = ["--port", new URL(url).port, "--data", state];
+  const server = run(programPath("server/node/process"), { args, env: { ...env, RESONATE_LOCAL_TOKEN: "" }, imports });
+  await answers(`${url}/ready`, server);
+  return server;
+}
+
+async function setEdge(origin: string, ahead: number): Promise<void> {
+  await fetch(origin + CLOCK_PATH, { method: "POST", body: `${ahead}` }).catch((error) => {
+    // A killed edge is told the time when it starts again.
+    if (!(error instanceof TypeError)) throw error;
+  });
+}
+
+/** An entry for the edge whose time the test moves, as a path from the project's folder. */
+async function movableEntry(given: string | undefined, root: string): Promise<string> {
+  const entry = resolve(root, given ?? (existsSync(join(root, "edge.ts")) ? "edge.ts" : await mainOf(root)));
+  const text = `import { movable } from ${JSON.stringify(programPath("testing/time/movable-edge"))};
+import edge from ${JSON.stringify(entry)};
+export * from ${JSON.stringify(entry)};
+export default movable(edge);
+`;
+  const name = `.build/test-edge-${createHash("sha256").update(text).digest("hex").slice(0, 8)}.ts`;
+  const path = join(root, name);
+  if (existsSync(path)) return relative(root, path);
+  await mkdir(join(root, ".build"), { recursive: true });
+  await writeFile(`${path}.${process.pid}`, text);
+  await rename(`${path}.${process.pid}`, path);
+  return relative(root, path);
+}
+
+async function mainOf(root: string): Promise<string> {
+  const { main } = await readConfiguration(configurationOf(readProject(root)));
+  if (main === undefined) throw new Error("The wrangler configuration has no `main`, the edge's entry.");
+  return main;
+}
