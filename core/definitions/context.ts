@@ -423,7 +423,7 @@ export interface Context<Env = unknown> {
    *
    * @example
    * const paid = ctx.callback("paid", { schema: z.object({ amount: z.number() }), for: DAY });
-   * await ctx.step("order", ({ signal }) => fetch(shop, { method: "POST", body: paid.url, signal }).then(() => null));
+   * await ctx.step("order", ({ signal }) => fetch(url, { method: "POST", body: paid.url, signal }).then(() => null));
    * const { amount } = await paid.result;
    */
   callback<T = unknown>(name: string, options?: CallbackOptions<T>): Callback<T>;
