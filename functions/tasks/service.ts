@@ -1,11 +1,11 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, JOB_META, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
-import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
+import { type DetailedTask, detailedTask } from "./task.ts";
 
 /** Knows the addresses of jobs' pages. */
 export interface JobLinks {
@@ -65,7 +65,7 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
 /**
  * The result of a call whose job is a task; its promise exists, so `tasks/get` finds it.
  *
- * The address of the job's page is in the status message for people, and in `_meta` for programs.
+ * The address of the job's page is in the status message for people, and in `_meta`, with the job's name, for programs.
  *
  * @param note what else there is to say about the call
  */
@@ -82,7 +82,8 @@ export async function createTask(
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
   } as Record<string, unknown>;
   const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
-  const shown = { ...(statusMessage && { statusMessage }), ...(page && { _meta: { view_url: page } }) };
+  const _meta = { [JOB_META]: promise.name, ...(page && { view_url: page }) };
+  const shown = { ...(statusMessage && { statusMessage }), _meta };
   return { resultType: "task", ...task, ...shown };
 }
 

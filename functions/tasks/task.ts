@@ -6,9 +6,6 @@ import { howToAnswer, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.
 import { CARD, type CallToolResult, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
-/** The extension's identifier, in capabilities. */
-export const TASKS = "io.modelcontextprotocol/tasks";
-
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
 
