@@ -2,7 +2,6 @@
 /** `durable-mcp-edge/client`: starts jobs from a program, and follows them. */
 import type { DurableTool } from "../core/author/job-tool.ts";
 import type { JobView } from "../core/jobs/status.ts";
-import { JOB_META } from "../core/tools/mcp.ts";
 import { Connection, ToolRefused, wordsOf } from "./connection.ts";
 import { ended, WAIT, withResult } from "./jobs.ts";
 
@@ -141,7 +140,7 @@ export function createClient<const Tools extends ClientTools>({
     async start(tool, args) {
       const answer = await connection.start(tools[tool]?.name ?? tool, args as object);
       const { isError, content, structuredContent, _meta } = answer;
-      const name = (_meta as Record<string, unknown>)?.[JOB_META] ?? (structuredContent as JobView)?.job_name;
+      const name = (_meta as { job_name?: string })?.job_name ?? (structuredContent as JobView)?.job_name;
       if (typeof name === "string") return { name };
       throw new ToolRefused(isError ? wordsOf(content) : `${tool}: its answer names no job`);
     },

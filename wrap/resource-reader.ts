@@ -7,6 +7,7 @@ import type { DurablePromise } from "../core/jobs/remote-store.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
 import { awaitSettled } from "../core/jobs/waiting/waiting.ts";
 import { wholeResult } from "../core/tools/byte-range.ts";
+import { protocolErrorIn } from "../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";
 import { uriOf } from "../core/tools/results.ts";
 import { type CallArgs, READ } from "./call-job.ts";
@@ -45,6 +46,8 @@ export function resourceReader(name: string, job: Job<CallArgs>, apps = false): 
       throw new ProtocolError(ErrorCode.InvalidParams, words, { uri });
     }
     const value = parts ? await wholeResult(store, read.id, parts, signal) : read.value;
+    const failure = protocolErrorIn(value);
+    if (failure) throw new ProtocolError(failure.code, `${name}: ${failure.message}`, failure.data ?? { uri });
     const { contents, content } = { ...(value as { contents?: unknown; content?: [{ text?: string }] }) };
     if (Array.isArray(contents)) return { contents };
     const why = read.value instanceof Error ? read.value.message : content?.[0]?.text;

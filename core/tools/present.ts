@@ -1,6 +1,6 @@
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import { viewOf } from "../jobs/status.ts";
-import { asContent } from "./content.ts";
+import { asContent, protocolErrorIn } from "./content.ts";
 import { type CallToolResult, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
 
@@ -31,8 +31,14 @@ export function structured(content: object, about?: About): ToolAnswer {
   };
 }
 
-/** The answer of a tool whose work is one job, once its promise has settled. */
+/**
+ * The answer of a tool whose work is one job, once its promise has settled.
+ *
+ * @throws {ProtocolError} with which a wrapped server has answered
+ */
 export function presentJob(promise: DurablePromise): ToolAnswer {
+  const failure = promise.job.answers ? protocolErrorIn(promise.value) : undefined;
+  if (failure) throw failure;
   const limit = limitOf(promise.job);
   const job = promise.name;
   const held = hold(viewOf(job, promise), {}, limit);

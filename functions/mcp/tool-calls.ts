@@ -11,6 +11,7 @@ import {
   type InputRequiredResult,
   isInputRequired,
   ProtocolError,
+  type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
 import { ABOUT, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
@@ -114,7 +115,11 @@ export class ToolCalls {
     if ("problems" in checked) return errorResult(refusal(name, checked.problems));
     const { note } = checked;
     const { caller, line, store, links } = request.scope;
-    const context = this.#contextOf(request, tasks !== undefined);
+    let advice = mayRepeat(tool) ? undefined : "The call may have had its effect.";
+    const advise = (words: string) => {
+      advice = words;
+    };
+    const context = { ...this.#contextOf(request, tasks !== undefined), advise };
     try {
       if (!tasks || !tool.start) {
         const result = await tool.call(checked.args, context);
@@ -133,7 +138,8 @@ export class ToolCalls {
       line.job = store.logName(started.name);
       return await createTask(tasks, caller, started, note);
     } catch (error) {
-      const why = this.#explain(error, request.signal);
+      if (error instanceof ProtocolError) throw error;
+      const why = this.#explain(error, request.signal, advice);
       return errorResult(note === undefined ? why : `${why}\n${note}`);
     }
   }
@@ -181,18 +187,24 @@ export class ToolCalls {
     }
   }
 
-  /** The error in words for a model; unexpected ones are logged. */
-  #explain(error: unknown, signal: AbortSignal): string {
+  /** The error in words for a model; unexpected ones are logged. `advice`: what to do, where a repeat is not safe. */
+  #explain(error: unknown, signal: AbortSignal, advice?: string): string {
     if (error instanceof ToolError) return error.message;
     if (error instanceof NotStarted) return `Nothing was done: ${error.message}.`;
     if (error instanceof SearchRefused) {
       return "Nothing was done: this deployment's token for its Resonate server may not search. Look at jobs by name, with probe_status.";
     }
-    const outage = outageIn(error, this.#log, signal);
+    const outage = outageIn(error, this.#log, signal, advice);
     if (outage !== undefined) return outage;
     this.#log.error("tool failed", { error: this.#log.describe(error) });
-    return "Something went wrong inside the server. Repeating the same call is safe.";
+    return `Something went wrong inside the server. ${advice ?? "Repeating the same call is safe."}`;
   }
+}
+
+/** Whether a repeat of a call is safe, unless the tool says otherwise during the call. */
+function mayRepeat({ job, listing }: Tool): boolean {
+  const { readOnlyHint, idempotentHint } = (listing.annotations ?? {}) as ToolAnnotations;
+  return job !== undefined || readOnlyHint === true || idempotentHint === true;
 }
 
 /** The result; an error in place of one that is larger than the tool allows. */

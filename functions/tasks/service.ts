@@ -1,7 +1,7 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
-import { ErrorCode, JOB_META, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
+import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
@@ -65,7 +65,7 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
 /**
  * The result of a call whose job is a task; its promise exists, so `tasks/get` finds it.
  *
- * The address of the job's page is in the status message for people, and in `_meta`, with the job's name, for programs.
+ * The job's name and the address of its page are in the status message for people, and in `_meta` for programs.
  *
  * @param note what else there is to say about the call
  */
@@ -82,9 +82,8 @@ export async function createTask(
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
   } as Record<string, unknown>;
   const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
-  const _meta = { [JOB_META]: promise.name, ...(page && { view_url: page }) };
-  const shown = { ...(statusMessage && { statusMessage }), _meta };
-  return { resultType: "task", ...task, ...shown };
+  const _meta = { job_name: promise.name, ...(page && { view_url: page }) };
+  return { resultType: "task", ...task, ...(statusMessage && { statusMessage }), _meta };
 }
 
 /** The promise of a task; undefined when the id is no task's of this caller. */
