@@ -68,7 +68,7 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
 /**
  * The result of a call whose job is a task; its promise exists, so `tasks/get` finds it.
  *
- * The address of the job's page is in the status message for people, and in `_meta` for programs.
+ * The job's name and the address of its page are in the status message for people, and in `_meta` for programs.
  *
  * @param note what else there is to say about the call
  */
@@ -85,8 +85,8 @@ export async function createTask(
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
   } as Record<string, unknown>;
   const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
-  const shown = { ...(statusMessage && { statusMessage }), ...(page && { _meta: { view_url: page } }) };
-  return { resultType: "task", ...task, ...shown };
+  const _meta = { job_name: promise.name, ...(page && { view_url: page }) };
+  return { resultType: "task", ...task, ...(statusMessage && { statusMessage }), _meta };
 }
 
 /** The promise of a task; undefined when the id is no task's of this caller. */

@@ -147,6 +147,20 @@ export async function call<T>(name: string, args: object): Promise<T> {
   return result.structuredContent;
 }
 
+/** Starts a job, and returns its name. It is a task to a page, so the call returns at once. @throws {Error} for people */
+export async function startJob({ name }: ToolInfo, values: object): Promise<string | undefined> {
+  const { isError, content, ...task } = await rpc<StartedTask>("tools/call", { name, arguments: values });
+  if (isError) throw new Error(content?.map(({ text }) => text).join("\n"));
+  return task.structuredContent?.job_name ?? task._meta?.job_name;
+}
+
+interface StartedTask {
+  isError?: boolean;
+  content?: { text?: string }[];
+  structuredContent?: { job_name?: string };
+  _meta?: { job_name?: string };
+}
+
 /** Answers questions of a task's job. */
 export const answer = (taskId: string, inputResponses: object) => rpc("tasks/update", { taskId, inputResponses });
 

@@ -1,4 +1,4 @@
-/** docs/resonate-sdks.md, as it says: workers with Resonate's SDKs, the Python ones where Python 3.12 and its package are to be had. */
+/** docs/resonate.md, as it says: workers with Resonate's SDKs, the Python ones where Python 3.12 and its package are to be had. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +57,7 @@ const WORKERS = {
 };
 
 test("the document shows the programs as they are", () => {
-  const text = readFileSync(join(EXAMPLES, "../../resonate-sdks.md"), "utf8");
+  const text = readFileSync(join(EXAMPLES, "../../resonate.md"), "utf8");
   for (const file of ["worker.py", "client.py"])
     expect(text).toContain(`\`\`\`python\n# sdk/${file}\n${readFileSync(join(EXAMPLES, file), "utf8")}\`\`\``);
 });

@@ -1,5 +1,5 @@
 // Random requests to the embedded server in a process, to the one in an object, and, with RESONATE_URL, to that server as
-// well: their answers must be the same, but for what docs/resonate-differences.md lists. Nothing falls due meanwhile, so
+// well: their answers must be the same, but for what docs/resonate.md lists. Nothing falls due meanwhile, so
 // that no clock decides; `real-differential.test.ts` compares what does.
 
 import fc from "fast-check";
