@@ -16,6 +16,7 @@ import { startJob } from "../jobs/starting/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting/waiting.ts";
 import { splitGeneration } from "../store/ids.ts";
+import { withMedia } from "../tools/byte-range.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";
 import {
@@ -274,10 +275,11 @@ export async function waitFor(
     if (snapshot) void look(snapshot);
   };
   const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+  const present = async (promise: DurablePromise) => presentJob(await withMedia(store, promise, signal));
   let started: DurablePromise;
   try {
     started = await launching;
-    if (started.state !== "pending") return presentJob(started);
+    if (started.state !== "pending") return await present(started);
     snapshot = withoutFeed(started);
     await awaitSettled(store, [started.name], {
       timeout: Math.max(0, now + timeout - Date.now()),
@@ -289,7 +291,7 @@ export async function waitFor(
   } finally {
     clearInterval(ticker);
   }
-  if (settled) return presentJob(started.note === undefined ? settled : { ...settled, note: started.note });
+  if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
   const last = signal.aborted ? snapshot : await look(snapshot);
   const { name } = started;
   const how = howToAnswer(name, last);

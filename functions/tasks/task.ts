@@ -120,7 +120,10 @@ function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
   if (failure) return failed(base, failure);
   // The same result that the call itself would have had.
   const answer = presentJob(promise);
-  const result = { ...answer, content: [...answer.content, ...(answer[ABOUT]?.links ?? [])] };
+  const result = {
+    ...answer,
+    content: [...answer.content, ...(answer[ABOUT]?.media ?? []), ...(answer[ABOUT]?.links ?? [])],
+  };
   return { ...base, status: "completed", result: { resultType: "complete", ...result } };
 }
 
