@@ -28,6 +28,9 @@ export const JOB_META = "durable-mcp/job";
 /** The extension MCP Apps, by which hosts show pages of servers. */
 export const UI = "io.modelcontextprotocol/ui";
 
+/** The extension of tasks. */
+export const TASKS = "io.modelcontextprotocol/tasks";
+
 /** The media type of a card. */
 export const CARD = "text/html;profile=mcp-app";
 export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";

@@ -1,11 +1,12 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { withMedia } from "../../core/tools/byte-range.ts";
+import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
-import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
+import { type DetailedTask, detailedTask } from "./task.ts";
 
 /** Knows the addresses of jobs' pages. */
 export interface JobLinks {
@@ -45,8 +46,10 @@ export async function getTask(
   taskId: unknown,
   request: TaskRequest & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
-  const promise = await orUnavailable(service, promiseOf(service, taskId, request));
-  const snapshot = await orUnavailable(service, jobSnapshotOf(request.store, promise, request.signal, "recent"));
+  const { store, signal } = request;
+  const found = await orUnavailable(service, promiseOf(service, taskId, request));
+  const promise = await orUnavailable(service, withMedia(store, found, signal));
+  const snapshot = await orUnavailable(service, jobSnapshotOf(store, promise, signal, "recent"));
   const { showsForms } = request;
   const page = await service.links.urlOf(promise.name, request.caller);
   return { ...detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page }) };

@@ -12,7 +12,7 @@ const all = [
   ...tools,
   ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))]),
   // Hosts that show cards keep these from models; any other shows them as well.
-  jobCard(tools),
+  jobCard(tools, "ui://test/chart.js"),
   answerForUser,
 ];
 
