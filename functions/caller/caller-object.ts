@@ -14,6 +14,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
@@ -50,6 +51,9 @@ const HEARING = { first: 30_000, most: 3_600_000 };
 
 /** How many of the newest jobs are gone of a caller that was forgotten. */
 const FORGOTTEN = 5;
+
+/** How long an alarm waits for deliveries, in milliseconds. Those that take longer go on. */
+const DELIVERING = 5_000;
 
 /** The least time between two events of one job's progress, in milliseconds. */
 const PROGRESS = 5_000;
@@ -116,6 +120,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       tell: (event, caller) => this.#tell(event, caller),
       fetchTo: (url) => this.#fetchTo(url),
       endOf: (caller) => this.#endOf(caller),
+      arm: () => this.#arm(),
     });
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
     const { LISTENER } = config;
@@ -319,6 +324,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Sets the alarm to what is to be done next. */
   async #arm(): Promise<void> {
+    // An object that was made anew does not know yet that somebody has subscribed.
+    if (!this.#hearing) this.#hear();
     const chores = Number(this.#jobs.get("chores") ?? 0);
     const at = Math.min(
       chores,
@@ -352,7 +359,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#doChores(now);
     }
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
-    await Promise.all([this.#hooks.run(), this.#schedules.run()]);
+    await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), this.#schedules.run()]);
     await this.#arm();
   }
 

@@ -16,8 +16,8 @@ const PAUSES = [5_000, 20_000, 60_000, 180_000, 420_000];
 /** How often a gap is tried to be told, in milliseconds, once the pauses are over. */
 const GAP_PAUSE = 15 * 60_000;
 
-/** For how long an attempt that a crash cut off is not made again, in milliseconds. */
-const ATTEMPT = 15_000;
+/** How long an attempt has. One that a crash cut off is made again after that; in milliseconds. */
+const ATTEMPT = 10_000;
 
 /** The most subscriptions of a caller, deliveries under way to one and to all, and deliveries in a minute. */
 const MOST = { subscriptions: 50, toOne: 4, toAll: 24, waiting: 100, aMinute: 600, verifications: 10 };
@@ -71,6 +71,8 @@ export interface HookWorld {
   fetchTo(url: string): typeof fetch;
   /** Why a caller is to be told nothing more; undefined where it is. */
   endOf(caller: Caller): string | undefined;
+  /** Sets the alarm to what is to be done next. */
+  arm(): Promise<void>;
 }
 
 export class WebHooks {
@@ -231,6 +233,8 @@ export class WebHooks {
     const subscription = this.#table.get(delivery.subscription);
     if (!subscription) return;
     this.#table.schedule(delivery, delivery.attempts, Date.now() + ATTEMPT);
+    // Nothing is sent before both are stored.
+    await this.#world.arm();
     const body = await this.#bodyOf(delivery, subscription);
     if (body === undefined) {
       // The log has dropped it.
