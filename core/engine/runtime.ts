@@ -77,6 +77,8 @@ export interface Runtime {
    * `deadline` is then the clean-up's.
    */
   cancelled?: { at: number; deadline: number };
+  /** Until when the function may clean up after its deadline; undefined where it is not told of that. */
+  cleanupUntil?: number;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
   /** What the job may spend. */
