@@ -99,6 +99,8 @@ export interface Runtime {
   onFailure?(error: unknown, about: { step: string; attempt: number; reason: string; retry_in_ms?: number }): void;
   /** Told of each step that the function calls, in replays as well; returns what is wrong with it, in words. */
   onStep?(path: string, fn: object): string | undefined;
+  /** Whether a step that nothing awaits is refused, as tests have it. */
+  awaitsSteps?: boolean;
   /** Runs one attempt of a step, with a trace and apart from other jobs. */
   trace?<T>(name: string, attempt: number, run: () => Promise<T>): Promise<T>;
 }

@@ -190,7 +190,7 @@ class Trial {
       ...(errors && { errors }),
       ...(budget && { budget }),
       signal,
-      ...(this.#onStep && { onStep: this.#onStep }),
+      ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),

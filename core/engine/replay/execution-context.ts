@@ -520,9 +520,10 @@ export class ExecutionContext implements Context {
     });
     // An outcome that nobody awaits must not end the process, which runs other jobs as well.
     outcome.catch((error) => {
-      if (command) command.failed = { error, isAwaited: () => outcome.isAwaited };
+      if (command) command.failed = { error };
     });
     outcome.isAwaited = false;
+    if (command) command.isAwaited = () => outcome.isAwaited;
     return outcome as Promise<T>;
   }
 

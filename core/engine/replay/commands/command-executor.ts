@@ -6,7 +6,7 @@ import type { Journal } from "../../journal.ts";
 import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runtime } from "../../runtime.ts";
-import { changedSince, tooLate, unhandled, WAITS } from "../determinism.ts";
+import { changedSince, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
 import type { FunctionRun } from "../function-run.ts";
 import type { Replay } from "../replay.ts";
 import type { StateReport } from "../state-report.ts";
@@ -35,7 +35,7 @@ interface ExecutorParts {
   readonly wakeup: Wakeup;
   readonly lease: Lease;
   readonly clock: Clock;
-  readonly runtime: Pick<Runtime, "signal" | "deadline" | "cleanupUntil" | "beforeSleep">;
+  readonly runtime: Pick<Runtime, "signal" | "deadline" | "cleanupUntil" | "awaitsSteps" | "beforeSleep">;
   /** Does a command's work, to its outcome or to a pause. */
   perform(command: Command, work: Work): Promise<void>;
   /** Runs the function again from the journal alone; resolves with how that differs from this run. */
@@ -90,6 +90,7 @@ export class CommandExecutor {
         await clock.turn();
         this.#refuse(changedSince(end.value));
         if (run.isStrict) this.#refuse(unheard(commands));
+        if (runtime.awaitsSteps) this.#refuse(unawaited(commands));
         await this.#verify();
         if (run.broken) continue;
         return { kind: "complete", value: end.value };
@@ -247,6 +248,10 @@ function lastOf({ paths }: Commands): string {
 
 function unheard({ unheard }: Commands): string | undefined {
   return unheard && unhandled(unheard.failed?.error, `${unheard.kind} "${unheard.path}"`);
+}
+
+function unawaited({ unawaitedStep }: Commands): string | undefined {
+  return unawaitedStep && `nothing awaits step "${unawaitedStep.path}": what comes of it is lost. ${UNAWAITED}`;
 }
 
 function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {

@@ -44,8 +44,16 @@ export class Commands {
 
   /** The first call that has failed without anything that awaits it. */
   get unheard(): Command | undefined {
-    for (const command of this.#byPath.values())
-      if (command.failed?.isAwaited() === false && !isTold(command.failed.error)) return command;
+    return this.#unawaited(({ failed }) => failed !== undefined && !isTold(failed.error));
+  }
+
+  /** The first step that nothing awaits, however it has ended. */
+  get unawaitedStep(): Command | undefined {
+    return this.#unawaited(({ kind }) => kind === "step");
+  }
+
+  #unawaited(is: (command: Command) => boolean): Command | undefined {
+    for (const command of this.#byPath.values()) if (is(command) && command.isAwaited?.() === false) return command;
     return undefined;
   }
 
