@@ -122,6 +122,7 @@ async function run(
   await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;
   out.print(describe(project, command, options, stack, url));
+  if (options.open) await (await import("open")).default(edgeUrl).catch(() => say(`no browser opens: ${edgeUrl}`));
   const pageOf = await pagesAt(edgeUrl);
   out.follow(hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE), pageOf);
   for (const service of services.filter((service) => !options.services.includes(service))) {

@@ -42,3 +42,41 @@ function asPart(part: unknown): Part {
   const isOurs = [uri, resource?.uri].some((each) => String(each).toLowerCase().startsWith(JOB_SCHEME));
   return typeof type === "string" && !isOurs ? (part as Part) : { type: "text", text: JSON.stringify(part) };
 }
+
+/** The most base64 of images, sounds and files in one answer, in characters. */
+export const MAX_MEDIA = 4_000_000;
+
+/** The base64 of an image, a sound or a file; empty for any other part. */
+function base64Of(part: unknown): string {
+  const { type, data, resource } = Object(part);
+  const found = type === "resource" ? resource?.blob : type === "image" || type === "audio" ? data : "";
+  return typeof found === "string" ? found : "";
+}
+
+const isMedium = (part: unknown): boolean => base64Of(part) !== "";
+
+export const mediaOf = ({ content }: Pick<CallToolResult, "content">): Part[] => content.filter(isMedium);
+
+/** The size of an answer in characters: of its base64, and of the rest, in which text and its structured twin count once. */
+export function sizeOf({ content, structuredContent, ...rest }: CallToolResult): { media: number; text: number } {
+  const characters = (value: unknown) => JSON.stringify(value)?.length ?? 0;
+  const media = content.reduce((sum, part) => sum + base64Of(part).length, 0);
+  const text = Math.max(characters(content) - media, characters(structuredContent)) + characters(rest);
+  return { media, text };
+}
+
+/** The answer with its media replaced by words, for an answer that shows the media beside it. */
+export function withoutMedia(answer: CallToolResult): CallToolResult {
+  const { length } = mediaOf(answer);
+  if (length === 0) return answer;
+  let n = 0;
+  const shown = (part: Part): Part => {
+    if (!isMedium(part)) return part;
+    n += 1;
+    const words = `${n} of ${length} beside this text`;
+    return (
+      part.type === "resource" ? { ...part, resource: { ...part.resource, blob: words } } : { ...part, data: words }
+    ) as Part;
+  };
+  return { ...answer, content: answer.content.map(shown) };
+}

@@ -5,6 +5,7 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { SearchRefused } from "../../core/jobs/remote-store.ts";
 import { check } from "../../core/tools/arguments.ts";
+import { sizeOf } from "../../core/tools/content.ts";
 import {
   type CallToolResult,
   ErrorCode,
@@ -127,6 +128,7 @@ export class ToolCalls {
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         const more = [
+          ...(about?.media ?? []),
           ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
@@ -208,11 +210,13 @@ function mayRepeat({ job, listing }: Tool): boolean {
 }
 
 /** The result; an error in place of one that is larger than the tool allows. */
-function bounded(result: ToolAnswer, { maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
+function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
+  // A wrapped server's answer is bounded by kind.
+  if (made?.answers) return result;
   // Most results are clearly short enough: measuring one means serializing it.
   const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
   if (isShort && result.content.length < 10) return result;
-  const { length } = JSON.stringify(result);
+  const length = JSON.stringify(result).length - sizeOf(result).media;
   if (length <= maxAnswer) return result;
   const job = result[ABOUT]?.job;
   const about = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;

@@ -7,9 +7,6 @@ import { protocolErrorIn, type RpcFailure } from "../../core/tools/content.ts";
 import { CARD, type CallToolResult, ErrorCode, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
-/** The extension's identifier, in capabilities. */
-export const TASKS = "io.modelcontextprotocol/tasks";
-
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
 
@@ -123,7 +120,10 @@ function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
   if (failure) return failed(base, failure);
   // The same result that the call itself would have had.
   const answer = presentJob(promise);
-  const result = { ...answer, content: [...answer.content, ...(answer[ABOUT]?.links ?? [])] };
+  const result = {
+    ...answer,
+    content: [...answer.content, ...(answer[ABOUT]?.media ?? []), ...(answer[ABOUT]?.links ?? [])],
+  };
   return { ...base, status: "completed", result: { resultType: "complete", ...result } };
 }
 

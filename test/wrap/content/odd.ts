@@ -19,12 +19,16 @@ interface Arguments {
   answer?: string;
   /** How deep the structured content is nested. */
   deep?: number;
+  /** How long the text is, of which the structured content is a twin. */
+  text?: number;
+  /** How long the base64 of each image, sound and file is. */
+  media?: number[];
   /** In milliseconds. */
   after?: number;
 }
 
 function answerTo(method: string, params: { uri?: string; name?: string; arguments?: Arguments }): string {
-  const { answer, deep } = params.arguments ?? { id: "" };
+  const { answer, deep, text = 0, media } = params.arguments ?? { id: "" };
   switch (method) {
     case "initialize":
       return result({
@@ -37,6 +41,11 @@ function answerTo(method: string, params: { uri?: string; name?: string; argumen
     case "tools/call":
       if (deep !== undefined)
         return `"result":{"content":[],"structuredContent":${'{"a":'.repeat(deep)}{}${"}".repeat(deep)}}`;
+      if (media || text > 0) {
+        const words = "x".repeat(text);
+        const twin = text > 0 && { structuredContent: { result: words } };
+        return result({ content: [{ type: "text", text: words }, ...(media ?? []).map(medium)], ...twin });
+      }
       return answer ?? result({ content: [{ type: "text", text: JSON.stringify(params) }], _meta: { "odd/own": 1 } });
     case "resources/read":
       return result({ contents: [{ uri: params.uri, text: `${NAME} was asked` }] });
@@ -44,6 +53,13 @@ function answerTo(method: string, params: { uri?: string; name?: string; argumen
       return `"error":{"code":-32601,"message":"no ${method}"}`;
   }
 }
+
+const KINDS = [
+  (data: string) => ({ type: "image", data, mimeType: "image/png" }),
+  (data: string) => ({ type: "audio", data, mimeType: "audio/wav" }),
+  (blob: string) => ({ type: "resource", resource: { uri: "odd://file", blob } }),
+];
+export const medium = (size: number, i: number): object | undefined => KINDS[i % 3]?.("AAAA".repeat(size / 4));
 
 const result = (value: object) => `"result":${JSON.stringify(value)}`;
 

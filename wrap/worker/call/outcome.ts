@@ -3,7 +3,8 @@
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
 import { PARTS } from "../../../core/jobs/parts.ts";
-import { RPC_FAILURE, type RpcFailure } from "../../../core/tools/content.ts";
+import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
+import type { CallToolResult } from "../../../core/tools/mcp.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
@@ -36,7 +37,8 @@ export async function storedAnswer(step: Step, result: unknown, server: string |
   const answer = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
   const json = JSON.stringify(answer);
   if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return answer;
-  return { ...(await keepInParts(step, answer)), ...(answer.isError === true && { isError: true }) };
+  const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
+  return { ...(await keepInParts(step, answer, media)), ...(answer.isError === true && { isError: true }) };
 }
 
 /** A protocol error within bounds. */
