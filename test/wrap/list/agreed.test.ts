@@ -55,7 +55,7 @@ async function shifting(...more: string[]) {
       SHIFTING,
     ];
     const program = run(MAIN, { args, cwd: root });
-    await until("it to serve", () => /^Ready|Error/m.test(program.output()), 60_000);
+    await until("it to serve", () => /^Ready|Error/m.test(program.output()), 120_000);
     const [, url = ""] = /MCP endpoint +(\S+)/.exec(program.output()) ?? [];
     return { program, url };
   };

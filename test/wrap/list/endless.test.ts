@@ -30,7 +30,7 @@ test("of 200,000 tools and a schema 8,000 deep so much is read as is offered, an
     args: ["wrap", "--memory", "--plain", "--name", NAME, ...command],
     env: { ENDLESS: NAME },
   });
-  await until("it to serve", () => /^Ready|Error|RangeError/m.test(program.output()), 60_000);
+  await until("it to serve", () => /^Ready|Error|RangeError/m.test(program.output()), 120_000);
   const output = program.output();
   expect(output).toContain('"deep" is not read: it is nested more than 64 deep.');
   expect(output).toContain('"wide" is not read: it is described in more than 64000 characters.');
