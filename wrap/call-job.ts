@@ -8,6 +8,8 @@ export const CallArgs = z.object({
   /** The server's name for the tool; {@link READ} for a resource, whose `uri` is the argument. */
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
+  /** The caller's `_meta`, without what is between it and the edge. */
+  meta: z.record(z.string(), z.unknown()).optional(),
   /** Identifies the call among those of the tool. */
   key: z.string(),
   /** Whether the call is sent at most once, by the policy at the start of the job. */

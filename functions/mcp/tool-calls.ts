@@ -1,6 +1,13 @@
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { withoutConsent } from "../../core/author/consent.ts";
-import { type CallContext, refusal, type Tool, type ToolContext, ToolError } from "../../core/author/tool.ts";
+import {
+  type CallContext,
+  type ResourceReader,
+  refusal,
+  type Tool,
+  type ToolContext,
+  ToolError,
+} from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { SearchRefused } from "../../core/jobs/remote-store.ts";
@@ -29,6 +36,8 @@ export interface CallRequest
   declaresTasks: boolean;
   showsForms: boolean;
   showsCards: boolean;
+  /** Its `_meta`, without what is between the client and this server. */
+  meta?: Record<string, unknown>;
 }
 
 /** The rules of a deployment for calls. */
@@ -52,7 +61,7 @@ export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnTy
 export class ToolCalls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<unknown, Tool>;
-  readonly #readers: readonly NonNullable<Tool["read"]>[];
+  readonly #readers: readonly ResourceReader[];
   readonly #log: EdgeLog;
   readonly #links: JobLinks;
   readonly #rules: CallRules;
@@ -63,7 +72,7 @@ export class ToolCalls {
     this.#links = links;
     this.#rules = rules;
     const offered = rules.mayConfirm ? tools : tools.map(withoutConsent);
-    this.#readers = [...new Set(tools.flatMap(({ read }) => read ?? []))];
+    this.#readers = [...new Set(tools.flatMap(({ reader }) => reader ?? []))];
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
@@ -151,17 +160,25 @@ export class ToolCalls {
     return this.#readers.length > 0 && !String(uri).startsWith("job:");
   }
 
-  /** Reads a resource by the first tool that can. */
+  /** What a read costs: of several servers, the one is looked for that has named the resource. */
+  weightOfRead(uri: unknown): number {
+    return this.#readers.length > 1 && this.reads(uri) ? 10 : 1;
+  }
+
+  /**
+   * Reads a resource from the server that has named it to the caller: its address may be a secret of that server's.
+   *
+   * @throws {ProtocolError}
+   */
   async read(uri: string, request: CallRequest): Promise<{ contents: unknown[] }> {
-    let why: unknown;
-    for (const read of this.#readers) {
-      try {
-        return await read(uri, this.#contextOf(request, false));
-      } catch (error) {
-        why = error;
-      }
-    }
-    throw why;
+    const context = this.#contextOf(request, false);
+    const [first, ...others] = this.#readers;
+    if (first && others.length === 0) return first.read(uri, context);
+    const named = await Promise.all(this.#readers.map((reader) => reader.named(uri, context)));
+    const reader = this.#readers[named.indexOf(Math.max(...named.filter((at) => at > 0)))];
+    if (reader) return reader.read(uri, context);
+    const words = "none of your last results names this resource: call the tool that does";
+    throw new ProtocolError(ErrorCode.InvalidParams, words, { uri: printable(uri) });
   }
 
   #contextOf({ scope, showsForms, ...request }: CallRequest, tasks: boolean): CallContext {

@@ -215,12 +215,13 @@ export class CallRequests {
         return { ...open, cancel };
       }
       if (request.kind === "stream") return connection.resume(request, hooks);
-      const { tool, arguments: args } = this.#job.args;
+      const { tool, arguments: args, meta } = this.#job.args;
       if (tool === READ) return connection.request("resources/read", args, hooks, id, session);
       const { inputs, state } = request;
       const params = {
         name: tool,
         arguments: args,
+        ...(meta && { _meta: meta }),
         ...(inputs && { inputResponses: inputs }),
         ...(state !== undefined && { requestState: state }),
         ...(isMadeAsTask(connection, tool) && { task: {} }),
