@@ -33,6 +33,8 @@ export interface Snapshot {
   /** Whether the server has resources. */
   resources: boolean;
   tools: readonly ListedTool[];
+  /** Tools that were agreed to in another form than the server has now: they may come back to it by themselves. */
+  agreed?: readonly ListedTool[];
 }
 
 /** Bounds on descriptions, in characters, and on tools, in characters of JSON. */

@@ -1,5 +1,6 @@
 /** Tools whose work is a job. */
 
+import type * as z from "zod";
 import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import {
@@ -123,13 +124,18 @@ export interface DurableToolOptions<Args, Result>
   prefix?: string;
 }
 
+declare const TAKES: unique symbol;
+
 /**
- * A tool, and the definition of its job.
+ * A tool, and the definition of its job. `Given` is what a caller passes, as TypeScript knows it.
  *
  * @example
  * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
  */
-export type DurableTool<Args = unknown, Result = unknown> = Tool & { readonly job: Job<Args, Result> };
+export type DurableTool<Args = unknown, Result = unknown, Given = Args> = Tool & {
+  readonly job: Job<Args, Result>;
+  readonly [TAKES]?: (given: Given) => void;
+};
 
 /**
  * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
@@ -153,10 +159,14 @@ export type DurableTool<Args = unknown, Result = unknown> = Tool & { readonly jo
  * export const dailyReport = defineDurableTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
  *   input: z.object({ day: z.iso.date() }) });
  */
-export function defineDurableTool<Args, Result>(options: DurableToolOptions<Args, Result>): DurableTool<Args, Result>;
-export function defineDurableTool<Input, Args, Result, Output extends object>(
-  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
-): DurableTool<Args, Result>;
+export function defineDurableTool<Args, Result, Given = unknown>(
+  options: DurableToolOptions<Args, Result> & { input: z.ZodType<Args, Given> },
+): DurableTool<Args, Result, Given>;
+export function defineDurableTool<Input, Args, Result, Output extends object, Given = unknown>(
+  options: (JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>) & {
+    input: z.ZodType<Input, Given>;
+  },
+): DurableTool<Args, Result, Given>;
 export function defineDurableTool<Input, Args, Result>(
   options: DurableToolOptions<Args, Result> | JobToolOptions<Input, Args, Result>,
 ): DurableTool<Args, Result> {

@@ -2,11 +2,11 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { withMedia } from "../../core/tools/byte-range.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
-import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
+import { type DetailedTask, detailedTask } from "./task.ts";
 
 /** Knows the addresses of jobs' pages. */
 export interface JobLinks {

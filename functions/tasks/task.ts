@@ -7,9 +7,6 @@ import { protocolErrorIn, type RpcFailure } from "../../core/tools/content.ts";
 import { CARD, type CallToolResult, ErrorCode, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
-/** The extension's identifier, in capabilities. */
-export const TASKS = "io.modelcontextprotocol/tasks";
-
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
 

@@ -1,6 +1,8 @@
 /** Reads a server's tools, and keeps them in the module that the edge imports. */
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import type { ListedTool, Snapshot } from "../snapshot.ts";
+import type { WrapOptions } from "../wrap-options.ts";
+import { differences, narrowed } from "./agreed-list.ts";
 import type { Connection } from "./connection/connection.ts";
 
 /** How long a page of the list may take, in milliseconds, and how many pages are read. */
@@ -50,4 +52,39 @@ export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
   const json = text?.replace(/^[^{]*export default/, "").replace(/;\s*$/, "");
   return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
+}
+
+/** Where the list of a server waits, beside its snapshot, as long as some of it is held back. */
+export const waitingBeside = (snapshot: URL): URL => new URL("waiting.json", snapshot);
+
+export interface Update {
+  /** What is listed from now on. */
+  snapshot: Snapshot;
+  /** What has changed of what is listed, and what is held back: a line each. */
+  taken: string[];
+  held: string[];
+}
+
+/** What becomes of a server's snapshot: the first one is agreed to; later ones are taken where they narrow. */
+export function updated(
+  before: Snapshot | undefined,
+  now: Snapshot,
+  { follow = false }: Pick<WrapOptions, "follow">,
+  whole = false,
+): Update {
+  const snapshot = before === undefined || follow ? now : narrowed(before, now);
+  return {
+    snapshot,
+    taken: before === undefined ? [] : differences(before, snapshot, whole),
+    held: differences(snapshot, now, whole),
+  };
+}
+
+/** Writes what becomes of a snapshot, and what waits; resolves with whether anything else waits than before. */
+export async function writeUpdate(file: URL, { snapshot, held }: Update, now: Snapshot): Promise<boolean> {
+  await writeSnapshot(file, snapshot);
+  const waiting = waitingBeside(file);
+  if (held.length > 0) return writeSnapshot(waiting, now);
+  await rm(waiting, { force: true });
+  return false;
 }
