@@ -2,6 +2,8 @@
 import * as z from "zod";
 import { DAY } from "../core/definitions/context.ts";
 import { defineJob, type Job } from "../core/definitions/job.ts";
+import { readAnswersBy } from "../core/tools/answers.ts";
+import * as content from "../core/tools/content.ts";
 
 /** The arguments of the job. */
 export const CallArgs = z.object({
@@ -27,6 +29,8 @@ export const NOT_DONE = "Nothing was done";
 
 /** How long a job may take; questions wait meanwhile, and the server's time limit is shorter. */
 const DEADLINE = 7 * DAY;
+
+readAnswersBy(content);
 
 export function callJob(kind: string, prefix: string, shared: boolean): Job<CallArgs> {
   return defineJob<CallArgs>({

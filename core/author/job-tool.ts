@@ -16,7 +16,7 @@ import { startJob } from "../jobs/starting/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting/waiting.ts";
 import { splitGeneration } from "../store/ids.ts";
-import { withMedia } from "../tools/byte-range.ts";
+import { withMedia } from "../tools/answers.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";
 import {

@@ -11,8 +11,7 @@ import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";
 import { decodeValue } from "../store/codec.ts";
 import { chunkId } from "../store/ids.ts";
-import { MAX_MEDIA } from "./content.ts";
-import { boundary, FIRST_PART, pick, type Selection } from "./results.ts";
+import { boundary, FIRST_PART, MAX_MEDIA, pick, type Selection } from "./results.ts";
 
 /** The characters of JSON text in each chunk but the last. Each takes three bytes at most. */
 export const PART = 100_000;

@@ -10,6 +10,9 @@ import type { JobView, ResultSummary } from "../jobs/status.ts";
 /** The most characters of an answer by default: hosts in wide use show a model no more. */
 export const MAX_ANSWER = 50_000;
 
+/** The most base64 of images, sounds and files in one answer of a wrapped server, in characters. */
+export const MAX_MEDIA = 4_000_000;
+
 /** The least bound that a tool may set: room for the summary of a result with the longest job name. */
 export const MIN_ANSWER = 5_000;
 

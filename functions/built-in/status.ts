@@ -17,9 +17,8 @@ import {
   WaitingFor,
 } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
+import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
-import { viewOfRange, withMedia } from "../../core/tools/byte-range.ts";
-import { asContent, MAX_MEDIA, mediaOf, sizeOf, withoutMedia } from "../../core/tools/content.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import {
   arrange,
@@ -29,6 +28,7 @@ import {
   inShort,
   linksTo,
   MAX_ANSWER,
+  MAX_MEDIA,
   noteOn,
   type Selection,
 } from "../../core/tools/results.ts";
@@ -168,12 +168,15 @@ export const awaitResult = builtInTool({
   ) {
     const held = new Map<string, Held>();
     const media: Media = [];
+    let room = MAX_MEDIA;
     const large: DurablePromise[] = [];
     /** Holds a job that has ended; what its result shows beside the text is taken out of it. */
     const take = (name: string, promise: DurablePromise | undefined) => {
-      const { shown, taken } = apart(promise, MAX_MEDIA - charactersOf(media));
-      media.push(...taken);
-      const view = viewOf(name, shown);
+      const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
+      const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room) : undefined;
+      media.push(...(answer?.media ?? []));
+      room -= answer?.size ?? 0;
+      const view = viewOf(name, promise && answer ? { ...promise, value: answer.shown } : promise);
       held.set(name, hold(view, {}, MAX_ANSWER));
       return view;
     };
@@ -201,7 +204,7 @@ export const awaitResult = builtInTool({
         },
       });
       for (const promise of large) {
-        if ((partsIn(promise.value)?.media ?? 0) > MAX_MEDIA - charactersOf(media)) continue;
+        if ((partsIn(promise.value)?.media ?? 0) > room) continue;
         take(promise.name, await withMedia(store, promise, signal));
       }
       await Promise.all(
@@ -238,18 +241,6 @@ type Media = CallToolResult["content"];
 
 /** The key of the images, sounds and files of results, which are no part of the JSON. */
 const MEDIA = Symbol("media");
-
-/** An ended job without the media of its result, if they have no more than `room` characters, and those media. */
-function apart(promise: DurablePromise | undefined, room: number) {
-  const asItIs = { shown: promise, taken: [] as Media };
-  if (!promise?.job.answers || promise.state !== "resolved" || partsIn(promise.value)) return asItIs;
-  const answer = asContent(promise.value);
-  const taken = mediaOf(answer);
-  if (taken.length === 0 || charactersOf(taken) > room) return asItIs;
-  return { shown: { ...promise, value: withoutMedia(answer) }, taken };
-}
-
-const charactersOf = (content: Media) => sizeOf({ content }).media;
 
 /** A function that reports how far a job is, as it was read after the report before. */
 function reportOn(

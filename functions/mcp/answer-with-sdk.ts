@@ -7,8 +7,7 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { OURS } from "../../core/tools/content.ts";
-import { ErrorCode, isInputRequired, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, isInputRequired, OURS, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";

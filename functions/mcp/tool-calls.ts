@@ -12,7 +12,6 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { SearchRefused } from "../../core/jobs/remote-store.ts";
 import { check } from "../../core/tools/arguments.ts";
-import { sizeOf } from "../../core/tools/content.ts";
 import {
   type CallToolResult,
   ErrorCode,
@@ -137,12 +136,12 @@ export class ToolCalls {
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         const more = [
-          ...(about?.media ?? []),
           ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
         const shown = tool.job ? await this.#withPage(result, caller) : result;
-        return bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
+        const answer = bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
+        return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
       }
       const started = await tool.start(checked.args, context);
       if (isInputRequired(started)) return started;
@@ -233,7 +232,7 @@ function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool
   // Most results are clearly short enough: measuring one means serializing it.
   const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
   if (isShort && result.content.length < 10) return result;
-  const length = JSON.stringify(result).length - sizeOf(result).media;
+  const { length } = JSON.stringify(result);
   if (length <= maxAnswer) return result;
   const job = result[ABOUT]?.job;
   const about = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;

@@ -3,7 +3,8 @@
 import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { howToAnswer, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
-import { protocolErrorIn, type RpcFailure } from "../../core/tools/content.ts";
+import { answersOf } from "../../core/tools/answers.ts";
+import type { RpcFailure } from "../../core/tools/content.ts";
 import { CARD, type CallToolResult, ErrorCode, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
@@ -116,7 +117,7 @@ const failed = (base: TaskBase, { code, message, data }: RpcFailure): DetailedTa
 };
 
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
-  const failure = promise.job.answers ? protocolErrorIn(promise.value) : undefined;
+  const failure = answersOf(promise.job)?.protocolErrorIn(promise.value);
   if (failure) return failed(base, failure);
   // The same result that the call itself would have had.
   const answer = presentJob(promise);
