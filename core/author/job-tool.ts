@@ -116,6 +116,7 @@ export interface DurableToolOptions<Args, Result>
       | "view"
       | "errors"
       | "budget"
+      | "events"
       | "concurrency"
     > {
   /** The function's result: advertised, and checked before it is stored. */
