@@ -6,6 +6,7 @@ import type { DurablePromise } from "../jobs/remote-store.ts";
 import {
   countOf,
   howToAnswer,
+  inputRequestsOf,
   type JobSnapshot,
   jobSnapshotOf,
   lineOf,
@@ -223,6 +224,7 @@ function jobTool<Input, Args, Result, Output extends object>(
     argsOf: (args, context) => argsOf(args as Input, context),
     start: (args, context) => launch(args as Input, context),
     call: (args, context) => waitFor(launch(args as Input, context), context, options),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),
   };
 }
 
@@ -254,7 +256,7 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
-  { store, signal, now, until, patience, reportProgress, mayConfirm }: CallContext,
+  { store, signal, now, until, patience, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
   { name: tool, consent = [] }: { name?: string; consent?: readonly string[] } = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
@@ -274,7 +276,7 @@ export async function waitFor(
     reportProgress?.(done, total, snapshot ? lineOf(snapshot, at) : "starting");
     if (snapshot) void look(snapshot);
   };
-  const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+  const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
   const present = async (promise: DurablePromise) => presentJob(await withMedia(store, promise, signal));
   let started: DurablePromise;
   try {
@@ -300,6 +302,6 @@ export async function waitFor(
   const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
     { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
-    { job: name, isView: true },
+    { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
   );
 }
