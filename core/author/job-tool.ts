@@ -1,7 +1,7 @@
 /** Tools whose work is a job. */
 
 import type * as z from "zod";
-import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
+import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import {
   countOf,
@@ -36,6 +36,9 @@ const PATIENCE = 45_000;
 
 /** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
 export const PROGRESS_INTERVAL = 2_500;
+
+/** Named in answers that start a job: hosts that search tools may show a model no others than it searched for. */
+const COLLECTING = ["await_result", "probe_status"];
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -195,8 +198,10 @@ function jobTool<Input, Args, Result, Output extends object>(
   const find = async (args: unknown, context: ToolContext) =>
     context.jobs.find(job, await argsOf(args as Input, context));
   if ("answer" in options) {
+    const about = describeTool(described, options.output);
+    const mayAdd = (about.listing.outputSchema as JsonSchema).additionalProperties !== false;
     return {
-      ...describeTool(described, options.output),
+      ...about,
       job,
       find,
       argsOf: (args, context) => argsOf(args as Input, context),
@@ -207,7 +212,8 @@ function jobTool<Input, Args, Result, Output extends object>(
         const promise = await launch(input, context);
         const output = await options.answer(startedOf(promise), input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
-        const answer = structured(output, { job: promise.name, isView: promise_id === promise.name });
+        const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
+        const answer = structured({ ...output, ...how }, { job: promise.name, isView: promise_id === promise.name });
         const { note } = promise;
         return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
       },
