@@ -52,7 +52,7 @@ export default defineConfig({
       const message = `functions/${room}/ imports core/ and what is below it: ${EDGE.slice(0, i).join(", ") || "nothing"}.`;
       return files([`functions/${room}/*.ts`], message, [...allBut("core", "pages"), ...above], { sdk: true });
     }),
-    files(["functions/{sdk,mcp/sdk,tasks/methods}.ts"], "functions/ imports core/.", allBut("core")),
+    files(["functions/{sdk,mcp/answer-with-sdk,tasks/methods}.ts"], "functions/ imports core/.", allBut("core")),
     files(["client/**", "worker/**", "server/**", "wrap/**", "infra/**"], "It imports core/ alone.", allBut("core")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
     files(["pages/**"], "pages/ imports core/ and functions/.", allBut("core", "functions")),

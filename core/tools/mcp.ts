@@ -1,6 +1,6 @@
 /**
  * The few parts of the protocol that plain requests need. Loading the SDK and building its schemas takes longer than all else
- * before an isolate's first answer, so only the first request that needs it loads it (`mcp/sdk.ts`). The types are the SDK's,
+ * before an isolate's first answer, so only the first request that needs it loads it (`mcp/answer-with-sdk.ts`). The types are the SDK's,
  * so these constants cannot differ from its own.
  */
 import type * as sdk from "@modelcontextprotocol/server";

@@ -1,6 +1,7 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { columnsOf, csvOf } from "../chart/columns.ts";
 import { Notice } from "../lib/components.tsx";
+import { download } from "../lib/download.ts";
 import { SchemaForm } from "../lib/form.tsx";
 import { call, type JobInfo, startJob, type ToolInfo } from "../lib/server.ts";
 
@@ -72,14 +73,6 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
     </section>
   );
 };
-
-function download(name: string, type: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name.replaceAll(/[\\/:*?"<>|]/g, "_");
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
 
 /** Offers a browser notification at the end of the job. */
 const TellMe: FC<{ job: JobInfo }> = ({ job }) => {

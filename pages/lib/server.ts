@@ -60,6 +60,7 @@ export interface ListedJob {
   finished_at?: string;
   doing?: string;
   waiting_for?: { question: string; message: string }[];
+  cleanup?: "running" | "done" | "failed";
 }
 
 /** A job as its page gets it. Times are ISO 8601; those that are numbers are milliseconds since the epoch. */
@@ -82,7 +83,6 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   /** Whether it waits for a worker. */
   waits: boolean;
   newer?: { job_name: string; status: Status };
-  cleanup?: "running" | "done" | "failed";
   resumed_from?: string;
   began_anew?: string;
   /** The id of its task, for following and answering it; absent for viewers who may only look. */

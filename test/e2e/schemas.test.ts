@@ -5,7 +5,7 @@ import { withoutConsent } from "../../core/author/consent.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { answerForUser, jobCard } from "../../functions/built-in/card.ts";
 import { builtIn } from "../../functions/built-in/index.ts";
-import { byGemini, generally } from "../../lab/clients/drivers/vendors.ts";
+import { byGemini, generally } from "../../lab/clients/drivers/javascript/vendors.ts";
 import { tools } from "../../tools/index.ts";
 
 const all = [

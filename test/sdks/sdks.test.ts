@@ -85,7 +85,7 @@ describe("a job of a group whose worker is written with one of Resonate's SDKs",
     });
   beforeAll(async () => {
     resonate = await startResonate();
-    stack = await startStack({ resonate, programs: { edge: "test/sdks/edge.ts", worker: "worker/main.ts" } });
+    stack = await startStack({ resonate, programs: { edge: "test/sdks/words-edge.ts", worker: "worker/main.ts" } });
     client = await (CLIENTS[0] as (typeof CLIENTS)[number]).connect(stack.url);
   });
   afterAll(async () => {

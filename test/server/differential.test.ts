@@ -24,7 +24,7 @@ let isFor010 = false;
 beforeAll(async () => {
   for (const [name, program] of [
     ["process", "server/node/process.ts"],
-    ["object", "test/support/object/main.ts"],
+    ["object", "test/support/object/object-process.ts"],
   ] as const) {
     const started = run(program, { args: ["--port", "0", "--memory"] });
     const ready = await until(`the ${name}`, () => started.logs().find(({ msg }) => msg === "ready"));
