@@ -20,7 +20,7 @@ const reads = { readOnlyHint: true, idempotentHint: true, openWorldHint: false }
 const starts = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 const TOOLS = {
   start_gathering: [["latitude", "longitude", "year", "month"], ["timezone"], { ...starts, openWorldHint: true }],
-  probe_status: [["job_names"], ["result", "fields", "offset", "partial_from"], reads],
+  probe_status: [["job_names"], ["result", "fields", "offset", "limit", "partial_from"], reads],
   await_result: [["job_names"], ["timeout_seconds", "partial_from"], reads],
   cancel_job: [["job_names"], [], { readOnlyHint: false, destructiveHint: true, idempotentHint: true }],
   set_timer: [["timer_name", "seconds"], [], { ...starts, openWorldHint: false }],
