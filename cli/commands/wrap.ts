@@ -3,14 +3,15 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { start } from "../launcher/start.ts";
 import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
-import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
+import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
-import { directoryOf, projectIn } from "../wrap/wrap-directory.ts";
+import { agreedIn, directoryOf, projectIn } from "../wrap/wrap-directory.ts";
 import { FILES, writeProject } from "../wrap/wrap-project.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
@@ -33,14 +34,10 @@ export async function run(args: string[]): Promise<void> {
   Object.assign(process.env, secrets);
   const server = new WrappedServer(options, process.env);
   console.log(`Asking ${options.name} for its tools ...`);
-  const snapshot = await server.look(silentLog);
+  const now = await server.look(silentLog);
   await server.close();
-  const { name, version } = snapshot.server;
-  console.log(`${name} ${version}, revision ${snapshot.revision}, ${snapshot.tools.length} tools\n`);
-  for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
-  for (const line of leftOut(snapshot, options)) console.log(line);
-  checkChosen(snapshot, options);
-  console.log("");
+  const { name, version } = now.server;
+  console.log(`${name} ${version}, revision ${now.revision}, ${now.tools.length} tools\n`);
   const { memory, data } = dataIn(rest);
   const own = directoryOf(
     options,
@@ -51,15 +48,24 @@ export async function run(args: string[]): Promise<void> {
       `${options.name} is the name of another server here: this one is ${own.name}. --name gives it another.\n`,
     );
   }
-  const served = { ...options, name: own.name };
   const state = data ?? own.data;
   const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
   if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
-  Object.assign(process.env, { WRAP_FOLLOW: "1", WRAP_FOLDER: root });
+  const update = updated(await agreedIn(root, options), now, options);
+  const { snapshot } = update;
+  for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
+  for (const line of leftOut(snapshot, options)) console.log(line);
+  const sync = typed(readProject(), "sync", "--accept");
+  const accept = data === undefined && !memory ? sync : `cd ${root} && ${sync}`;
+  for (const line of changes(update, accept)) console.log(line);
+  checkChosen(snapshot, options);
+  console.log("");
+  const served = { ...options, name: own.name };
+  Object.assign(process.env, { WRAP_FOLLOW: accept, WRAP_FOLDER: root });
   const project = { root, name: own.name, scripts: readProject().scripts, settings: { wrapped: FILES.options } };
   const launch = memory || data !== undefined ? rest : [...rest, "--data", state];
   // Nothing is written before the state is locked: it may be another run's.
-  await start("wrap", launch, project, () => writeProject(root, served, snapshot));
+  await start("wrap", launch, project, () => writeProject(root, served, now, update));
 }
 
 /** What the arguments for `start` say of the state. */
