@@ -113,7 +113,11 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       log,
       links: pages,
       files: config.ASSETS,
-      rules: { patience: config.WAIT_SECONDS * 1_000, mayConfirm: config.CONFIRM_ARGUMENTS === "on" },
+      rules: {
+        patience: config.WAIT_SECONDS * 1_000,
+        mayConfirm: config.CONFIRM_ARGUMENTS !== "off",
+        trusts: config.CONFIRM_ARGUMENTS === "always",
+      },
     }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: new Discovery(identity, config),
