@@ -61,6 +61,7 @@ export function wrappedTool(
     start: launch,
     reader,
     call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context),
   };
 }
 

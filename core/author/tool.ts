@@ -60,7 +60,7 @@ export interface ToolContext {
   until: number;
   /** Whether the client understands tasks, and so follows a job as a task. */
   tasks: boolean;
-  /** Whether the client can put a running job's questions to its user. */
+  /** Whether the client can put a running job's questions to its user: as a task's, or in answer to the call. */
   asks: boolean;
   /** Whether arguments may express the user's consent; see {@link ToolOptions.consent}. */
   mayConfirm: boolean;
@@ -166,6 +166,8 @@ export interface Tool {
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
   /** Reads what its results refer to; the tools of one server share it. */
   readonly reader?: ResourceReader;
+  /** Answers a call whose job was started before, where the call waits for it. */
+  resume?(promise: DurablePromise, context: CallContext): Promise<ToolAnswer>;
   /** Finds the newest generation of a call's job without starting it, where the tool can. @throws {ToolError} */
   find?(args: unknown, context: ToolContext): Promise<Started | undefined>;
   /** The arguments of the job of a call, where its work is one job. @throws {ToolError} */

@@ -105,6 +105,7 @@ function callOf(context: ServerContext): CallRequest {
     signal,
     inputResponses,
     ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
+    requestState: context.mcpReq.requestState<string>(),
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
   };
   if (progressToken === undefined) return call;
