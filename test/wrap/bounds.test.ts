@@ -80,18 +80,39 @@ test("a call that waits for its turn when the worker dies was not sent: the next
   expect(await server.lines()).toEqual(["write a", "write b"]);
 });
 
-test("a message that is too long ends the connection; the call that it answers is not repeated, and the next is made; what the server logs, by the protocol and beside it, is in the worker's log", async () => {
+test.each(["stdio", "http"])(
+  "an answer that is too long is dropped, and its call alone fails: it is not repeated, and the others go on (%s)",
+  async (how) => {
+    await using stack = new AsyncDisposableStack();
+    const overHttp = async (env: { CALLS: string }) => {
+      const { url } = stack.use(await serve(COUNTING, [], env));
+      return { url, allowPrivate: true };
+    };
+    const server = stack.use(await counting({ after: 100 }, how === "http" ? overHttp : undefined));
+    const write = await server.begin("write", { id: "a", ms: 4_000 });
+    const read = await server.begin("read", { id: "r", ms: 4_000 });
+    await until("both", async () => (await server.lines()).length === 2, PATIENCE);
+    const dropped = await server.call("large", { size: 17_000_000 });
+    expect(dropped).toMatchObject({ isError: true });
+    expect(dropped.content[0].text).toMatch(/has done the call, and its answer was dropped: it has more than 16000000/);
+    for (const [taskId, text] of [
+      [write, "write a is done"],
+      [read, "read r is done"],
+    ] as const) {
+      const { result } = await server.tasks.reaches(taskId, "completed", PATIENCE);
+      expect(result).toMatchObject({ content: [{ text }] });
+    }
+    expect((await server.lines()).toSorted()).toEqual(["large 17000000", "read r", "write a"]);
+  },
+);
+
+test("what the server logs, by the protocol and beside it, is in the worker's log", async () => {
   await using server = await counting();
-  const result = await server.call("large", { size: 17_000_000 });
-  expect(result.structuredContent.error).toMatch(
-    /more than 16000000 bytes in one message: whether it had its effect is unknown/,
-  );
-  expect(await server.call("write", { id: "a" })).toMatchObject({ content: [{ text: "write a is done" }] });
   await server.call("logs", { id: "a" });
   const said = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
   for (const line of ["a by the protocol", "a beside it"])
     await until(line, () => said().some(({ says }) => says === line), PATIENCE);
   // What it has written that is no message has done no harm.
   expect(await server.call("write", { id: "b" })).toMatchObject({ content: [{ text: "write b is done" }] });
-  expect(await server.lines()).toEqual(["write a", "write b"]);
+  expect(await server.lines()).toEqual(["write b"]);
 });

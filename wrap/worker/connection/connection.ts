@@ -13,9 +13,10 @@ import {
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/definitions/context.ts";
 import type { ListedTool } from "../../snapshot.ts";
+import { MAX_MESSAGE, TOO_LONG } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { clientOf, envelopeOf, MODERN } from "./client.ts";
-import { AnswerLost, classified, NotSent, OutcomeUnknown, RpcError, tooLong } from "./errors.ts";
+import { AnswerLost, classified, isTooLong, NotSent, OutcomeUnknown, RpcError } from "./errors.ts";
 import {
   type IncomingMessage,
   type OpenRequest,
@@ -29,6 +30,7 @@ import { passOn } from "./server-requests.ts";
 import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";
+const CONNECTION_ENDED = `the connection was ended, because it sent more than ${MAX_MESSAGE} bytes in one message`;
 const STREAM_ENDED = "the server ended the connection";
 const ENDED = "the program that it was sent to has ended";
 
@@ -70,7 +72,7 @@ export class Connection {
       closed.resolve();
     };
     client.onerror = ({ message }) => {
-      why = tooLong(message) ?? why;
+      if (isTooLong(message)) why = CONNECTION_ENDED;
       log.debug("wrapped server", { reason: message });
     };
   }
@@ -219,22 +221,25 @@ export class Connection {
         if (!isKept || !(error instanceof RpcError)) close();
       },
     });
-    let why = STREAM_ENDED;
+    let lost: Error = new AnswerLost(STREAM_ENDED);
+    const dropped = new RpcError(TOO_LONG.code, TOO_LONG.message);
     if (isApart) {
       transport.onerror = ({ message }) => {
-        why = tooLong(message) ?? why;
+        if (isTooLong(message)) lost = dropped;
       };
     }
     const options = {
       requestSignal: abort.signal,
       ...(hooks.onEventId && { onresumptiontoken: (token: string) => hooks.onEventId?.(token) }),
-      onRequestStreamEnd: () => this.#pending.get(id)?.reject(new AnswerLost(why)),
+      onRequestStreamEnd: () => this.#pending.get(id)?.reject(lost),
     };
     const sending = async () => {
       if (isApart) await transport.start();
       await send(transport, options);
     };
-    sending().catch((error) => this.#pending.get(id)?.reject(classified(error)));
+    sending().catch((error) => {
+      this.#pending.get(id)?.reject(isTooLong(String(error?.message)) ? dropped : classified(error));
+    });
     return {
       result: answer.promise,
       recorded: () => {
