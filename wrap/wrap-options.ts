@@ -53,6 +53,10 @@ export interface WrapOptions {
    * its open calls. Default: two minutes; 0: it ends with its worker.
    */
   keep?: number;
+  /** How long the server may take to answer when it is connected to, in milliseconds. Default: 30 s; a program ten minutes. */
+  startTimeout?: number;
+  /** The revision of the protocol to speak, for example `2025-11-25`. Default: the newest that the server has. */
+  revision?: string;
   /** The names of the tools to offer, with `*` as a wildcard. Default: all. */
   tools?: readonly string[];
   /** A prefix for the names of its tools, followed by `_`. */
@@ -84,7 +88,7 @@ export interface WrapOptions {
 
 /** @throws {Error} for invalid options */
 export function checkOptions(options: WrapOptions): void {
-  const { name, url, command, headers, env, keep, after, concurrency, timeout } = options;
+  const { name, url, command, headers, env, keep, after, concurrency, timeout, startTimeout, revision } = options;
   const wrong = (what: string): never => {
     throw new Error(`wrapServer: ${what}`);
   };
@@ -98,8 +102,11 @@ export function checkOptions(options: WrapOptions): void {
   if (url === undefined && headers !== undefined) wrong(`${name} has headers, which only a url takes`);
   if (command === undefined && env !== undefined) wrong(`${name} has env, which only a command takes`);
   if (url !== undefined && keep !== undefined) wrong(`${name} has keep, which only a command takes`);
+  if (revision !== undefined && !/^20\d\d-\d\d-\d\d$/.test(revision)) {
+    wrong(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
+  }
   if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
-  for (const [what, value] of Object.entries({ after, concurrency, timeout })) {
+  for (const [what, value] of Object.entries({ after, concurrency, timeout, startTimeout })) {
     if (value !== undefined && !(value >= 1)) wrong(`${what} of ${name} is ${value}; it takes 1 or more`);
   }
 }

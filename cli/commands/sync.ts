@@ -19,8 +19,8 @@ const usage = () => `Usage: ${typed(readProject(), "sync")}
 Fetches the tools of every server that the project in this folder wraps, and writes their snapshots. With a URL or a command
 it adds that server to the project.
 
-${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
-  --help                  show this text
+${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
+  --help                    show this text
 `;
 
 export async function run(args: string[]): Promise<void> {

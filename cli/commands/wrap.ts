@@ -3,6 +3,8 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { Log } from "../../core/index.ts";
+import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { start } from "../launcher/start.ts";
@@ -13,14 +15,16 @@ import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts
 import { directoryOf, projectIn } from "../wrap/wrap-directory.ts";
 import { FILES, writeProject } from "../wrap/wrap-project.ts";
 
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+
 const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
        ${typed(readProject(), "wrap", "[options] -- COMMAND ...")}
 
 Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL or started by COMMAND.
 Its tools become durable jobs.
 
-${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
-  --help                  show this text
+${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
+  --help                    show this text
 
 Its state is kept in a directory of its own below .resonate. Also the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
 `;
@@ -31,35 +35,47 @@ export async function run(args: string[]): Promise<void> {
   hideArguments(given);
   const { options, rest, secrets } = given;
   Object.assign(process.env, secrets);
-  const server = new WrappedServer(options, process.env);
+  const { memory, data } = dataIn(rest);
+  const own = directoryOf(
+    options,
+    args.some((arg) => /^--name(=|$)/.test(arg)),
+  );
+  const state = data ?? own.data;
+  const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
+  if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
+  Object.assign(process.env, { WRAP_FOLLOW: "1", WRAP_FOLDER: root });
+  const server = new WrappedServer(options, process.env, true);
+  // A program goes on without its user for a while: one that nobody is to use is ended.
+  process.once("exit", endPrograms);
+  const quit = () => process.exit(130);
+  for (const signal of SIGNALS) process.once(signal, quit);
   console.log(`Asking ${options.name} for its tools ...`);
-  const snapshot = await server.look(silentLog);
-  await server.close();
+  let said = "";
+  const log: Log = { ...silentLog, info: (_, fields) => void (said = String(fields?.says ?? said)) };
+  const snapshot = await server.look(log, (what) => console.log(said === "" ? what : `${what}; it wrote: ${said}`));
   const { name, version } = snapshot.server;
   console.log(`${name} ${version}, revision ${snapshot.revision}, ${snapshot.tools.length} tools\n`);
   for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
   for (const line of leftOut(snapshot, options)) console.log(line);
   checkChosen(snapshot, options);
   console.log("");
-  const { memory, data } = dataIn(rest);
-  const own = directoryOf(
-    options,
-    args.some((arg) => /^--name(=|$)/.test(arg)),
-  );
   if (own.isTaken) {
     console.log(
       `${options.name} is the name of another server here: this one is ${own.name}. --name gives it another.\n`,
     );
   }
   const served = { ...options, name: own.name };
-  const state = data ?? own.data;
-  const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
-  if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
-  Object.assign(process.env, { WRAP_FOLLOW: "1", WRAP_FOLDER: root });
   const project = { root, name: own.name, scripts: readProject().scripts, settings: { wrapped: FILES.options } };
   const launch = memory || data !== undefined ? rest : [...rest, "--data", state];
   // Nothing is written before the state is locked: it may be another run's.
-  await start("wrap", launch, project, () => writeProject(root, served, snapshot));
+  for (const signal of SIGNALS) process.off(signal, quit);
+  let isHandedOver = false;
+  await start("wrap", launch, project, async () => {
+    isHandedOver = true;
+    await writeProject(root, served, snapshot);
+    await server.handOver();
+  });
+  if (!isHandedOver) await server.close();
 }
 
 /** What the arguments for `start` say of the state. */

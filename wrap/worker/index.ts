@@ -1,5 +1,6 @@
 /** `durable-mcp-edge/wrap/worker`: makes the calls to a wrapped server; only workers import it. */
 import { type Implementation, implement } from "../../core/author/implement.ts";
+import type { Log } from "../../core/definitions/context.ts";
 import type { CallArgs } from "../call-job.ts";
 import type { Wrapped } from "../index.ts";
 import { runCall } from "./call/run-call.ts";
@@ -19,6 +20,8 @@ const FOLLOW = "WRAP_FOLLOW";
 export interface RunOptions {
   /** The snapshot that the edge imports. On a developer's machine it is rewritten when the server's tools have changed. */
   snapshot?: URL;
+  /** Connects to the server at once, and logs there. Default: connects at the first call. */
+  connect?: Log;
 }
 
 /**
@@ -28,10 +31,11 @@ export interface RunOptions {
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
-export function runWrapped({ options, jobs }: Wrapped, { snapshot }: RunOptions = {}): readonly Implementation[] {
+export function runWrapped({ options, jobs }: Wrapped, { snapshot, connect }: RunOptions = {}): readonly Implementation[] {
   const server = new WrappedServer(options, process.env, true);
   registerServer({ options, snapshot });
   if (snapshot !== undefined && process.env[FOLLOW]) server.onTools = (seen) => void writeSnapshot(snapshot, seen);
+  if (connect) server.connection("", connect).catch((error) => connect.warn(error.message));
   const run = (ctx: Parameters<typeof runCall>[1], args: CallArgs) => runCall(server, ctx, args);
   return [implement(jobs.own, run), implement(jobs.shared, run)];
 }

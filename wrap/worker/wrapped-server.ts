@@ -15,8 +15,11 @@ import type { Target } from "./connection/target.ts";
 import { canHost } from "./host/host-connection.ts";
 import { snapshotOf } from "./snapshot-file.ts";
 
-/** How long the server may take to answer when a connection is opened, in milliseconds. */
+/** How long a server at a URL may take to answer when a connection is opened, and a program to start; in milliseconds. */
 const CONNECT = 30_000;
+const START = 10 * 60_000;
+/** How often it is told that a program is waited for, in milliseconds. */
+const TELL = 5_000;
 /** The pauses between attempts, in milliseconds. A connection that ends before the shortest life counts as failed. */
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
@@ -64,6 +67,11 @@ class ReconnectingConnection {
     await connection.close().catch(() => {});
   }
 
+  /** Leaves a hosted program to the next worker; resolves with whether it goes on. */
+  async leave(): Promise<boolean> {
+    return (await this.#connection?.catch(() => undefined))?.leave() === true;
+  }
+
   async close(): Promise<void> {
     const current = await this.#connection?.catch(() => undefined);
     await current?.close().catch(() => {});
@@ -101,8 +109,22 @@ export class WrappedServer {
     this.#slots = new PQueue({ concurrency: options.concurrency ?? 16 });
   }
 
-  /** The connection for the caller that a job belongs to. @throws {NotSent} saying why there is none */
-  async connection(jobName: string, log: Log): Promise<Connection> {
+  /**
+   * The connection for the caller that a job belongs to. `tell` is told what is waited for, if that takes long.
+   *
+   * @throws {NotSent} saying why there is none
+   */
+  async connection(jobName: string, log: Log, tell: (what: string) => void = () => {}): Promise<Connection> {
+    const { name } = this.options;
+    const began = Date.now();
+    const telling = setInterval(
+      () => tell(`${name} has not answered for ${Math.round((Date.now() - began) / 1_000)} s`),
+      TELL,
+    );
+    return this.#connected(jobName, log).finally(() => clearInterval(telling));
+  }
+
+  async #connected(jobName: string, log: Log): Promise<Connection> {
     const { name } = this.options;
     const connection = await this.#connectionOf(jobName, log).catch((error) => {
       throw new Unsendable(reason(error), { cause: error });
@@ -120,8 +142,14 @@ export class WrappedServer {
   }
 
   /** What the server says about itself and its tools now. @throws {NotSent} */
-  async look(log: Log): Promise<Snapshot> {
-    return snapshotOf(await this.connection("", log));
+  async look(log: Log, tell?: (what: string) => void): Promise<Snapshot> {
+    return snapshotOf(await this.connection("", log, tell));
+  }
+
+  /** Leaves the program that was looked at to the next worker of the same deployment. Without a program host it ends. */
+  async handOver(): Promise<void> {
+    const left = await Promise.all([...this.#connections.values()].map((connection) => connection.leave()));
+    if (!left.every(Boolean)) await this.close();
   }
 
   /** Closes a connection, which is not used again. */
@@ -173,8 +201,9 @@ export class WrappedServer {
     const connection = await Connection.open({
       target,
       log,
-      timeout: CONNECT,
+      timeout: this.options.startTimeout ?? ("url" in target ? CONNECT : START),
       revision: this.#revision,
+      asked: this.options.revision,
       onToolsChanged: () => void changed(),
     });
     this.#revision = connection.revision;
@@ -212,8 +241,11 @@ export class WrappedServer {
 }
 
 /** Identifies a deployment among those whose workers run on the same machine. */
-const deploymentOf = ({ RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP }: Environment): string =>
-  JSON.stringify([RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP]);
+const deploymentOf = (env: Environment): string => {
+  const { RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP, WRAP_FOLDER } = env;
+  // `wrap` starts the program before it knows the other addresses.
+  return WRAP_FOLDER ?? JSON.stringify([RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP]);
+};
 
 /** Whether the server's address was refused. */
 const isPrivate = (error: unknown): boolean =>

@@ -235,7 +235,7 @@ export class CallRequests {
     return `${ID_PREFIX}${createHash("sha256").update(`${deadline} ${base} ${jobName}`).digest("hex").slice(0, 32)}`;
   }
 
-  #connect({ log }: Step): Promise<Connection> {
-    return this.#server.connection(this.#job.jobName, log);
+  #connect({ log, progress }: Step): Promise<Connection> {
+    return this.#server.connection(this.#job.jobName, log, (what) => progress(0, undefined, what));
   }
 }

@@ -228,8 +228,8 @@ class Call {
     }
   }
 
-  #connect({ log }: Step): Promise<Connection> {
-    return this.#server.connection(this.#ctx.jobName, log);
+  #connect({ log, progress }: Step): Promise<Connection> {
+    return this.#server.connection(this.#ctx.jobName, log, (what) => progress(0, undefined, what));
   }
 
   /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. */

@@ -9,6 +9,7 @@ import {
   LATEST_PROTOCOL_VERSION,
   type StreamableHTTPClientTransport,
   type Transport,
+  type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/definitions/context.ts";
@@ -42,7 +43,9 @@ interface ConnectionOptions {
   /** The negotiated revision of an earlier connection, which saves a second start of the program. */
   revision?: string | undefined;
   onToolsChanged?(): void;
-  /** In milliseconds. */
+  /** The revision to speak. Default: the newest that the server has. */
+  asked?: string | undefined;
+  /** How long the server may take to answer, in milliseconds. */
   timeout: number;
 }
 
@@ -81,22 +84,23 @@ export class Connection {
   static async open(options: ConnectionOptions): Promise<Connection> {
     const transport = await transportOf(options.target);
     const isHosted = transport instanceof HostedTransport;
-    const isLegacy = (options.revision ?? MODERN) < MODERN || (isHosted && transport.isOpen);
+    const { revision, asked } = options;
+    const isLegacy = (asked ?? revision ?? MODERN) < MODERN || (isHosted && transport.isOpen);
     try {
-      return await Connection.#open(transport, isLegacy ? "legacy" : "auto", options);
+      return await Connection.#open(transport, isLegacy ? "legacy" : asked === undefined ? "auto" : { pin: asked }, options);
     } catch (error) {
       // A program of the 2025 revisions may exit when the client offers the newer one.
-      if (!isHosted || isLegacy || !transport.hasEnded) throw error;
+      if (!isHosted || isLegacy || asked !== undefined || !transport.hasEnded) throw error;
       return Connection.#open(await transportOf(options.target), "legacy", options);
     }
   }
 
   static async #open(
     transport: Transport,
-    mode: "legacy" | "auto",
-    { target, log, onToolsChanged, timeout }: ConnectionOptions,
+    mode: VersionNegotiationMode,
+    { target, log, onToolsChanged, timeout, asked }: ConnectionOptions,
   ): Promise<Connection> {
-    const client = clientOf(mode, onToolsChanged);
+    const client = clientOf(mode, asked, onToolsChanged);
     const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
     const lastLine = isProgram ? logLines(transport.stderr as Readable | null, log) : () => "";
     const connection = new Connection(client, transport, target, log);
@@ -138,6 +142,13 @@ export class Connection {
       ...(sessionId !== undefined && { sessionId }),
       ...(this.era === "legacy" && { protocolVersion: this.revision }),
     };
+  }
+
+  /** Leaves a hosted program, with its session, to the next worker; false if the program ends with this process. */
+  leave(): boolean {
+    if (!(this.#transport instanceof HostedTransport)) return false;
+    this.#transport.leave();
+    return true;
   }
 
   close(): Promise<void> {
