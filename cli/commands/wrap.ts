@@ -51,8 +51,12 @@ export async function run(args: string[]): Promise<void> {
   for (const signal of SIGNALS) process.once(signal, quit);
   console.log(`Asking ${options.name} for its tools ...`);
   let said = "";
-  const log: Log = { ...silentLog, info: (_, fields) => void (said = String(fields?.says ?? said)) };
-  const snapshot = await server.look(log, (what) => console.log(said === "" ? what : `${what}; it wrote: ${said}`));
+  const info: Log["info"] = (_message, { says } = {}) => {
+    said = String(says ?? said);
+  };
+  const snapshot = await server.look({ ...silentLog, info }, (what) =>
+    console.log(said === "" ? what : `${what}; it wrote: ${said}`),
+  );
   const { name, version } = snapshot.server;
   console.log(`${name} ${version}, revision ${snapshot.revision}, ${snapshot.tools.length} tools\n`);
   for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);

@@ -10,6 +10,8 @@ export const OPTIONS = [
   ["--tools 'a,b_*'", "the tools to offer (default: all)"],
   ["--prefix NAME", "a prefix for the names of its tools"],
   ["--after SECONDS", "how long a call waits for its result before it returns its job (default 4)"],
+  ["--concurrency N", "how many calls are made at once (default 16)"],
+  ["--processes N", "so many processes of a command, each for one call at a time, whose questions are so told apart"],
   ["--start-timeout SECONDS", "how long it may take to start (default: 30 for a URL, 600 for a command)"],
   ["--revision DATE", "the revision of the protocol to speak, as 2025-11-25 (default: the newest that it has)"],
   ["--repeatable 'a,b_*'", "tools whose calls may be repeated, despite their annotations"],
@@ -27,6 +29,8 @@ const PARSED = {
   tools: { type: "string" },
   prefix: { type: "string" },
   after: { type: "string" },
+  concurrency: { type: "string" },
+  processes: { type: "string" },
   "start-timeout": { type: "string" },
   revision: { type: "string" },
   repeatable: { type: "string" },
@@ -102,6 +106,8 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   for (const [name, value = ""] of Object.entries(inFile)) variables.push([name, hidden(value)]);
   const after = values.after === undefined ? undefined : Number(values.after);
   if (after !== undefined && !(after > 0 && after <= 300)) throw new Error("--after takes seconds, up to 300");
+  const concurrency = numberOf(values, "concurrency");
+  const processes = numberOf(values, "processes");
   const startTimeout = numberOf(values, "start-timeout");
   const policies = Object.fromEntries([
     ...list(values.once).map((pattern) => [pattern, { repeatable: false }]),
@@ -119,6 +125,8 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
     ...(values.tools !== undefined && { tools: list(values.tools) }),
     ...(values.prefix !== undefined && { prefix: values.prefix }),
     ...(after !== undefined && { after: after * 1_000 }),
+    ...(concurrency !== undefined && { concurrency }),
+    ...(processes !== undefined && { processes }),
     ...(startTimeout !== undefined && { startTimeout: startTimeout * 1_000 }),
     ...(values.revision !== undefined && { revision: values.revision }),
     ...(Object.keys(policies).length > 0 && { policies }),

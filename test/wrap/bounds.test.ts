@@ -46,15 +46,47 @@ test("a call that takes longer than it may is cancelled, and its job says so", a
   await until("the server to hear of it", async () => (await server.lines()).includes("cancelled a"), PATIENCE);
 });
 
-test("so many calls are made at once as the server is to bear, and the others wait", async () => {
+test("so many calls are made at once as the server is to bear; one that waits for an answer is not counted, and another can ask meanwhile", async () => {
   await using server = await counting({ concurrency: 1, after: 500 });
-  const asking = await server.begin("asks", { id: "a" });
-  const { inputRequests } = await server.tasks.reaches(asking, "input_required", PATIENCE);
-  const waiting = await server.stack.call("write", { id: "b" });
-  expect(waiting).toMatchObject({ status: "running" });
-  await server.tasks.update(asking, { [Object.keys(inputRequests)[0] ?? ""]: accept({ sure: true }) });
-  await server.stack.call("await_result", { job_names: [waiting.job_name] });
-  expect(await server.lines()).toEqual(["asks a", "answered a", "write b"]);
+  const asking = await Promise.all(["a", "b"].map((id) => server.begin("asks", { id })));
+  const questions = await Promise.all(asking.map((id) => server.tasks.reaches(id, "input_required", PATIENCE)));
+  expect(questions.map(({ inputRequests }) => JSON.stringify(inputRequests).match(/Write (.)/)?.[1])).toEqual([
+    "a",
+    "b",
+  ]);
+  expect(await server.call("write", { id: "c" })).toMatchObject({ content: [{ text: "write c is done" }] });
+  // An answer waits for its turn, too: calls go on one at a time.
+  const write = await server.begin("write", { id: "d", ms: 3_600_000 });
+  await until("the call", async () => (await server.lines()).includes("write d"), PATIENCE);
+  const answer = (i: number, sure: boolean) =>
+    server.tasks.update(asking[i] ?? "", { [Object.keys(questions[i]?.inputRequests)[0] ?? ""]: accept({ sure }) });
+  await answer(1, false);
+  await server.tasks.cancel(write);
+  await answer(0, true);
+  for (const [i, sure] of [true, false].entries()) {
+    const { result } = await server.tasks.reaches(asking[i] ?? "", "completed", PATIENCE);
+    expect(result.content[0].text).toContain(`"sure":${sure}`);
+  }
+  expect((await server.lines()).toSorted()).toEqual(
+    ["asks a", "asks b", "write c", "write d", "answered a", "answered b"].toSorted(),
+  );
+});
+
+test("with a process for each call a question belongs to its call, and an end of the program is that of one call", async () => {
+  await using server = await counting({ processes: 3, after: 100 });
+  const asking = await Promise.all(["a", "b"].map((id) => server.begin("asks", { id, ms: 500 })));
+  const questions = await Promise.all(asking.map((id) => server.tasks.reaches(id, "input_required", PATIENCE)));
+  const ended = await server.call("crash", { id: "c" });
+  expect(ended.structuredContent.error).toContain("whether it had its effect is unknown");
+  expect(await server.call("write", { id: "d" })).toMatchObject({ content: [{ text: "write d is done" }] });
+  for (const [i, id] of asking.entries()) {
+    const [[key, request] = []] = Object.entries(questions[i]?.inputRequests) as [string, object][];
+    expect(JSON.stringify(request)).toContain(`Write ${"ab"[i]}?`);
+    await server.tasks.update(id, { [key ?? ""]: accept({ sure: i === 0 }) });
+    expect((await server.tasks.reaches(id, "completed", PATIENCE)).result.content[0].text).toContain(
+      `"sure":${i === 0}`,
+    );
+  }
 });
 
 test("a call that waits for its turn when the worker dies was not sent: the next worker makes it", async () => {

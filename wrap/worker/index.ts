@@ -31,7 +31,10 @@ export interface RunOptions {
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
-export function runWrapped({ options, jobs }: Wrapped, { snapshot, connect }: RunOptions = {}): readonly Implementation[] {
+export function runWrapped(
+  { options, jobs }: Wrapped,
+  { snapshot, connect }: RunOptions = {},
+): readonly Implementation[] {
   const server = new WrappedServer(options, process.env, true);
   registerServer({ options, snapshot });
   if (snapshot !== undefined && process.env[FOLLOW]) server.onTools = (seen) => void writeSnapshot(snapshot, seen);

@@ -1,12 +1,12 @@
 /** A wrapped server in a worker: its connections, one for all callers or one per caller, and the slots of its calls. */
 import { LRUCache } from "lru-cache";
-import PQueue from "p-queue";
 import { callerOf } from "../../core/definitions/caller.ts";
-import { type Log, RetryableError } from "../../core/definitions/context.ts";
+import { type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { CallsInFlight } from "./call/call-in-flight.ts";
+import { type Slot, Slots } from "./call/slots.ts";
 import { Connection } from "./connection/connection.ts";
 import { type Environment, filled, filledAll, programEnvironment } from "./connection/environment.ts";
 import { NotSent, Unsendable } from "./connection/errors.ts";
@@ -26,6 +26,10 @@ const LONGEST_PAUSE = 30_000;
 const SHORTEST_LIFE = 5_000;
 /** How long a program goes on without a worker, in milliseconds: until a killed worker's jobs have moved on. */
 const KEEP = 120_000;
+/** After this time, in milliseconds, it is told that a call waits for its turn. */
+const WAITING = 1_000;
+/** How many calls a worker makes at once by default. */
+const CONCURRENCY = 16;
 /** The most callers with separate connections. */
 const MAX_CALLERS = 100;
 
@@ -86,11 +90,13 @@ class ReconnectingConnection {
 export class WrappedServer {
   readonly options: WrapOptions;
   readonly calls = new CallsInFlight();
-  readonly #slots: PQueue;
+  readonly #slots: Slots;
+  /** The slots of jobs, where each slot is a process. */
+  readonly #processes = new Map<string, number>();
   readonly #env: Environment;
   readonly #isHosted: boolean;
   readonly #fetch: Fetch;
-  /** By caller key; the empty key is for all callers. */
+  /** By caller key, which is empty for all callers, and process. */
   readonly #connections = new LRUCache<string, ReconnectingConnection>({
     max: MAX_CALLERS,
     dispose: (connection) => void connection.close(),
@@ -106,7 +112,7 @@ export class WrappedServer {
     this.#env = env;
     this.#isHosted = hosted && options.keep !== 0 && canHost();
     this.#fetch = guardedFetch(options.allowPrivate === true);
-    this.#slots = new PQueue({ concurrency: options.concurrency ?? 16 });
+    this.#slots = new Slots(options.processes ?? options.concurrency ?? CONCURRENCY);
   }
 
   /**
@@ -157,22 +163,20 @@ export class WrappedServer {
     await (await this.#connectionOf(jobName, log)).drop(connection);
   }
 
-  /**
-   * Waits for a slot among the calls that are made at once; resolves with the function that frees it, and rejects when `signal`
-   * is aborted before.
-   */
-  async takeSlot(signal: AbortSignal): Promise<() => void> {
-    const taken = Promise.withResolvers<() => void>();
-    const freed = Promise.withResolvers<void>();
-    const giveUp = () => taken.reject(new Error("the job is no longer run here"));
-    if (signal.aborted) giveUp();
-    signal.addEventListener("abort", giveUp, { once: true });
-    void this.#slots.add(async () => {
-      if (signal.aborted) return;
-      taken.resolve(freed.resolve);
-      await freed.promise;
-    });
-    return taken.promise.finally(() => signal.removeEventListener("abort", giveUp));
+  /** Waits for a slot among the calls that are made at once; rejects when `signal` is aborted before. */
+  async takeSlot(jobName: string, signal: AbortSignal, { progress }: Pick<Step, "progress">): Promise<Slot> {
+    const { name, processes } = this.options;
+    const what = processes === undefined ? "calls at once" : "processes, which keep calls that wait for an answer";
+    const tell = () => progress(0, undefined, `waits for its turn: ${name} has ${this.#slots.count} ${what}`);
+    const timer = setTimeout(tell, WAITING);
+    const slot = await this.#slots.take(splitKey(jobName).key, signal).finally(() => clearTimeout(timer));
+    if (processes === undefined) return slot;
+    this.#processes.set(jobName, slot.index);
+    const free = () => {
+      if (this.#processes.get(jobName) === slot.index) this.#processes.delete(jobName);
+      slot.free();
+    };
+    return { ...slot, free };
   }
 
   /** Ends all connections and programs. */
@@ -182,11 +186,12 @@ export class WrappedServer {
 
   async #connectionOf(jobName: string, log: Log): Promise<ReconnectingConnection> {
     const caller = this.options.credentials === undefined ? "" : splitKey(jobName).key;
-    let connection = this.#connections.get(caller);
+    const key = `${caller} ${this.#processes.get(jobName) ?? 0}`;
+    let connection = this.#connections.get(key);
     if (!connection) {
       const target = await this.#target(caller);
       connection = new ReconnectingConnection(() => this.#open(target, log));
-      this.#connections.set(caller, connection);
+      this.#connections.set(key, connection);
     }
     return connection;
   }

@@ -87,7 +87,11 @@ export class Connection {
     const { revision, asked } = options;
     const isLegacy = (asked ?? revision ?? MODERN) < MODERN || (isHosted && transport.isOpen);
     try {
-      return await Connection.#open(transport, isLegacy ? "legacy" : asked === undefined ? "auto" : { pin: asked }, options);
+      return await Connection.#open(
+        transport,
+        isLegacy ? "legacy" : asked === undefined ? "auto" : { pin: asked },
+        options,
+      );
     } catch (error) {
       // A program of the 2025 revisions may exit when the client offers the newer one.
       if (!isHosted || isLegacy || asked !== undefined || !transport.hasEnded) throw error;

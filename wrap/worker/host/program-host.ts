@@ -259,7 +259,10 @@ function asked(id: Id, params: Message["params"], line: string): void {
   const waiting = [...requests].filter(
     ([, each]) => !each.isAnswered && (task === undefined ? each.isKept : each.task === task),
   );
-  const [asker, request] = (waiting.length === 1 && waiting[0]) || [];
+  const asking = new Set([...questions.values()].map(({ asker }) => asker));
+  // A call that waits for an answer asks nothing more. The worker decides where it is not clear.
+  const others = waiting.length === 1 ? waiting : waiting.filter(([id]) => !asking.has(id));
+  const [asker, request] = (others.length === 1 && others[0]) || [];
   if (questions.size < MAX_QUESTIONS) questions.set(id, { line, asker: task === undefined ? asker : undefined, task });
   say(request ? request.owner : user, "m", line);
 }
