@@ -62,7 +62,7 @@ test("a program is started once, however long that takes: it is told what is wai
   const starts = join(root, "starts");
   const slow = join(root, "slow.mjs");
   const wait = "await new Promise((resolve) => setTimeout(resolve, 6_000));";
-  const note = 'import { appendFileSync } from "node:fs"; appendFileSync(process.env.STARTS, `${process.pid}\\n`);';
+  const note = 'import { appendFileSync } from "node:fs"; appendFileSync(process.env.STARTS, process.pid + "\\n");';
   await writeFile(slow, `${note} console.error("loading a model"); ${wait} await import(${JSON.stringify(COUNTING)});`);
   const env = ["--env", `CALLS=${join(root, "calls")}`, "--env", `STARTS=${starts}`];
   const wrapIt = (...more: string[]) =>

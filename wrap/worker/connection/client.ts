@@ -17,15 +17,19 @@ const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
 /** How long a program may be silent when it is offered the newest revision, in milliseconds; then an older one is offered. */
 const PROBE = 30_000;
 
-/** A client of the 2025 revisions, or of the newest that a server has. `asked`: the one revision to speak. */
+/**
+ * A client of the 2025 revisions, or of the newest that a server has. `asked`: the one revision to speak. `timeout`: how long
+ * the server may take to answer, in milliseconds.
+ */
 export function clientOf(
   mode: VersionNegotiationMode,
   asked: string | undefined,
+  timeout: number,
   onToolsChanged: (() => void) | undefined,
 ): Client {
   return new Client(INFO, {
     capabilities: CAPABILITIES,
-    versionNegotiation: { mode, probe: { timeoutMs: PROBE } },
+    versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE, timeout) } },
     ...(asked !== undefined && { supportedProtocolVersions: [asked] }),
     ...(onToolsChanged && { listChanged: { tools: { autoRefresh: false, onChanged: () => onToolsChanged() } } }),
   });

@@ -104,7 +104,7 @@ export class Connection {
     mode: VersionNegotiationMode,
     { target, log, onToolsChanged, timeout, asked }: ConnectionOptions,
   ): Promise<Connection> {
-    const client = clientOf(mode, asked, onToolsChanged);
+    const client = clientOf(mode, asked, timeout, onToolsChanged);
     const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
     const lastLine = isProgram ? logLines(transport.stderr as Readable | null, log) : () => "";
     const connection = new Connection(client, transport, target, log);
