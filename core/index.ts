@@ -23,6 +23,8 @@ export {
   type Answer,
   BudgetExceeded,
   type Budgets,
+  type Callback,
+  type CallbackOptions,
   type ChildJob,
   type Context,
   DAY,

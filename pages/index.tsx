@@ -1,16 +1,19 @@
 /** The front page: the server, its health, its tools, and how to connect to it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
+import { hostSetups } from "../functions/pages/hosts.ts";
 import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Copy, Notice, Page, Part, useAbout, usePolling } from "./lib/components.tsx";
-import { type About, type FormSchema, hasSignedIn, type ToolInfo, unavailability } from "./lib/server.ts";
+import { Copy, jobPath, Notice, Page, Part, useAbout, usePolling } from "./lib/components.tsx";
+import { SchemaForm } from "./lib/form.tsx";
+import { type About, type FormSchema, hasSignedIn, startJob, type ToolInfo, unavailability } from "./lib/server.ts";
 
 const Front: FC = () => {
   const about = useAbout();
   useEffect(() => {
     if (about) document.title = about.title;
   }, [about]);
+  const mayCall = about?.auth === "none" || hasSignedIn();
   return (
     <Page about={about} at="home">
       {about && (
@@ -21,10 +24,10 @@ const Front: FC = () => {
             An MCP server whose tools are durable: a call starts a job that survives crashes, and whose result stays
             available under its name in every later conversation.
           </p>
-          <Health mayAsk={about.auth === "none" || hasSignedIn()} />
+          <Health mayAsk={mayCall} />
           <Connect about={about} />
           {about.auth === "none" && <Recent />}
-          <Tools tools={about.tools} />
+          <Tools tools={about.tools} mayStart={mayCall} />
           <footer class="muted">
             {about.name} {about.version}
             {about.websiteUrl !== undefined && (
@@ -69,15 +72,10 @@ const Connect: FC<{ about: About }> = ({ about }) => {
   const { name, auth } = about;
   const url = about.url ?? new URL("/mcp", location.href).href;
   const isToken = auth === "bearer";
+  const hosts = hostSetups({ name, url, token: isToken ? "YOUR-TOKEN" : undefined });
   const headers = isToken && { headers: { Authorization: "Bearer YOUR-TOKEN" } };
   const cursor = btoa(JSON.stringify({ url, ...headers }));
   const code = JSON.stringify({ name, type: "http", url, ...headers });
-  const option = isToken ? ' --header "Authorization: Bearer YOUR-TOKEN"' : "";
-  const lines: [client: string, line: string][] = [
-    ["Claude Code", `claude mcp add --transport http ${name} ${url}${option}`],
-    ["Claude Desktop, and others over stdio", `npx mcp-remote ${url}${option}`],
-    ["Any other", JSON.stringify({ mcpServers: { [name]: { url, ...headers } } })],
-  ];
   return (
     <section aria-labelledby="connect">
       <h2 id="connect">Connect</h2>
@@ -96,18 +94,21 @@ const Connect: FC<{ about: About }> = ({ about }) => {
           Add to VS Code
         </a>
       </p>
-      <dl class="lines">
-        {lines.map(([client, line]) => (
-          <div key={client}>
-            <dt>{client}</dt>
-            <dd class="line">
-              <code>{line}</code>
-              <Copy text={line} what={`the line for ${client}`} />
-            </dd>
-          </div>
-        ))}
-      </dl>
-      {isToken && <p class="muted">YOUR-TOKEN is the token that the operator of this server gave you.</p>}
+      {hosts.map(({ id, host, file, paste }, i) => (
+        <details class="host" key={id} open={i === 0}>
+          <summary>{host}</summary>
+          {file !== undefined && <p class="muted">{file}</p>}
+          <p class="line">
+            <code>{paste}</code>
+            <Copy text={paste} what={`the set-up of ${host}`} />
+          </p>
+        </details>
+      ))}
+      {isToken && (
+        <p class="muted">
+          YOUR-TOKEN is the token that the operator of this server gave you. Codex reads it from MCP_TOKEN.
+        </p>
+      )}
       {auth === "oauth" && <p class="muted">Your client signs you in at {about.issuer} when it connects.</p>}
     </section>
   );
@@ -132,7 +133,7 @@ const Recent: FC = () => {
   );
 };
 
-const Tools: FC<{ tools: ToolInfo[] }> = ({ tools }) => (
+const Tools: FC<{ tools: ToolInfo[]; mayStart: boolean }> = ({ tools, mayStart }) => (
   <section aria-labelledby="tools">
     <h2 id="tools">Tools</h2>
     {tools.map((tool) => (
@@ -141,10 +142,23 @@ const Tools: FC<{ tools: ToolInfo[] }> = ({ tools }) => (
           <code>{tool.name}</code> <span class="muted">{tool.title}</span>
         </summary>
         <p>{tool.description}</p>
-        <Arguments schema={tool.inputSchema} />
+        {tool.kind !== undefined && mayStart ? <Try tool={tool} /> : <Arguments schema={tool.inputSchema} />}
       </details>
     ))}
   </section>
+);
+
+/** Starts a job of the tool, and opens its page. */
+const Try: FC<{ tool: ToolInfo }> = ({ tool }) => (
+  <SchemaForm
+    id={`try-${tool.name}`}
+    schema={tool.inputSchema}
+    submit="Start"
+    onSubmit={async (values) => {
+      const name = await startJob(tool, values);
+      location.href = name === undefined ? "/jobs" : jobPath(name);
+    }}
+  />
 );
 
 const Arguments: FC<{ schema: FormSchema }> = ({ schema }) => {

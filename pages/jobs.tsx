@@ -1,5 +1,6 @@
 /** The viewer's jobs, live, with a search. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
+import { Kept } from "./jobs/kept.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
 import { Notice, Page, useAbout } from "./lib/components.tsx";
@@ -12,7 +13,8 @@ const Jobs: FC = () => {
   const [search, setSearch] = useState("");
   const [status, setStatus] = useState("");
   const [pages, setPages] = useState(1);
-  const { jobs, hasMore, isLost, refused } = useJobs({ status, pages });
+  const [reads, setReads] = useState(0);
+  const { jobs, stored, hasMore, isLost, refused } = useJobs({ status, pages, reads });
   useEffect(() => {
     if (about) document.title = `Jobs · ${about.title}`;
   }, [about]);
@@ -55,6 +57,7 @@ const Jobs: FC = () => {
               Read older jobs
             </button>
           )}
+          <Kept stored={stored} onChange={() => setReads(reads + 1)} />
         </>
       )}
     </Page>

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CLIENTS, type McpClient } from "./support/clients.ts";
 import { type Stack, startStack } from "./support/stack.ts";
 import { accept, tasksAt } from "./tasks/support.ts";
@@ -17,6 +17,7 @@ const PROJECT = join(ROOT, "cli/template/project");
 const PUBLIC: Record<string, string> = {
   "../../core/index.ts": "durable-mcp-edge",
   "../../functions/edge.ts": "durable-mcp-edge/edge",
+  "../../client/index.ts": "durable-mcp-edge/client",
   "../../worker/index.ts": "durable-mcp-edge/worker",
   "../../testing/index.ts": "durable-mcp-edge/testing",
   "../../wrap/index.ts": "durable-mcp-edge/wrap",
@@ -152,5 +153,11 @@ describe("the examples run:", () => {
     await tasks.update(taskId, { approve: accept({ approved: true }) });
     const { result } = (await tasks.reaches(taskId, "completed")).result.structuredContent;
     expect(result).toMatchObject({ version: "1.2", released_at: expect.any(String) });
+  });
+
+  test("a program starts a release, answers its question, and has its result", async () => {
+    vi.stubEnv("MCP_URL", stack.url);
+    const { released_at } = await import("../docs/examples/client.ts");
+    expect(Date.parse(released_at)).toBeGreaterThan(0);
   });
 });

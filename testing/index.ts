@@ -2,7 +2,14 @@
 
 export { EndsDiffer, type Replayed, type ReplayedOptions, replayed } from "./replayed.ts";
 export type { LogLine, Program } from "./simulation/program.ts";
-export { startStack, type TestStack, type TestStackOptions, type TestTime, ToolCallFailed } from "./stack/stack.ts";
+export {
+  startStack,
+  type TestJob,
+  type TestStack,
+  type TestStackOptions,
+  type TestTime,
+  ToolCallFailed,
+} from "./stack/stack.ts";
 export type { StackPart } from "./stack/stack-part.ts";
 export {
   startUpstream,

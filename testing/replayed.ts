@@ -3,6 +3,7 @@ import type { DurableFunction, Implementation } from "../core/author/implement.t
 import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
 import type { Job } from "../core/definitions/job.ts";
 import type { Runnable } from "../core/engine/execution.ts";
+import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import { Inputs } from "./inputs.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./simulation/trial.ts";
 
@@ -20,6 +21,8 @@ export interface ReplayedOptions {
    * questions are never answered.
    */
   answers?: Record<string, Record<string, unknown> | Answer>;
+  /** What outside systems send to callbacks, by the names of the callbacks. Others are never called back. */
+  callbacks?: Record<string, unknown>;
   /** Outcomes of other jobs, by their kinds or names: a result, or an `Error` for a job that fails. */
   jobs?: Record<string, unknown>;
   /** How long the job may take, in milliseconds. Default 10 years: the clock jumps over sleeps and pauses. */
@@ -110,7 +113,7 @@ function plansFor(requests: number, most: number): Plan[] {
   return Array.from({ length: Math.floor(plans.length / each) }, (_, i) => plans[Math.floor(i * each)] as Plan);
 }
 
-function worldOf({ env, answers = {}, jobs = {}, deadline }: ReplayedOptions): World {
+function worldOf({ env, answers = {}, callbacks = {}, jobs = {}, deadline }: ReplayedOptions): World {
   const kinds = new Map<string, string>();
   return {
     env,
@@ -118,10 +121,14 @@ function worldOf({ env, answers = {}, jobs = {}, deadline }: ReplayedOptions): W
     ...(deadline !== undefined && { deadline }),
     jobs: Object.keys(jobs),
     answer(path) {
-      const given = answers[path] ?? answers[decodeURIComponent(path.split("/").at(-1) ?? "").replace(/#\d+$/, "")];
+      const given = answers[path] ?? answers[nameIn(path)];
       if (given === undefined) return undefined;
       const answer = typeof given.action === "string" ? given : { action: "accept", content: given };
       return { after: AN_ANSWER, answer };
+    },
+    callback(path) {
+      const key = path in callbacks ? path : nameIn(path);
+      return key in callbacks ? { after: AN_ANSWER, value: callbacks[key] } : undefined;
     },
     async nameOf(job, args) {
       const { kind, name } = job as { kind: string; name?: (args: unknown) => Promise<string> };

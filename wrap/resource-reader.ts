@@ -6,7 +6,8 @@ import { partsIn } from "../core/jobs/parts.ts";
 import type { DurablePromise } from "../core/jobs/remote-store.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
 import { awaitSettled } from "../core/jobs/waiting/waiting.ts";
-import { wholeResult } from "../core/tools/byte-range.ts";
+import { MOST_WHOLE, wholeResult } from "../core/tools/byte-range.ts";
+import { protocolErrorIn } from "../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";
 import { uriOf } from "../core/tools/results.ts";
 import { type CallArgs, READ } from "./call-job.ts";
@@ -16,8 +17,6 @@ import { APP_URI } from "./listing.ts";
 const FRESH_FOR = 10_000;
 /** How long a request waits for its read, in milliseconds. */
 const PATIENCE = 45_000;
-/** The largest resource in one answer, in characters: an isolate has 128 MB for all its requests. */
-const MOST = 4_500_000;
 
 /** Reads the resource of a URI on behalf of the caller. */
 export function resourceReader(name: string, job: Job<CallArgs>, apps = false): NonNullable<Tool["read"]> {
@@ -40,11 +39,13 @@ export function resourceReader(name: string, job: Job<CallArgs>, apps = false): 
       throw new ProtocolError(ErrorCode.InternalError, `${name} takes long; the read goes on: repeat the request.`);
     }
     const parts = partsIn(read.value);
-    if (parts && parts.characters > MOST) {
-      const words = `${name} has ${parts.characters} characters of it, and up to ${MOST} are in one answer: it is read in parts, from ${uriOf(read.name)}?offset=0 on.`;
+    if (parts && parts.characters > MOST_WHOLE) {
+      const words = `${name} has ${parts.characters} characters of it, and up to ${MOST_WHOLE} are in one answer: it is read in parts, from ${uriOf(read.name)}?offset=0 on.`;
       throw new ProtocolError(ErrorCode.InvalidParams, words, { uri });
     }
     const value = parts ? await wholeResult(store, read.id, parts, signal) : read.value;
+    const failure = protocolErrorIn(value);
+    if (failure) throw new ProtocolError(failure.code, `${name}: ${failure.message}`, failure.data ?? { uri });
     const { contents, content } = { ...(value as { contents?: unknown; content?: [{ text?: string }] }) };
     if (Array.isArray(contents)) return { contents };
     const why = read.value instanceof Error ? read.value.message : content?.[0]?.text;

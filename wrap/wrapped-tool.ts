@@ -25,9 +25,15 @@ export function wrappedTool(
   // The arguments name a shared call.
   const named = !policy.shared && takesJobName(tool);
   const launch = async (given: unknown, context: CallContext): Promise<DurablePromise> => {
-    const { key, args } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
+    const { key, args, isNew } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
     const wanted: CallArgs = { tool: tool.name, arguments: args, key, once: policy.once };
     if (policy.freshFor !== undefined) wanted.fresh_for = policy.freshFor;
+    if (policy.once && isNew) {
+      const how = named
+        ? `To have it sent once in all, repeat it with ${JOB_NAME}: "${key}".`
+        : `A repeat would send it again: look first, with probe_status(job_names: ["${await job.name(wanted)}"]).`;
+      context.advise?.(`The call may have been sent to ${options.name}. ${how}`);
+    }
     const promise = await startJob(context.store, job, wanted, context.now);
     const { tool: called, arguments: first } = promise.args as CallArgs;
     // `a.b` with the name `k`, and `a` with the name `b.k`, are one name.
@@ -56,7 +62,7 @@ export function wrappedTool(
   };
 }
 
-/** The key of a call, and its arguments for the server. */
+/** The key of a call, and its arguments for the server; `isNew`: a repeat of the call has another key. */
 async function identified(
   tool: ListedTool,
   { freshFor, shared }: Policy,
@@ -64,7 +70,7 @@ async function identified(
   given: Record<string, unknown>,
   named: boolean,
   { idempotencyKey }: CallContext,
-): Promise<{ key: string; args: Record<string, unknown> }> {
+): Promise<{ key: string; args: Record<string, unknown>; isNew?: boolean }> {
   const { [JOB_NAME]: name, ...rest } = given;
   const args = named ? rest : given;
   if (named && name !== undefined && name !== null && name !== "") {
@@ -79,7 +85,7 @@ async function identified(
     return { key: idempotencyKey.length > MAX_KEY ? await hashed(idempotencyKey) : idempotencyKey, args };
   }
   if (freshFor !== undefined) return { key: await hashed(canonical(args)), args };
-  return { key: crypto.randomUUID(), args };
+  return { key: crypto.randomUUID(), args, isNew: true };
 }
 
 /** JSON with sorted keys, so that equal arguments are equal texts. */

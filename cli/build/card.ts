@@ -5,6 +5,13 @@ import type { BuildOptions } from "esbuild";
 
 const FOLDER = "pages/card";
 
+/** The program that draws charts in cards. @throws {Error} with esbuild's message, if it does not compile */
+export async function cardChart(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
+  const entryPoints = [`${FOLDER}/chart.ts`];
+  const { outputFiles } = await esbuild.build({ ...options, format: "iife", entryPoints, write: false });
+  return outputFiles?.[0]?.text ?? "";
+}
+
 /** @throws {Error} with esbuild's message, if the card does not compile */
 export async function cardOf(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
   const built = await esbuild.build({

@@ -5,7 +5,7 @@ import { extname, join } from "node:path";
 import type { BuildOptions } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
 import { readProject } from "../project.ts";
-import { cardOf } from "./card.ts";
+import { cardChart, cardOf } from "./card.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
 /** The output folder in a checkout, which wrangler.toml refers to. */
@@ -68,6 +68,7 @@ export async function writePages(root: string, out: string): Promise<void> {
   const entryPoints = [...Object.keys(PAGES).map((script) => `pages/${script}.tsx`), "pages/style.css"];
   await esbuild.build({ ...options(root), entryPoints, splitting: true, outdir: out });
   await writeFile(join(out, "card.html"), await cardOf(esbuild, options(root)));
+  await writeFile(join(out, "card-chart.js"), await cardChart(esbuild, options(root)));
 }
 
 /** The esbuild options of all code for browsers. */

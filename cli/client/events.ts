@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import * as z from "zod";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
-import { CLIENT_OPTIONS, CLIENT_USAGE, Connection, endpointOf } from "./connection.ts";
+import { CLIENT_OPTIONS, CLIENT_USAGE, connectionTo, endpointOf } from "./options.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "events", "[TYPE...] [options]")}
 
@@ -42,7 +42,7 @@ export async function run(args: string[]): Promise<void> {
   };
   const options = readArguments(read, usage());
   if (!options) return;
-  const connection = new Connection(options.url);
+  const connection = connectionTo(options.url);
   const request = <T>(method: string, params: object, schema: z.ZodType<T>) =>
     connection.ask(async (client) =>
       schema.parse(await client.request({ method, params } as never, z.looseObject({}))),

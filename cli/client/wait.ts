@@ -1,11 +1,9 @@
 /** `wait JOB...`: ends when the jobs have ended, for shells, CI steps and agents' background commands. */
 import { parseArgs } from "node:util";
-import type { Client } from "@modelcontextprotocol/client";
-import * as z from "zod";
-import { uriOf } from "../../core/tools/results.ts";
+import { ended, WAIT, withResult } from "../../client/jobs.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
-import { CLIENT_OPTIONS, CLIENT_USAGE, Connection, endpointOf } from "./connection.ts";
+import { CLIENT_OPTIONS, CLIENT_USAGE, connectionTo, endpointOf } from "./options.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "wait", "JOB... [options]")}
 
@@ -17,21 +15,8 @@ The exit code is that of the first job, in the order given, that is not complete
 ${CLIENT_USAGE}
 `;
 
-/** How long one request waits, in seconds. */
-const WAIT = 45;
-
 const CODES: Record<string, number> = { complete: 0, failed: 1, cancelled: 3, timed_out: 4, not_found: 5 };
 const STILL_RUNNING = 124;
-
-const Ended = z.looseObject({
-  job_name: z.string(),
-  status: z.string(),
-  result: z.unknown().optional(),
-  error: z.string().optional(),
-  summary: z.looseObject({ part: z.string() }).optional(),
-  next: z.string().optional(),
-});
-type Ended = z.infer<typeof Ended>;
 
 export async function run(args: string[]): Promise<void> {
   const read = () => {
@@ -49,7 +34,7 @@ export async function run(args: string[]): Promise<void> {
   const options = readArguments(read, usage());
   if (!options) return;
   const { names, url, until } = options;
-  const connection = new Connection(url);
+  const connection = connectionTo(url);
   const codes = new Map<string, number>();
   try {
     while (codes.size < names.length && Date.now() < until) {
@@ -71,41 +56,4 @@ export async function run(args: string[]): Promise<void> {
     process.exitCode = codes.get(name) ?? STILL_RUNNING;
     if (process.exitCode !== 0) return;
   }
-}
-
-/** Those of the jobs that have ended within so many seconds, or of which there is nothing to wait for. */
-async function ended(connection: Connection, names: string[], seconds: number): Promise<string[]> {
-  const args = { job_names: names, timeout_seconds: seconds, result: "none" };
-  const answer = await connection.ask(async (client) => {
-    const { structuredContent, isError, content } = await client.callTool(
-      { name: "await_result", arguments: args },
-      { timeout: (seconds + 30) * 1_000 },
-    );
-    if (isError) throw new Error(content.map((part) => ("text" in part ? part.text : "")).join(" "));
-    return structuredContent as { running?: string[] };
-  });
-  return names.filter((name) => !answer.running?.includes(name));
-}
-
-/** A job with its whole result, however large that is. */
-async function withResult(client: Client, name: string): Promise<Ended> {
-  let text = "";
-  for (let uri: string | undefined = uriOf(name); uri !== undefined; ) {
-    const { contents } = await client.readResource({ uri }).catch((error) => {
-      if (error.code === -32602) return { contents: [] };
-      throw error;
-    });
-    const [content] = contents;
-    if (!content || !("text" in content))
-      return { job_name: name, status: "not_found", error: "no job of this caller has this name" };
-    const job: Ended = Ended.parse(JSON.parse(String(content.text)));
-    text += job.summary?.part ?? "";
-    if (!job.summary) return job;
-    uri = job.next;
-    if (uri === undefined) {
-      const { summary: _, next: __, ...rest } = job;
-      return { ...rest, result: JSON.parse(text) };
-    }
-  }
-  throw new Error(`${name}: its result could not be read`);
 }

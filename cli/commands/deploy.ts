@@ -11,7 +11,7 @@ import { addToken, locationOf, type NewToken } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
 import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
-import { clientConfiguration } from "../terminal/clients.ts";
+import { localSetups } from "../terminal/clients.ts";
 
 const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
 
@@ -122,7 +122,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
     const command = typed(project, "deploy");
     console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which makes a caller.`);
   } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
-  else showClients(url, project);
+  else showClients(url, project, caller ? "YOUR-TOKEN" : undefined);
 }
 
 /** The name of the deployment: wrangler's option, or that of the configuration. */
@@ -189,10 +189,10 @@ function showTokens(origin: string, project: Project, { caller, worker, operator
   }
 }
 
-/** Prints the configuration of each client. */
-function showClients(origin: string, { name }: Project): void {
-  for (const { client, where, paste } of clientConfiguration(name, `${origin}/mcp`))
-    console.log(`\n${client}: ${where}\n${paste}`);
+/** Prints the set-up of each host. */
+function showClients(origin: string, { name }: Project, token: string | undefined): void {
+  for (const { host, file, paste } of localSetups({ name, url: `${origin}/mcp`, token }))
+    console.log(`\n${host}: ${file ?? "run in a terminal"}\n${paste}`);
 }
 
 async function isReady(origin: string): Promise<boolean> {

@@ -67,6 +67,8 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
   const isEmbedded = !outer.RESONATE_URL;
   const env = isEmbedded ? { ...outer, RESONATE_TOKEN: secret } : outer;
   const resonateUrl = env.RESONATE_URL?.replace(/\/+$/, "") || local(ports.resonate);
+  // Without authentication, links to job pages need only the edge's address.
+  const isOpen = (env.AUTH_MODE || LOCAL_EDGE.AUTH_MODE) === "none";
   const state = data === undefined ? ["--memory"] : ["--data", data];
   const drain = env.DRAIN_SECONDS || DRAIN_SECONDS;
   const fromServices = Object.assign({}, ...services.map(({ service, port }) => service.env(local(port))));
@@ -99,7 +101,8 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
       health: [healthUrl(host, port)],
       start: async () => {
         const addresses = { RESONATE_URL: resonateUrl, HEALTH_HOST: host, HEALTH_PORT: String(port) };
-        const added = { ...fromServices, ...addresses, DRAIN_SECONDS: drain };
+        const edge = isOpen && !env.PUBLIC_URL ? { PUBLIC_URL: local(ports.edge) } : {};
+        const added = { ...fromServices, ...addresses, ...edge, DRAIN_SECONDS: drain };
         return script(worker, [], added, GRACE.worker + Number(drain) * 1_000);
       },
     }),
@@ -111,8 +114,6 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
         const given = Object.fromEntries(
           EDGE_ENVIRONMENT.map((name) => [name, env[name]]).filter(([, value]) => value),
         );
-        // Without authentication, links to job pages need only this address.
-        const isOpen = (given.AUTH_MODE ?? LOCAL_EDGE.AUTH_MODE) === "none";
         const derived = {
           RESONATE_URL: resonateUrl,
           ...(isEmbedded && { RETENTION_DAYS: env.RETENTION_DAYS || DEFAULT_DAYS }),

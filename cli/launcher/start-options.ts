@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
+import { HOSTS } from "../../functions/pages/hosts.ts";
 import { PORT_NAMES, type PortName } from "../process/ports.ts";
-import { CLIENTS } from "../terminal/clients.ts";
 import { DATA } from "./data-directory.ts";
 import type { LocalService } from "./local-services.ts";
 
@@ -13,6 +13,8 @@ export interface Options {
   data: string | undefined;
   /** The client to print a configuration for, instead of a run. */
   config: string | undefined;
+  /** Whether the front page opens in a browser. */
+  open: boolean;
   /** Whether no line changes in place, even on a terminal. */
   plain: boolean;
   help: boolean;
@@ -27,8 +29,9 @@ export function usage(command: string, what: string, services: readonly LocalSer
     ["--worker-port PORT", "the worker's /health (default HEALTH_PORT, or 8081)"],
     ["--data DIR", `where the embedded Resonate server keeps its state (default ${DATA})`],
     ["--memory", "keep the state in memory only"],
+    ["--open", "open the front page in a browser: it has a form for each tool"],
     ["--plain", "a line for all that happens to a job, instead of one a job that changes in place"],
-    ["--config CLIENT", `print how a client is told of the server: ${CLIENTS.join(", ")}`],
+    ["--config CLIENT", `print how a client is told of the server: ${HOSTS.join(", ")}`],
     ["--help", "show this text"],
   ] as const;
   return `Usage: ${command}
@@ -60,14 +63,15 @@ export function parseOptions(
       data: { type: "string" },
       memory: { type: "boolean", default: false },
       config: { type: "string" },
+      open: { type: "boolean", default: false },
       plain: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
   if (values.memory && values.data !== undefined) throw new Error("--memory and --data exclude each other");
   const { config } = values;
-  if (config !== undefined && !CLIENTS.includes(config)) {
-    throw new Error(`--config must be one of ${CLIENTS.join(", ")}, not "${config}"`);
+  if (config !== undefined && !HOSTS.includes(config)) {
+    throw new Error(`--config must be one of ${HOSTS.join(", ")}, not "${config}"`);
   }
   const ports: Options["ports"] = {};
   for (const part of PORT_NAMES) {
@@ -82,6 +86,7 @@ export function parseOptions(
     services: services.filter(({ option }) => (values as Record<string, unknown>)[option.name] === true),
     data: values.memory ? undefined : (values.data ?? DATA),
     config,
+    open: values.open,
     plain: values.plain,
     help: values.help,
   };

@@ -17,7 +17,7 @@ import { type LocalService, localServices } from "./local-services.ts";
 import { serveWrapped } from "./serve-wrapped.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
 import { OPTION_OF, type Options, parseOptions, swallowedByNpm, usage } from "./start-options.ts";
-import { taskKey } from "./task-key.ts";
+import { taskKey, viewKey } from "./task-key.ts";
 
 /** How long the server at `RESONATE_URL` may be unreachable at the start, in milliseconds. */
 const OTHERS_TIMEOUT = 5_000;
@@ -91,7 +91,15 @@ async function run(
     options.services.map(async (service) => ({ service, port: await getPort({ host: HOST }) })),
   );
   const secret = env.RESONATE_LOCAL_TOKEN || env.RESONATE_TOKEN || randomBytes(32).toString("hex");
-  const stack = describeStack({ ports, data, worker, services: on, secret, env });
+  const bindings = { TASK_KEY: env.TASK_KEY || (await taskKey(data)) };
+  const stack = describeStack({
+    ports,
+    data,
+    worker,
+    services: on,
+    secret,
+    env: { ...env, ...viewKey(env, bindings) },
+  });
   const { edgeUrl, resonateUrl, workerUrl } = stack;
   const url = `${edgeUrl}/mcp`;
   if (data !== undefined) {
@@ -99,7 +107,6 @@ async function run(
     writeRecord(data, stack.resonate ? { ...record, resonateToken: secret } : record);
   }
 
-  const bindings = { TASK_KEY: env.TASK_KEY || (await taskKey(data)) };
   const [bundle] = await Promise.all([
     command === "start" ? bundleEdge() : undefined,
     ...stack.services.map((service) => keep(service, "service")),
@@ -115,6 +122,7 @@ async function run(
   await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;
   out.print(describe(project, command, options, stack, url));
+  if (options.open) await (await import("open")).default(edgeUrl).catch(() => say(`no browser opens: ${edgeUrl}`));
   const pageOf = await pagesAt(edgeUrl);
   out.follow(hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE), pageOf);
   for (const service of services.filter((service) => !options.services.includes(service))) {

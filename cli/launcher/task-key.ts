@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -16,4 +16,10 @@ export async function taskKey(data: string | undefined): Promise<string> {
   throw new Error(
     `${file} is damaged. Delete it to continue with a new key; task ids handed out before are then void.`,
   );
+}
+
+/** Without authentication there are no sessions and links, and the key seals only callbacks: it follows from the other. */
+export function viewKey({ AUTH_MODE, VIEW_KEY }: NodeJS.ProcessEnv, { TASK_KEY }: { TASK_KEY: string }) {
+  if (VIEW_KEY || (AUTH_MODE && AUTH_MODE !== "none")) return {};
+  return { VIEW_KEY: createHash("sha256").update(`view ${TASK_KEY}`).digest("hex") };
 }

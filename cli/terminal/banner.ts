@@ -1,5 +1,6 @@
 import { styleText } from "node:util";
-import { clientConfiguration } from "./clients.ts";
+import { HOSTS } from "../../functions/pages/hosts.ts";
+import { localSetups } from "./clients.ts";
 
 export interface BannerOptions {
   /** The server's name, for its clients. */
@@ -14,11 +15,16 @@ export interface BannerOptions {
   ready: string;
 }
 
-/** The text that the launcher prints when everything is up: one line per client, so that it fits a screen. */
+/** The hosts that have a line of their own. */
+const SHOWN = 4;
+
+/** The text that the launcher prints when everything is up: a line for each of some hosts, so that it fits a screen. */
 export function banner({ name, url, facts, configCommand, ready }: BannerOptions): string {
-  const clients = clientConfiguration(name, url).map(
-    ({ id, client, paste }) => [client, paste.includes("\n") ? configCommand(id) : paste] as const,
-  );
+  const shown = localSetups({ name, url }).slice(0, SHOWN);
+  const clients = [
+    ...shown.map(({ id, host, file, paste }) => [host, file === undefined ? paste : configCommand(id)] as const),
+    ["Others", configCommand(HOSTS.slice(SHOWN).join("|"))] as const,
+  ];
   const addresses = [["MCP endpoint", styleText("bold", url)], ...facts] as const;
   const width = Math.max(...[...addresses, ...clients].map(([heading]) => heading.length));
   const table = (rows: readonly (readonly [string, string])[]) =>
@@ -34,7 +40,7 @@ ${ready} Ctrl-C stops everything.
 
 /** The text of `--config`. */
 export function clientText(name: string, url: string, id: string): string {
-  const found = clientConfiguration(name, url).find((each) => each.id === id);
+  const found = localSetups({ name, url }).find((each) => each.id === id);
   if (!found) throw new Error(`no client ${id}`);
-  return `${styleText("bold", found.client)}: ${found.where}\n\n${found.paste}`;
+  return `${styleText("bold", found.host)}: ${found.file ?? "run in a terminal"}\n\n${found.paste}`;
 }

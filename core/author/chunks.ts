@@ -17,11 +17,11 @@ const MOST = { each: 30, all: 300, characters: 20_000 };
 
 /**
  * Stores a value in chunks, which are promises of the step's job. Resolves with the table of contents that stands for it
- * in the job's result. A repeated call with the same value finds the chunks that are there.
+ * in the job's result. A repeated call with the same value finds the chunks that are there. `media`: see {@link Parts}.
  *
  * @throws {LeaseLost}
  */
-export async function keepInParts(step: Step, value: object): Promise<Record<string, unknown>> {
+export async function keepInParts(step: Step, value: object, media = 0): Promise<Record<string, unknown>> {
   const lease = leaseOf(step);
   if (!lease) throw new Error("only a step of a job that runs keeps parts");
   const text = JSON.stringify(value);
@@ -35,6 +35,7 @@ export async function keepInParts(step: Step, value: object): Promise<Record<str
   const { shape, fields } = contentsOf(value);
   const beginning = text.slice(0, boundary(text, BEGINNING));
   const parts: Parts = { id, shape, characters: text.length, fields, text: beginning, offset: 0 };
+  if (media > 0) parts.media = media;
   return { [PARTS]: parts };
 }
 

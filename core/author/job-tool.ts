@@ -1,5 +1,6 @@
 /** Tools whose work is a job. */
 
+import type * as z from "zod";
 import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import {
@@ -15,6 +16,7 @@ import { startJob } from "../jobs/starting/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting/waiting.ts";
 import { splitGeneration } from "../store/ids.ts";
+import { withMedia } from "../tools/byte-range.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";
 import {
@@ -122,13 +124,18 @@ export interface DurableToolOptions<Args, Result>
   prefix?: string;
 }
 
+declare const TAKES: unique symbol;
+
 /**
- * A tool, and the definition of its job.
+ * A tool, and the definition of its job. `Given` is what a caller passes, as TypeScript knows it.
  *
  * @example
  * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
  */
-export type DurableTool<Args = unknown, Result = unknown> = Tool & { readonly job: Job<Args, Result> };
+export type DurableTool<Args = unknown, Result = unknown, Given = Args> = Tool & {
+  readonly job: Job<Args, Result>;
+  readonly [TAKES]?: (given: Given) => void;
+};
 
 /**
  * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
@@ -152,10 +159,14 @@ export type DurableTool<Args = unknown, Result = unknown> = Tool & { readonly jo
  * export const dailyReport = defineDurableTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
  *   input: z.object({ day: z.iso.date() }) });
  */
-export function defineDurableTool<Args, Result>(options: DurableToolOptions<Args, Result>): DurableTool<Args, Result>;
-export function defineDurableTool<Input, Args, Result, Output extends object>(
-  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
-): DurableTool<Args, Result>;
+export function defineDurableTool<Args, Result, Given = unknown>(
+  options: DurableToolOptions<Args, Result> & { input: z.ZodType<Args, Given> },
+): DurableTool<Args, Result, Given>;
+export function defineDurableTool<Input, Args, Result, Output extends object, Given = unknown>(
+  options: (JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>) & {
+    input: z.ZodType<Input, Given>;
+  },
+): DurableTool<Args, Result, Given>;
 export function defineDurableTool<Input, Args, Result>(
   options: DurableToolOptions<Args, Result> | JobToolOptions<Input, Args, Result>,
 ): DurableTool<Args, Result> {
@@ -264,10 +275,11 @@ export async function waitFor(
     if (snapshot) void look(snapshot);
   };
   const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+  const present = async (promise: DurablePromise) => presentJob(await withMedia(store, promise, signal));
   let started: DurablePromise;
   try {
     started = await launching;
-    if (started.state !== "pending") return presentJob(started);
+    if (started.state !== "pending") return await present(started);
     snapshot = withoutFeed(started);
     await awaitSettled(store, [started.name], {
       timeout: Math.max(0, now + timeout - Date.now()),
@@ -279,7 +291,7 @@ export async function waitFor(
   } finally {
     clearInterval(ticker);
   }
-  if (settled) return presentJob(started.note === undefined ? settled : { ...settled, note: started.note });
+  if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
   const last = signal.aborted ? snapshot : await look(snapshot);
   const { name } = started;
   const how = howToAnswer(name, last);

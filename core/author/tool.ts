@@ -129,6 +129,8 @@ export interface CallContext extends ToolContext {
   showsCards: boolean;
   /** How long a call without progress waits for its job, in milliseconds. */
   patience: number;
+  /** Says what its caller is to do if the call fails from here on, where a repeat is another call. */
+  advise?(words: string): void;
 }
 
 /**

@@ -206,6 +206,29 @@ export type Answer<Content = Record<string, unknown>> =
   | { action: "decline" }
   | { action: "cancel" };
 
+/**
+ * Options of {@link Context.callback}. `for`: how long it is waited for, in milliseconds.
+ *
+ * @example
+ * const options: CallbackOptions<{ paid: boolean }> = { schema: z.object({ paid: z.boolean() }), for: DAY };
+ */
+export interface CallbackOptions<T> {
+  schema?: z.ZodType<T>;
+  for?: number;
+}
+
+/**
+ * An address for an outside system, and what that sends to it. Who knows `url` may send: it is a secret.
+ *
+ * @example
+ * const paid: Callback = ctx.callback("paid");
+ * ctx.log.info("paid", { with: await paid.result });
+ */
+export interface Callback<T = unknown> {
+  readonly url: string;
+  readonly result: Promise<T>;
+}
+
 /** A definition (see `defineJob`), as far as a durable function needs it to start the job. */
 export interface Startable<Args, Result = unknown> {
   readonly kind: string;
@@ -390,6 +413,20 @@ export interface Context<Env = unknown> {
    */
   ask<Content>(name: string, question: TypedQuestion<Content>): Promise<Answer<Content>>;
   ask(name: string, question: Question): Promise<Answer>;
+
+  /**
+   * Makes an address to hand to an outside system, and awaits what that sends. The first `POST` to `url` counts: JSON, or
+   * other text, of up to 100,000 bytes. It is kept if it comes before `result` is awaited, and while no worker runs. Later
+   * ones are answered with 409, those after the job's end with 410, and what does not fit `schema` with 422.
+   * `result` throws a {@link TimeoutError} after `for` milliseconds (default: at the job's deadline). Temporal:
+   * asynchronous completion of an Activity; Restate: an awakeable.
+   *
+   * @example
+   * const paid = ctx.callback("paid", { schema: z.object({ amount: z.number() }), for: DAY });
+   * await ctx.step("order", ({ signal }) => fetch(url, { method: "POST", body: paid.url, signal }).then(() => null));
+   * const { amount } = await paid.result;
+   */
+  callback<T = unknown>(name: string, options?: CallbackOptions<T>): Callback<T>;
 
   /**
    * Counts what the job spends of a `budget` in its definition, and returns what is left. What crosses the budget is counted

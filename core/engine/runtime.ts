@@ -5,8 +5,8 @@ import type { Clock } from "./clock.ts";
 import type { JournalRecord } from "./journal.ts";
 import type { ExecutionState } from "./state.ts";
 
-/** When a new promise settles: at once, at `due` (milliseconds since the epoch), or when somebody settles it. */
-export type When = "resolved" | { due: number } | "open";
+/** When a new promise settles: at once, at `due` (milliseconds since the epoch), or when somebody settles it (`until` then). */
+export type When = "resolved" | { due: number } | "open" | { until: number };
 
 /** What an execution may ask of the server, under the lease on the job's task. */
 export interface Lease {
@@ -68,6 +68,8 @@ export interface Runtime {
   start(job: { kind: string }, args: unknown): Promise<string>;
   /** Cancels another job that this one started, unless others want it too. */
   cancel(jobName: string): Promise<void>;
+  /** The address at which an outside system settles a promise of this job; undefined where the worker can make none. */
+  callbackUrl?(promiseId: string): string;
   /** The id of the promise of another job of the same caller; undefined when it cannot be one. */
   promiseOf(jobName: string): string | undefined;
   /**

@@ -8,6 +8,8 @@ export interface ExecutionState {
   sleepingUntil?: number;
   /** How many other jobs it waits for. */
   awaiting: number;
+  /** The paths of the callbacks that it waits for. */
+  callbacks: string[];
   questions: { key: string; promiseId: string; question: Question }[];
   /** How many partial results it has told. */
   emitted?: number;

@@ -8,6 +8,8 @@ export interface Parts {
   shape: unknown;
   /** The length of the whole. */
   characters: number;
+  /** How much of it is base64 of images, sounds and files, which an answer may hold beside its text. */
+  media?: number;
   /** The lengths of its first fields. */
   fields: Record<string, number>;
   /** The range, and where it begins. */

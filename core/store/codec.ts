@@ -27,6 +27,9 @@ export const EARLIER = "durable-mcp:earlier";
 /** The id of the clean-up of the attempt before, for which this one waits. */
 export const CLEANED_UP = "durable-mcp:cleaned-up";
 
+/** The purpose of sealed addresses of callbacks, and their path. */
+export const CALLBACKS = "callbacks";
+
 const INFINITE = "__INF__";
 const NEGATIVE_INFINITE = "__NEG_INF__";
 

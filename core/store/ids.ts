@@ -123,6 +123,9 @@ export const leaseWakeupId = (job: string, version: number): string => child(job
 /** The wake-up promise of a blocked job; `period` counts the periods after each of which the job is looked at again. */
 export const unhandledWakeupId = (job: string, period: number): string => child(job, "b", period);
 
+/** The promise that a request from outside settles: `key` stands for the call of `ctx.callback`. */
+export const callbackId = (job: string, key: string): string => child(job, "h", key);
+
 /** What the worker of an attempt that was asked to resume says about it. */
 export const resumptionId = (job: string): string => child(job, "o", "");
 

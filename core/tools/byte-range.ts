@@ -11,6 +11,7 @@ import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";
 import { decodeValue } from "../store/codec.ts";
 import { chunkId } from "../store/ids.ts";
+import { MAX_MEDIA } from "./content.ts";
 import { boundary, FIRST_PART, pick, type Selection } from "./results.ts";
 
 /** The characters of JSON text in each chunk but the last. Each takes three bytes at most. */
@@ -41,6 +42,20 @@ export async function viewOfRange(
   const most = wanted === "full" ? limit : FIRST_PART;
   const shown = { ...parts, characters, text: text.slice(begin, boundary(text, begin + most)), offset: from + begin };
   return { ...view, result: { [PARTS]: shown } };
+}
+
+/** The longest result that is read whole, in characters: an isolate has 128 MB for all its requests. */
+export const MOST_WHOLE = 4_500_000;
+
+/** The promise with its whole result, where that is kept in chunks for the images, sounds and files in it. */
+export async function withMedia(
+  store: RemoteStore,
+  promise: DurablePromise,
+  signal?: AbortSignal,
+): Promise<DurablePromise> {
+  const parts = promise.job.answers ? partsIn(promise.value) : undefined;
+  if (!parts?.media || parts.media > MAX_MEDIA || parts.characters > MOST_WHOLE) return promise;
+  return { ...promise, value: await wholeResult(store, promise.id, parts, signal) };
 }
 
 /** A job's whole result. @throws {Error} when a chunk is gone */

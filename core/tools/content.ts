@@ -1,24 +1,82 @@
 /** What a wrapped server answers, as content: without what only this server says. */
-import type { CallToolResult } from "./mcp.ts";
+import { type CallToolResult, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME } from "./results.ts";
 
+/** The key under which a stored answer holds the protocol error that it stands for. */
+export const RPC_FAILURE = "durable-mcp:error";
+
+/** A protocol error as JSON-RPC has it. */
+export interface RpcFailure {
+  code: number;
+  message: string;
+  data?: unknown;
+}
+
+/** The protocol error that a stored answer stands for; undefined for any other value. */
+export function protocolErrorIn(stored: unknown): ProtocolError | undefined {
+  const failure = (stored as { [RPC_FAILURE]?: RpcFailure } | null | undefined)?.[RPC_FAILURE];
+  return failure && new ProtocolError(failure.code, failure.message, failure.data);
+}
+
 /** The keys of `_meta` that are this server's, or the protocol's between it and its clients. */
-const OURS = /^(view_url|ui|durable-mcp\/.*|([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/.*)$/;
+export const OURS = /^(view_url|ui|durable-mcp\/.*|([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/.*)$/;
+
+type Part = CallToolResult["content"][number];
 
 /** The answer without fields of this server's: they would be taken for its word. */
 export function asContent(stored: unknown): CallToolResult {
-  const { resultType: _, _meta, content, ...answer } = stored as CallToolResult & { resultType?: unknown };
-  const meta = Object.entries({ ..._meta }).filter(([key]) => !OURS.test(key));
-  return {
-    ...answer,
-    content: Array.isArray(content) ? content.map(withoutJobLink) : [],
-    ...(meta.length > 0 && { _meta: Object.fromEntries(meta) }),
-  };
+  const entries = Object.entries(Object(stored)).flatMap(([key, value]): [string, unknown][] => {
+    if (key === "resultType") return [];
+    if (key === "content") return [[key, Array.isArray(value) ? value.map(asPart) : []]];
+    if (key !== "_meta") return [[key, value]];
+    const meta = Object.entries(Object(value)).filter(([name]) => !OURS.test(name));
+    return meta.length > 0 ? [[key, Object.fromEntries(meta)]] : [];
+  });
+  const answer = Object.fromEntries(entries) as CallToolResult;
+  return answer.content === undefined ? { ...answer, content: [] } : answer;
 }
 
-/** A link to a job that the server has made up is shown as text. */
-function withoutJobLink(part: CallToolResult["content"][number]): CallToolResult["content"][number] {
-  const { uri } = part.type === "resource" ? part.resource : (part as { uri?: unknown });
-  if (typeof uri !== "string" || !uri.toLowerCase().startsWith(JOB_SCHEME)) return part;
-  return { type: "text", text: JSON.stringify(part) };
+/** What is no part of any kind, and a link to a job that the server has made up, is shown as text. */
+function asPart(part: unknown): Part {
+  const { type, uri, resource } = Object(part);
+  const isOurs = [uri, resource?.uri].some((each) => String(each).toLowerCase().startsWith(JOB_SCHEME));
+  return typeof type === "string" && !isOurs ? (part as Part) : { type: "text", text: JSON.stringify(part) };
+}
+
+/** The most base64 of images, sounds and files in one answer, in characters. */
+export const MAX_MEDIA = 4_000_000;
+
+/** The base64 of an image, a sound or a file; empty for any other part. */
+function base64Of(part: unknown): string {
+  const { type, data, resource } = Object(part);
+  const found = type === "resource" ? resource?.blob : type === "image" || type === "audio" ? data : "";
+  return typeof found === "string" ? found : "";
+}
+
+const isMedium = (part: unknown): boolean => base64Of(part) !== "";
+
+export const mediaOf = ({ content }: Pick<CallToolResult, "content">): Part[] => content.filter(isMedium);
+
+/** The size of an answer in characters: of its base64, and of the rest, in which text and its structured twin count once. */
+export function sizeOf({ content, structuredContent, ...rest }: CallToolResult): { media: number; text: number } {
+  const characters = (value: unknown) => JSON.stringify(value)?.length ?? 0;
+  const media = content.reduce((sum, part) => sum + base64Of(part).length, 0);
+  const text = Math.max(characters(content) - media, characters(structuredContent)) + characters(rest);
+  return { media, text };
+}
+
+/** The answer with its media replaced by words, for an answer that shows the media beside it. */
+export function withoutMedia(answer: CallToolResult): CallToolResult {
+  const { length } = mediaOf(answer);
+  if (length === 0) return answer;
+  let n = 0;
+  const shown = (part: Part): Part => {
+    if (!isMedium(part)) return part;
+    n += 1;
+    const words = `${n} of ${length} beside this text`;
+    return (
+      part.type === "resource" ? { ...part, resource: { ...part.resource, blob: words } } : { ...part, data: words }
+    ) as Part;
+  };
+  return { ...answer, content: answer.content.map(shown) };
 }

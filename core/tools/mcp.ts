@@ -1,6 +1,6 @@
 /**
  * The few parts of the protocol that plain requests need. Loading the SDK and building its schemas takes longer than all else
- * before an isolate's first answer, so only the first request that needs it loads it (`mcp/sdk.ts`). The types are the SDK's,
+ * before an isolate's first answer, so only the first request that needs it loads it (`mcp/answer-with-sdk.ts`). The types are the SDK's,
  * so these constants cannot differ from its own.
  */
 import type * as sdk from "@modelcontextprotocol/server";
@@ -27,6 +27,9 @@ export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprot
 export const JOB_META = "durable-mcp/job";
 /** The extension MCP Apps, by which hosts show pages of servers. */
 export const UI = "io.modelcontextprotocol/ui";
+
+/** The extension of tasks. */
+export const TASKS = "io.modelcontextprotocol/tasks";
 
 /** The media type of a card. */
 export const CARD = "text/html;profile=mcp-app";

@@ -1,6 +1,7 @@
+import { partsIn } from "../jobs/parts.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import { viewOf } from "../jobs/status.ts";
-import { asContent } from "./content.ts";
+import { asContent, MAX_MEDIA, mediaOf, protocolErrorIn, sizeOf } from "./content.ts";
 import { type CallToolResult, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
 
@@ -17,6 +18,8 @@ export interface About {
   isView?: boolean;
   /** Links to results that the answer summarizes. */
   links?: readonly ResourceLink[];
+  /** Images, sounds and files that are shown beside the structured content. */
+  media?: CallToolResult["content"];
 }
 
 export type ToolAnswer = CallToolResult & { [ABOUT]?: About };
@@ -31,19 +34,28 @@ export function structured(content: object, about?: About): ToolAnswer {
   };
 }
 
-/** The answer of a tool whose work is one job, once its promise has settled. */
+/**
+ * The answer of a tool whose work is one job, once its promise has settled.
+ *
+ * @throws {ProtocolError} with which a wrapped server has answered
+ */
 export function presentJob(promise: DurablePromise): ToolAnswer {
-  const limit = limitOf(promise.job);
+  const failure = promise.job.answers ? protocolErrorIn(promise.value) : undefined;
+  if (failure) throw failure;
   const job = promise.name;
-  const held = hold(viewOf(job, promise), {}, limit);
-  // An answer that is too large is summarized as every large result is.
-  if (promise.job.answers && held.result?.value) return { ...asContent(held.result.value), [ABOUT]: { job } };
-  const fitted = arrange([held], limit);
+  const limit = limitOf(promise.job);
+  const isAnswer = promise.job.answers && promise.state === "resolved" && !partsIn(promise.value);
+  const content = isAnswer ? asContent(promise.value) : undefined;
+  const size = content && sizeOf(content);
+  const hasRoom = size !== undefined && size.media <= MAX_MEDIA;
+  if (content && hasRoom && size.text <= limit) return { ...content, [ABOUT]: { job } };
+  // An answer that is too large is summarized as every large result is, with its images beside the summary.
+  const fitted = arrange([hold(viewOf(job, promise), {}, limit)], limit);
   const note = [promise.note, noteOn(fitted)].filter((each) => each !== undefined).join(" ");
   const [view] = fitted.views;
   const answer = structured(
     { ...view, ...(note !== "" && { note }) },
-    { job, isView: true, links: linksTo([view?.summary]) },
+    { job, isView: true, links: linksTo([view?.summary]), media: content && hasRoom ? mediaOf(content) : [] },
   );
   const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
   return isError ? { ...answer, isError: true } : answer;

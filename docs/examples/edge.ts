@@ -1,5 +1,6 @@
 import { createEdge } from "../../functions/edge.ts";
 import { invoice } from "./invoice.ts";
+import { order } from "./order.ts";
 import { release } from "./release.ts";
 import { titles } from "./titles.ts";
 
@@ -10,5 +11,5 @@ export default createEdge({
   name: "examples",
   title: "The examples of the documentation",
   version: "1.0.0",
-  tools: [release, titles, invoice],
+  tools: [release, titles, invoice, order],
 });

@@ -1,6 +1,7 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
 import { fetchFrom } from "../../core/store/object-address.ts";
+import { receive } from "../callbacks/callbacks.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { boundedStream } from "../http/event-stream.ts";
 import { checkHost, checkOrigin } from "../http/guard.ts";
@@ -91,6 +92,21 @@ export function createApp(deployment: Deployment): App {
   });
 
   routePages(app);
+
+  // Anybody may call: a void address is counted as a refused token is.
+  app.post("/callbacks/:sealed", async (c) => {
+    const { edge } = c.var;
+    const address = clientAddress(c.req.raw) ?? "";
+    const tooMany = tooManyRefused(edge, address);
+    if (tooMany) return tooMany;
+    const found = await edge.pages.callback(c.req.param("sealed"));
+    if (!found) {
+      edge.refused.add(address, 1);
+      return c.json({ error: "This address is void, or its time is over." }, 404);
+    }
+    const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
+    return limited ?? receive(edge.client, c.req.raw, found.id, found.until);
+  });
 
   // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.
   app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {

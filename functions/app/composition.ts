@@ -40,6 +40,8 @@ export type App = Hono<{ Bindings: Partial<Config>; Variables: { edge: Edge; lin
 
 export interface Edge {
   store: RemoteStore;
+  /** Of the Resonate server, for requests without a caller. */
+  client: ResonateClient;
   mcp: Mcp;
   auth: Auth;
   discovery: Discovery;
@@ -99,6 +101,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const origins = config.CORS_ORIGINS ?? [];
   return {
     store,
+    client,
     log,
     pages,
     mcp: createMcp({

@@ -17,8 +17,12 @@ const description = "For cards, not models.";
 /** The most arguments of a job that a card gets, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;
 
-/** Describes a job to its card, which knows the job's name or the call that started the job. */
-export const jobCard = (tools: readonly Tool[]): Tool =>
+/**
+ * Describes a job to its card, which knows the job's name or the call that started the job.
+ *
+ * @param chart the address of the program that draws charts
+ */
+export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
   builtInTool({
     name: JOB_CARD,
     title: "Show a job in a card",
@@ -36,7 +40,10 @@ export const jobCard = (tools: readonly Tool[]): Tool =>
       const called = tools.find(({ name }) => name === tool);
       const name = job_name ?? (called && (await nameOf(called, jsonOf(args), context))) ?? "";
       const promise = await context.store.get(name, context.signal);
-      return promise ? cardOf(promise, context) : { job_name: name, status: "not_found" as const };
+      if (!promise) return { job_name: name, status: "not_found" as const };
+      const { kind, view } = promise.job;
+      const { title } = (called ?? tools.find(({ job }) => job?.kind === kind))?.listing ?? {};
+      return { ...(await cardOf(promise, context)), title, view, ...(view?.as === "chart" && { chart }) };
     },
   });
 

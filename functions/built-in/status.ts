@@ -2,6 +2,7 @@ import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
 import { partialOf } from "../../core/jobs/feed/partial.ts";
+import { partsIn } from "../../core/jobs/parts.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
@@ -17,7 +18,9 @@ import {
 } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
-import { viewOfRange } from "../../core/tools/byte-range.ts";
+import { viewOfRange, withMedia } from "../../core/tools/byte-range.ts";
+import { asContent, MAX_MEDIA, mediaOf, sizeOf, withoutMedia } from "../../core/tools/content.ts";
+import type { CallToolResult } from "../../core/tools/mcp.ts";
 import {
   arrange,
   costOf,
@@ -155,12 +158,25 @@ export const awaitResult = builtInTool({
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   _meta,
   waits: true,
-  about: ({ summaries }) => ({ links: linksTo(Object.values(summaries ?? {})) }),
+  about: (output) => ({
+    links: linksTo(Object.values(output.summaries ?? {})),
+    media: (output as { [MEDIA]?: Media })[MEDIA] ?? [],
+  }),
   async run(
     { job_names, timeout_seconds = DEFAULT_TIMEOUT, partial_from: from },
     { store, now, until, signal, reportProgress },
   ) {
     const held = new Map<string, Held>();
+    const media: Media = [];
+    const large: DurablePromise[] = [];
+    /** Holds a job that has ended; what its result shows beside the text is taken out of it. */
+    const take = (name: string, promise: DurablePromise | undefined) => {
+      const { shown, taken } = apart(promise, MAX_MEDIA - charactersOf(media));
+      media.push(...taken);
+      const view = viewOf(name, shown);
+      held.set(name, hold(view, {}, MAX_ANSWER));
+      return view;
+    };
     const ended: DurablePromise[] = [];
 
     const timeout = Math.max(0, Math.min(timeout_seconds * 1_000, LONGEST, until - now));
@@ -177,13 +193,17 @@ export const awaitResult = builtInTool({
         timeout,
         signal,
         onSettled(name, promise) {
-          const view = viewOf(name, promise);
-          held.set(name, hold(view, {}, MAX_ANSWER));
+          const view = take(name, promise);
+          if (partsIn(view.result)?.media) large.push(promise as DurablePromise);
           if (promise && view.status !== "complete") ended.push(promise);
           settled += 1;
           report();
         },
       });
+      for (const promise of large) {
+        if ((partsIn(promise.value)?.media ?? 0) > MAX_MEDIA - charactersOf(media)) continue;
+        take(promise.name, await withMedia(store, promise, signal));
+      }
       await Promise.all(
         ended.map(async (promise) => {
           const { newer } = await newerOf(store, promise, signal);
@@ -204,6 +224,7 @@ export const awaitResult = builtInTool({
       const told = telling.flatMap(([name, { partial }]) => (partial ? [[name, partial] as const] : []));
       return {
         ...awaited([...held.values()], running, costOf(waiting) + costOf(told)),
+        [MEDIA]: media,
         ...(waiting.length > 0 && { waiting_for: Object.fromEntries(waiting) }),
         ...(told.length > 0 && { partial: Object.fromEntries(told) }),
       };
@@ -212,6 +233,23 @@ export const awaitResult = builtInTool({
     }
   },
 });
+
+type Media = CallToolResult["content"];
+
+/** The key of the images, sounds and files of results, which are no part of the JSON. */
+const MEDIA = Symbol("media");
+
+/** An ended job without the media of its result, if they have no more than `room` characters, and those media. */
+function apart(promise: DurablePromise | undefined, room: number) {
+  const asItIs = { shown: promise, taken: [] as Media };
+  if (!promise?.job.answers || promise.state !== "resolved" || partsIn(promise.value)) return asItIs;
+  const answer = asContent(promise.value);
+  const taken = mediaOf(answer);
+  if (taken.length === 0 || charactersOf(taken) > room) return asItIs;
+  return { shown: { ...promise, value: withoutMedia(answer) }, taken };
+}
+
+const charactersOf = (content: Media) => sizeOf({ content }).media;
 
 /** A function that reports how far a job is, as it was read after the report before. */
 function reportOn(

@@ -1,6 +1,6 @@
 import type { Tool } from "../../core/author/tool.ts";
+import { TASKS } from "../../core/tools/mcp.ts";
 import { EVENTS } from "../events/methods.ts";
-import { TASKS } from "../tasks/task.ts";
 
 /** What a server says of itself. */
 export interface Identity {

@@ -4,8 +4,8 @@
  * request. So everything accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/mcp.ts";
-import { showsCards, showsForms, TASKS } from "../tasks/task.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION, TASKS } from "../../core/tools/mcp.ts";
+import { showsCards, showsForms } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */
 export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);

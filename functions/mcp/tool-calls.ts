@@ -5,12 +5,14 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { SearchRefused } from "../../core/jobs/remote-store.ts";
 import { check } from "../../core/tools/arguments.ts";
+import { sizeOf } from "../../core/tools/content.ts";
 import {
   type CallToolResult,
   ErrorCode,
   type InputRequiredResult,
   isInputRequired,
   ProtocolError,
+  type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
 import { ABOUT, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
@@ -114,7 +116,11 @@ export class ToolCalls {
     if ("problems" in checked) return errorResult(refusal(name, checked.problems));
     const { note } = checked;
     const { caller, line, store, links } = request.scope;
-    const context = this.#contextOf(request, tasks !== undefined);
+    let advice = mayRepeat(tool) ? undefined : "The call may have had its effect.";
+    const advise = (words: string) => {
+      advice = words;
+    };
+    const context = { ...this.#contextOf(request, tasks !== undefined), advise };
     try {
       if (!tasks || !tool.start) {
         const result = await tool.call(checked.args, context);
@@ -122,6 +128,7 @@ export class ToolCalls {
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         const more = [
+          ...(about?.media ?? []),
           ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
@@ -133,7 +140,8 @@ export class ToolCalls {
       line.job = store.logName(started.name);
       return await createTask(tasks, caller, started, note);
     } catch (error) {
-      const why = this.#explain(error, request.signal);
+      if (error instanceof ProtocolError) throw error;
+      const why = this.#explain(error, request.signal, advice);
       return errorResult(note === undefined ? why : `${why}\n${note}`);
     }
   }
@@ -181,26 +189,34 @@ export class ToolCalls {
     }
   }
 
-  /** The error in words for a model; unexpected ones are logged. */
-  #explain(error: unknown, signal: AbortSignal): string {
+  /** The error in words for a model; unexpected ones are logged. `advice`: what to do, where a repeat is not safe. */
+  #explain(error: unknown, signal: AbortSignal, advice?: string): string {
     if (error instanceof ToolError) return error.message;
     if (error instanceof NotStarted) return `Nothing was done: ${error.message}.`;
     if (error instanceof SearchRefused) {
       return "Nothing was done: this deployment's token for its Resonate server may not search. Look at jobs by name, with probe_status.";
     }
-    const outage = outageIn(error, this.#log, signal);
+    const outage = outageIn(error, this.#log, signal, advice);
     if (outage !== undefined) return outage;
     this.#log.error("tool failed", { error: this.#log.describe(error) });
-    return "Something went wrong inside the server. Repeating the same call is safe.";
+    return `Something went wrong inside the server. ${advice ?? "Repeating the same call is safe."}`;
   }
 }
 
+/** Whether a repeat of a call is safe, unless the tool says otherwise during the call. */
+function mayRepeat({ job, listing }: Tool): boolean {
+  const { readOnlyHint, idempotentHint } = (listing.annotations ?? {}) as ToolAnnotations;
+  return job !== undefined || readOnlyHint === true || idempotentHint === true;
+}
+
 /** The result; an error in place of one that is larger than the tool allows. */
-function bounded(result: ToolAnswer, { maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
+function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
+  // A wrapped server's answer is bounded by kind.
+  if (made?.answers) return result;
   // Most results are clearly short enough: measuring one means serializing it.
   const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
   if (isShort && result.content.length < 10) return result;
-  const { length } = JSON.stringify(result);
+  const length = JSON.stringify(result).length - sizeOf(result).media;
   if (length <= maxAnswer) return result;
   const job = result[ABOUT]?.job;
   const about = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;

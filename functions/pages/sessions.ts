@@ -2,6 +2,7 @@
 import { parse, serialize } from "hono/utils/cookie";
 import type { Tool } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
+import { CALLBACKS } from "../../core/store/codec.ts";
 import type { AuthConfig } from "../auth/auth-config.ts";
 import { isBlocked } from "../auth/blocked.ts";
 import type { Assets } from "../http/assets.ts";
@@ -93,6 +94,12 @@ export class Pages {
     if (!this.#seal) return undefined;
     const linked: Linked = { job, caller };
     return new URL(`/view/${await this.#seal.close("link", linked, Date.now() + LINK)}`, PUBLIC_URL).href;
+  }
+
+  /** The promise of a callback's address, and when its job times out; undefined for a void address. */
+  async callback(sealed: string): Promise<{ id: string; until: number } | undefined> {
+    const opened = await this.#seal?.open(CALLBACKS, sealed);
+    return opened && { id: String(opened.value), until: opened.until };
   }
 
   /** Exchanges a link for a path and a cookie; undefined for a void link. */

@@ -1,6 +1,7 @@
 /**
  * Cards in the chat, by the extension MCP Apps: tools that start jobs name a page, which hosts that show such pages read as a
- * resource. The page is one file into which the tool's particulars are put. Other clients do not notice it.
+ * resource. All tools name the same page; a second resource is the program by which it draws charts. Other clients do not
+ * notice them.
  */
 
 import type { Tool } from "../../core/author/tool.ts";
@@ -8,26 +9,23 @@ import { CARD, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { answerForUser, jobCard } from "../built-in/card.ts";
 import type { Assets } from "../http/assets.ts";
 
-const FILE = "https://assets.invalid/card.html";
-
-/** The element of the file that holds the tool's particulars. */
-const ABOUT = '<script id="about" type="application/json">{}</script>';
-
 export class Cards {
-  /** The tools with their cards, and the tools that cards call. */
+  /** The tools with their card, and the tools that it calls. */
   readonly tools: readonly Tool[];
   readonly #files: Assets;
-  /** The tools by the addresses of their cards. */
-  readonly #byUri: ReadonlyMap<string, Tool>;
+  readonly #byUri: ReadonlyMap<string, { file: string; mimeType: string; _meta?: Record<string, unknown> }>;
 
   constructor(files: Assets, server: string, tools: readonly Tool[]) {
-    const uriOf = ({ name }: Tool) => `ui://${server}/${name}.html`;
-    const shown = tools.filter(hasCard);
+    const [card, chart] = [`ui://${server}/job.html`, `ui://${server}/chart.js`];
     this.#files = files;
-    this.#byUri = new Map(shown.map((tool) => [uriOf(tool), tool]));
+    this.#byUri = new Map([
+      // A card names no other origins, so hosts let it load from none and connect to none.
+      [card, { file: "card.html", mimeType: CARD, _meta: { ui: { prefersBorder: true } } }],
+      [chart, { file: "card-chart.js", mimeType: "text/javascript" }],
+    ]);
     this.tools = [
-      ...tools.map((tool) => (hasCard(tool) ? withMeta(tool, { ui: { resourceUri: uriOf(tool) } }) : tool)),
-      jobCard(tools),
+      ...tools.map((tool) => (hasCard(tool) ? withMeta(tool, { ui: { resourceUri: card } }) : tool)),
+      jobCard(tools, chart),
       answerForUser,
     ];
   }
@@ -36,16 +34,12 @@ export class Cards {
     return this.#byUri.has(uri);
   }
 
-  /** Reads a card at an address for which {@link has} is true. @throws {ProtocolError} where its file is missing */
+  /** Reads what is at an address for which {@link has} is true. @throws {ProtocolError} where its file is missing */
   async read(uri: string) {
-    const tool = this.#byUri.get(uri) as Tool;
-    const file = await this.#files.fetch(new Request(FILE));
-    if (!file.ok) throw new ProtocolError(ErrorCode.InternalError, `${uri} is not deployed: ${file.status}`);
-    const about = { tool: tool.name, title: tool.listing.title, kind: tool.job?.kind, view: tool.job?.view };
-    const json = JSON.stringify(about).replaceAll("<", "\\u003c");
-    const text = (await file.text()).replace(ABOUT, () => ABOUT.replace("{}", () => json));
-    // A card names no other origins, so hosts let it load from none and connect to none.
-    return { contents: [{ uri, mimeType: CARD, text, _meta: { ui: { prefersBorder: true } } }] };
+    const { file = "", ...content } = this.#byUri.get(uri) ?? {};
+    const read = await this.#files.fetch(new Request(`https://assets.invalid/${file}`));
+    if (!read.ok) throw new ProtocolError(ErrorCode.InternalError, `${uri} is not deployed: ${read.status}`);
+    return { contents: [{ uri, text: await read.text(), ...content }] };
   }
 }
 

@@ -3,7 +3,7 @@ import type { ClientCapabilities, Server, ServerContext } from "@modelcontextpro
 import * as z from "zod";
 import type { AnswerEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import { scopeOf } from "../http/scope.ts";
 import { checkAnswer } from "./answer.ts";
 import {
@@ -15,7 +15,7 @@ import {
   type TaskService,
   unknownTask,
 } from "./service.ts";
-import { showsForms, TASKS } from "./task.ts";
+import { showsForms } from "./task.ts";
 
 /** Registers `tasks/get`, `tasks/update` and `tasks/cancel`. */
 export function registerTaskMethods(server: Server, service: TaskService): void {

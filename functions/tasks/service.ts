@@ -1,11 +1,12 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { withMedia } from "../../core/tools/byte-range.ts";
+import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
-import { type DetailedTask, detailedTask, TASKS } from "./task.ts";
+import { type DetailedTask, detailedTask } from "./task.ts";
 
 /** Knows the addresses of jobs' pages. */
 export interface JobLinks {
@@ -45,8 +46,10 @@ export async function getTask(
   taskId: unknown,
   request: TaskRequest & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
-  const promise = await orUnavailable(service, promiseOf(service, taskId, request));
-  const snapshot = await orUnavailable(service, jobSnapshotOf(request.store, promise, request.signal, "recent"));
+  const { store, signal } = request;
+  const found = await orUnavailable(service, promiseOf(service, taskId, request));
+  const promise = await orUnavailable(service, withMedia(store, found, signal));
+  const snapshot = await orUnavailable(service, jobSnapshotOf(store, promise, signal, "recent"));
   const { showsForms } = request;
   const page = await service.links.urlOf(promise.name, request.caller);
   return { ...detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page }) };
@@ -65,7 +68,7 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
 /**
  * The result of a call whose job is a task; its promise exists, so `tasks/get` finds it.
  *
- * The address of the job's page is in the status message for people, and in `_meta` for programs.
+ * The job's name and the address of its page are in the status message for people, and in `_meta` for programs.
  *
  * @param note what else there is to say about the call
  */
@@ -82,8 +85,8 @@ export async function createTask(
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
   } as Record<string, unknown>;
   const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
-  const shown = { ...(statusMessage && { statusMessage }), ...(page && { _meta: { view_url: page } }) };
-  return { resultType: "task", ...task, ...shown };
+  const _meta = { job_name: promise.name, ...(page && { view_url: page }) };
+  return { resultType: "task", ...task, ...(statusMessage && { statusMessage }), _meta };
 }
 
 /** The promise of a task; undefined when the id is no task's of this caller. */

@@ -1,10 +1,17 @@
 /** `subscriptions/listen` with `taskIds`: pushes the complete task at each change. */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
+import {
+  CLIENT_CAPABILITIES,
+  ErrorCode,
+  ProtocolError,
+  SERVER_INFO,
+  SUBSCRIPTION_ID,
+  TASKS,
+} from "../../core/tools/mcp.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { findPromise, missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
-import { type Declared, showsForms, TASKS } from "./task.ts";
+import { type Declared, showsForms } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
 /** The most tasks of one subscription. */

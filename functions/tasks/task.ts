@@ -3,11 +3,9 @@
 import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { howToAnswer, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
-import { CARD, type CallToolResult, UI } from "../../core/tools/mcp.ts";
+import { protocolErrorIn, type RpcFailure } from "../../core/tools/content.ts";
+import { CARD, type CallToolResult, ErrorCode, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
-
-/** The extension's identifier, in capabilities. */
-export const TASKS = "io.modelcontextprotocol/tasks";
 
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
@@ -27,7 +25,7 @@ export type DetailedTask = TaskBase &
     | { status: "working" | "cancelled" }
     | { status: "input_required"; inputRequests: Record<string, { method: "elicitation/create"; params: object }> }
     | { status: "completed"; result: { resultType: "complete" } & CallToolResult }
-    | { status: "failed"; error: { code: number; message: string } }
+    | { status: "failed"; error: RpcFailure }
   );
 
 /** The capabilities that a request declares. */
@@ -95,8 +93,7 @@ export function detailedTask(
       return { ...base, status: "cancelled", statusMessage: "Cancelled." };
     case "rejected":
       if (promise.value instanceof Error && promise.value.name === PROTOCOL_FAILURE) {
-        const error = { code: -32603, message: promise.value.message };
-        return { ...base, status: "failed", statusMessage: error.message, error };
+        return failed(base, { code: ErrorCode.InternalError, message: promise.value.message });
       }
       return completed(base, promise);
     default:
@@ -113,10 +110,20 @@ function ttlOf({ keep, createdAt, settledAt, timeoutAt }: DurablePromise, kept: 
   return after === undefined ? null : Math.round((settledAt ?? timeoutAt) - createdAt + after);
 }
 
+const failed = (base: TaskBase, { code, message, data }: RpcFailure): DetailedTask => {
+  const error = { code, message, ...(data !== undefined && { data }) };
+  return { ...base, status: "failed", statusMessage: message, error };
+};
+
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
+  const failure = promise.job.answers ? protocolErrorIn(promise.value) : undefined;
+  if (failure) return failed(base, failure);
   // The same result that the call itself would have had.
   const answer = presentJob(promise);
-  const result = { ...answer, content: [...answer.content, ...(answer[ABOUT]?.links ?? [])] };
+  const result = {
+    ...answer,
+    content: [...answer.content, ...(answer[ABOUT]?.media ?? []), ...(answer[ABOUT]?.links ?? [])],
+  };
   return { ...base, status: "completed", result: { resultType: "complete", ...result } };
 }
 

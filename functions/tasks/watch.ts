@@ -2,6 +2,7 @@ import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { subscribe } from "../../core/jobs/waiting/promise-watcher.ts";
+import { withMedia } from "../../core/tools/byte-range.ts";
 import { type Audience, type DetailedTask, detailedTask } from "./task.ts";
 
 /** A task that is watched, and the name of its job. */
@@ -63,7 +64,8 @@ function watcher(
   const look = async (channel: Channel | undefined) => {
     const snapshot = await (channel ? listenAndRead(store, name, channel, signal) : read(store, name, signal));
     if (!snapshot) return true;
-    const task = detailedTask(taskId, snapshot, { ...audience, page, now: Date.now() });
+    const promise = await withMedia(store, snapshot.promise, signal);
+    const task = detailedTask(taskId, { ...snapshot, promise }, { ...audience, page, now: Date.now() });
     const { taskId: _, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...changing } = task;
     const report = JSON.stringify(changing);
     // That it is working is known.

@@ -4,7 +4,7 @@ export interface MatrixClient {
   name: string;
   /** The first package has the client's version. */
   packages: readonly string[];
-  /** A file of `drivers/`. */
+  /** A file in `drivers/`. */
   driver: string;
   ecosystem: "npm" | "python" | "go" | "rust" | "java";
 }
@@ -12,13 +12,13 @@ export interface MatrixClient {
 const npm = (name: string, driver: string, ...packages: string[]): MatrixClient => ({
   name,
   packages,
-  driver: `${driver}.mjs`,
+  driver: `javascript/${driver}.mjs`,
   ecosystem: "npm",
 });
 const python = (name: string, driver: string, ...packages: string[]): MatrixClient => ({
   name,
   packages,
-  driver: `${driver}.py`,
+  driver: `python/${driver}.py`,
   ecosystem: "python",
 });
 
@@ -26,7 +26,7 @@ const python = (name: string, driver: string, ...packages: string[]): MatrixClie
 const bridged = (name: string, ecosystem: "go" | "rust" | "java", ...packages: string[]): MatrixClient => ({
   name,
   packages,
-  driver: "bridge.mjs",
+  driver: "javascript/bridge.mjs",
   ecosystem,
 });
 

@@ -13,7 +13,7 @@ afterAll(() => rm(dir, { recursive: true }));
 
 const containers = async () => {
   const options = { env: { PATH: dir }, extendEnv: false, reject: false } as const;
-  const { exitCode, stdout, stderr } = await execa(process.execPath, ["lab/containers/main.ts"], options);
+  const { exitCode, stdout, stderr } = await execa(process.execPath, ["lab/containers/containers.ts"], options);
   return { exitCode, stdout, stderr };
 };
 const program = async (script: string) => {

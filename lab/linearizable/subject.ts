@@ -66,7 +66,7 @@ export async function startRelease(program: string): Promise<Subject> {
 const HOSTS = {
   embedded: { script: "server/node/process.ts", args: [], imports: [join(import.meta.dirname, "clock/node.ts")] },
   object: {
-    script: "test/support/object/main.ts",
+    script: "test/support/object/object-process.ts",
     args: ["--worker", join(import.meta.dirname, "clock/object-worker.ts")],
     imports: [],
   },

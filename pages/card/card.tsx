@@ -1,20 +1,22 @@
 /** The content of a card. */
 import { useEffect, useRef, useState } from "hono/jsx/dom";
 import type { View } from "../../core/definitions/view.ts";
-import { type Chart, drawChart } from "../chart/chart.ts";
+import type { Chart, drawChart } from "../chart/chart.ts";
 import { Tree } from "../job/tree.tsx";
 import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { Follower, Seen } from "./follow.ts";
-import type { About, Job } from "./job.ts";
+import type { Host } from "./host.ts";
+import type { Job } from "./job.ts";
 import { Question } from "./question.tsx";
 
 export interface CardProps {
-  about: About;
+  host: Host;
+  /** Of the tool that was called, where the host tells it. */
+  title: string | undefined;
   seen: Seen;
   follower: Follower;
   /** Changes with the host's colors; the chart is then drawn anew. */
   theme: number;
-  onOpen(url: string): void;
 }
 
 const WORDS: Record<Job["status"], string> = {
@@ -26,7 +28,7 @@ const WORDS: Record<Job["status"], string> = {
   not_found: "Not found",
 };
 
-export function Card({ about, seen, follower, theme, onOpen }: CardProps) {
+export function Card({ host, title, seen, follower, theme }: CardProps) {
   const { job, result, notice, isLost } = seen;
   const asks = job?.questions?.length ?? 0;
   const status = asks > 0 ? "asks" : (job?.status ?? "running");
@@ -34,13 +36,13 @@ export function Card({ about, seen, follower, theme, onOpen }: CardProps) {
   return (
     <>
       <header>
-        <h1>{about.title ?? "Job"}</h1>
+        <h1>{title ?? job?.title ?? "Job"}</h1>
         <span class={`status ${status}`} role="status">
           {word}
         </span>
       </header>
       {job ? <div class="name">{job.job_name}</div> : null}
-      {job?.status === "running" ? <Running job={job} view={about.view} /> : null}
+      {job?.status === "running" ? <Running job={job} view={job.view} /> : null}
       {job?.error === undefined ? null : <p>{job.error}</p>}
       {job?.newer === undefined ? null : <p class="quiet">It was started again: {job.newer}</p>}
       {job?.questions?.map(({ question, message, requestedSchema }) => (
@@ -54,11 +56,14 @@ export function Card({ about, seen, follower, theme, onOpen }: CardProps) {
           }
         />
       ))}
-      {result ? <Result value={result.value} view={about.view} theme={theme} /> : null}
+      {result ? <Result {...{ host, job, theme, value: result.value }} /> : null}
       <div class="actions">
         {job?.status === "running" ? <Cancel job={job} follower={follower} /> : null}
         {job?.view_url === undefined ? null : (
-          <button type="button" onClick={() => onOpen(job.view_url ?? "")}>
+          <button
+            type="button"
+            onClick={() => void host.request("ui/open-link", { url: job.view_url }).catch(() => {})}
+          >
             Open its page
           </button>
         )}
@@ -127,25 +132,49 @@ function Cancel({ job, follower }: { job: Job; follower: Follower }) {
   );
 }
 
-function Result({ value, view, theme }: { value: unknown; view: View | undefined; theme: number }) {
+interface ResultProps {
+  host: Host;
+  job: Job | undefined;
+  value: unknown;
+  theme: number;
+}
+
+function Result({ host, job: { view, chart: program } = {} as Job, value, theme }: ResultProps) {
   const element = useRef<HTMLDivElement>(null);
-  const [isChart, setChart] = useState(view?.as === "chart");
+  const [isChart, setChart] = useState(view?.as === "chart" && program !== undefined && host.reads);
   useEffect(() => {
-    if (view?.as !== "chart" || !element.current) return undefined;
-    const chart = drawn(() => drawChart(element.current as HTMLElement, view, value));
-    if (!chart) setChart(false);
-    return () => chart?.destroy();
+    if (view?.as !== "chart" || program === undefined || !isChart) return undefined;
+    let isOver = false;
+    let chart: Chart | undefined;
+    loaded(host, program)
+      .then((draw) => {
+        if (isOver || !element.current) return;
+        chart = draw(element.current, view, value);
+        if (!chart) setChart(false);
+      })
+      // There is nothing to draw, the browser cannot, or the host does not let it.
+      .catch(() => setChart(false));
+    return () => {
+      isOver = true;
+      chart?.destroy();
+    };
   }, [value, theme]);
   return isChart ? <div class="chart" ref={element} /> : <Tree value={value} />;
 }
 
-/** A chart; undefined where there is nothing to draw or the browser cannot draw. */
-function drawn(draw: () => Chart | undefined): Chart | undefined {
-  try {
-    return draw();
-  } catch {
-    return undefined;
+type Draw = typeof drawChart;
+const drawing = globalThis as { drawChart?: Draw };
+
+/** The function that draws charts, of a program that the host reads. */
+async function loaded(host: Host, uri: string): Promise<Draw> {
+  if (!drawing.drawChart) {
+    const { contents } = await host.request<{ contents: { text?: string }[] }>("resources/read", { uri });
+    const script = document.createElement("script");
+    script.textContent = contents[0]?.text ?? "";
+    document.head.append(script);
   }
+  if (!drawing.drawChart) throw new Error("the chart's program was not run");
+  return drawing.drawChart;
 }
 
 function dateIn(value: unknown, path: string): number | undefined {

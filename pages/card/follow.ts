@@ -1,7 +1,7 @@
 /** Follows one job until its end: finds it, polls it and reports what it sees. */
-import type { App } from "@modelcontextprotocol/ext-apps";
-import { JOB_META } from "../../core/tools/mcp.ts";
-import { type About, type CallAnswer, call, type Job, resultOf, wordsOf } from "./job.ts";
+import { type CallToolResult, JOB_META } from "../../core/tools/mcp.ts";
+import type { Host } from "./host.ts";
+import { call, type Job, resultOf, wordsOf } from "./job.ts";
 
 export interface Seen {
   job?: Job;
@@ -17,8 +17,9 @@ export interface Seen {
 const PACE = { first: 1_500, growth: 1.25, most: 10_000 };
 
 export class Follower {
-  readonly #app: App;
-  readonly #about: About;
+  /** The name of the card's tool, where its host tells it. */
+  tool: string | undefined;
+  readonly #host: Host;
   readonly #tell: (seen: Seen) => void;
   #seen: Seen = {};
   #name: string | undefined;
@@ -27,9 +28,8 @@ export class Follower {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isLooking = false;
 
-  constructor(app: App, about: About, tell: (seen: Seen) => void) {
-    this.#app = app;
-    this.#about = about;
+  constructor(host: Host, tell: (seen: Seen) => void) {
+    this.#host = host;
     this.#tell = tell;
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.soon();
@@ -43,7 +43,7 @@ export class Follower {
   }
 
   /** The result of the card's call. */
-  answered(answer: CallAnswer): void {
+  answered(answer: CallToolResult): void {
     const name = answer._meta?.[JOB_META];
     if (typeof name === "string") {
       this.#name = name;
@@ -56,7 +56,7 @@ export class Follower {
   /** Calls a tool, then looks at once. A refusal becomes the notice. */
   async act(tool: string, args: Record<string, unknown>): Promise<void> {
     try {
-      await call(this.#app, tool, args);
+      await call(this.#host, tool, args);
       this.#show({ ...this.#seen, notice: undefined });
     } catch (error) {
       this.#show({ ...this.#seen, notice: (error as Error).message });
@@ -88,14 +88,14 @@ export class Follower {
 
   async #look(): Promise<void> {
     if (this.#isLooking || this.#isOver || document.hidden) return;
-    const known =
+    const known: Record<string, string> | "" | undefined =
       this.#name === undefined
-        ? this.#arguments && { tool: this.#about.tool, arguments: JSON.stringify(this.#arguments) }
+        ? this.#arguments && this.tool && { tool: this.tool, arguments: JSON.stringify(this.#arguments) }
         : { job_name: this.#name };
     if (!known) return;
     this.#isLooking = true;
     try {
-      const job = (await call(this.#app, "job_card", known)) as unknown as Job;
+      const job = (await call(this.#host, "job_card", known)) as unknown as Job;
       // The call may not have started its job yet.
       if (job.status !== "not_found") this.#name = job.job_name;
       const { notice } = this.#seen;
@@ -106,7 +106,7 @@ export class Follower {
         ...(this.#seen.result && { result: this.#seen.result }),
       });
       if (job.status === "complete" && !this.#seen.result) {
-        const value = await resultOf(this.#app, job.job_name, this.#about.view);
+        const value = await resultOf(this.#host, job.job_name, job.view);
         this.#show({ job, result: { value } });
       }
     } catch (error) {

@@ -1,19 +1,16 @@
 /** Access to jobs from a card, through the calls that its host makes for it. */
-import type { App } from "@modelcontextprotocol/ext-apps";
 import type { View } from "../../core/definitions/view.ts";
+import type { CallToolResult } from "../../core/tools/mcp.ts";
 import type { FormSchema } from "../lib/server.ts";
-
-/** The particulars of the tool that the server puts into the card. */
-export interface About {
-  tool?: string;
-  title?: string;
-  kind?: string;
-  view?: View;
-}
+import type { Host } from "./host.ts";
 
 /** A job as the tool `job_card` describes it. */
 export interface Job {
   job_name: string;
+  title?: string;
+  /** How its result is shown; of a chart also the address of the program that draws it. */
+  view?: View;
+  chart?: string;
   status: "running" | "complete" | "failed" | "cancelled" | "timed_out" | "not_found";
   error?: string;
   doing?: string;
@@ -27,15 +24,13 @@ export interface Job {
   finished_at?: string;
 }
 
-export type CallAnswer = Awaited<ReturnType<App["callServerTool"]>>;
-
 /** The text of a tool's result. */
-export const wordsOf = ({ content }: Pick<CallAnswer, "content">): string =>
+export const wordsOf = ({ content }: Pick<CallToolResult, "content">): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 
 /** @throws {Error} in words, where the host or the tool refuses */
-export async function call(app: App, name: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
-  const answer = await app.callServerTool({ name, arguments: args });
+export async function call(host: Host, name: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const answer = await host.request<CallToolResult>("tools/call", { name, arguments: args });
   if (answer.isError) throw new Error(wordsOf(answer));
   return (answer.structuredContent ?? {}) as Record<string, unknown>;
 }
@@ -44,12 +39,12 @@ export async function call(app: App, name: string, args: Record<string, unknown>
 const MOST_PARTS = 40;
 
 /** A job's result, or the fields of it that its view shows. @throws {Error} if it cannot be read */
-export async function resultOf(app: App, job: string, view: View | undefined): Promise<unknown> {
+export async function resultOf(host: Host, job: string, view: View | undefined): Promise<unknown> {
   const fields = fieldsOf(view);
   let text = "";
   for (let part = 0, offset = 0; part < MOST_PARTS; part += 1) {
     const asked = { job_names: [job], result: "full", ...(fields && { fields }), ...(offset > 0 && { offset }) };
-    const [status] = (await call(app, "probe_status", asked)).statuses as Record<string, unknown>[];
+    const [status] = (await call(host, "probe_status", asked)).statuses as Record<string, unknown>[];
     if (!status || !("summary" in status)) return status?.result;
     const summary = status.summary as { part: string; next_offset?: number };
     text += summary.part;

@@ -1,24 +1,20 @@
 /** The card of a job in a chat, in a frame of its host. */
-import {
-  App,
-  applyDocumentTheme,
-  applyHostFonts,
-  applyHostStyleVariables,
-  type McpUiHostContext,
-} from "@modelcontextprotocol/ext-apps";
+import type { McpUiHostContext } from "@modelcontextprotocol/ext-apps";
 import { render, useEffect, useState } from "hono/jsx/dom";
 import { Card } from "./card.tsx";
 import { Follower, type Seen } from "./follow.ts";
-import type { About } from "./job.ts";
+import { Host } from "./host.ts";
 
-const about = JSON.parse(document.getElementById("about")?.textContent ?? "{}") as About;
-const app = new App({ name: "job-card", version: "1.0.0" });
+const host = new Host();
 
 /** Adopts the host's colors, fonts and insets. */
 function applyStyle({ theme, styles, safeAreaInsets }: Partial<McpUiHostContext>): void {
-  if (theme) applyDocumentTheme(theme);
-  if (styles?.variables) applyHostStyleVariables(styles.variables);
-  if (styles?.css?.fonts) applyHostFonts(styles.css.fonts);
+  const { style, dataset } = document.documentElement;
+  if (theme) Object.assign(style, { colorScheme: theme });
+  if (theme) dataset.theme = theme;
+  for (const [name, value] of Object.entries(styles?.variables ?? {})) if (value) style.setProperty(name, value);
+  const fonts = document.getElementById("fonts");
+  if (styles?.css?.fonts && fonts) fonts.textContent = styles.css.fonts;
   if (safeAreaInsets) {
     const { top, right, bottom, left } = safeAreaInsets;
     document.body.style.padding = `${top}px ${right}px ${bottom}px ${left}px`;
@@ -26,28 +22,33 @@ function applyStyle({ theme, styles, safeAreaInsets }: Partial<McpUiHostContext>
 }
 
 let tell: (seen: Seen) => void = () => {};
-const follower = new Follower(app, about, (seen) => tell(seen));
+const follower = new Follower(host, (seen) => tell(seen));
 
 function Root() {
   const [seen, setSeen] = useState<Seen>({});
   const [theme, setTheme] = useState(0);
+  const [title, setTitle] = useState<string | undefined>(undefined);
   useEffect(() => {
     tell = setSeen;
-    app.addEventListener("hostcontextchanged", (changed) => {
-      applyStyle(changed);
+    const adopt = (context: Partial<McpUiHostContext>) => {
+      applyStyle(context);
       setTheme((count) => count + 1);
-    });
-    app.addEventListener("toolinput", (input) => follower.called(input.arguments));
-    app.addEventListener("toolresult", (answer) => follower.answered(answer));
-    app.addEventListener("toolcancelled", ({ reason }) => setSeen({ notice: reason ?? "The call was cancelled." }));
-    app
-      .connect()
-      .then(() => applyStyle(app.getHostContext() ?? {}))
+      const { tool } = context.toolInfo ?? {};
+      if (!tool) return;
+      follower.tool = tool.name;
+      setTitle(tool.title ?? tool.name);
+    };
+    host
+      .connect({
+        "ui/notifications/tool-input": (input) => follower.called(input.arguments),
+        "ui/notifications/tool-result": (answer) => follower.answered(answer),
+        "ui/notifications/tool-cancelled": ({ reason }) => setSeen({ notice: reason ?? "The call was cancelled." }),
+        "ui/notifications/host-context-changed": adopt,
+      })
+      .then(adopt)
       .catch((error: Error) => setSeen({ notice: error.message }));
   }, []);
-  return (
-    <Card about={about} seen={seen} follower={follower} theme={theme} onOpen={(url) => void app.openLink({ url })} />
-  );
+  return <Card {...{ host, title, seen, follower, theme }} />;
 }
 
 render(<Root />, document.getElementById("card") as HTMLElement);

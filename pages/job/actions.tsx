@@ -1,8 +1,9 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { columnsOf, csvOf } from "../chart/columns.ts";
 import { Notice } from "../lib/components.tsx";
+import { download } from "../lib/download.ts";
 import { SchemaForm } from "../lib/form.tsx";
-import { call, type JobInfo, send, type ToolInfo } from "../lib/server.ts";
+import { call, type JobInfo, startJob, type ToolInfo } from "../lib/server.ts";
 
 interface ActionProps {
   job: JobInfo;
@@ -62,7 +63,7 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
             values={job.args as Record<string, unknown>}
             submit="Start"
             onSubmit={async (values) => {
-              await startAgain(tool, values);
+              await startJob(tool, values);
               setAgain(false);
               onDone();
             }}
@@ -72,22 +73,6 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
     </section>
   );
 };
-
-/** Starts a job. It is a task to a page, so the call returns at once. @throws {Error} with a message for people */
-async function startAgain({ name }: ToolInfo, values: object): Promise<void> {
-  const response = await send("tools/call", { name, arguments: values });
-  const { result, error } = await response.json();
-  if (error) throw new Error(error.message);
-  if (result.isError) throw new Error(result.content.map(({ text }: { text: string }) => text).join("\n"));
-}
-
-function download(name: string, type: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name.replaceAll(/[\\/:*?"<>|]/g, "_");
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
 
 /** Offers a browser notification at the end of the job. */
 const TellMe: FC<{ job: JobInfo }> = ({ job }) => {

@@ -60,6 +60,7 @@ export interface ListedJob {
   finished_at?: string;
   doing?: string;
   waiting_for?: { question: string; message: string }[];
+  cleanup?: "running" | "done" | "failed";
 }
 
 /** A job as its page gets it. Times are ISO 8601; those that are numbers are milliseconds since the epoch. */
@@ -82,7 +83,6 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   /** Whether it waits for a worker. */
   waits: boolean;
   newer?: { job_name: string; status: Status };
-  cleanup?: "running" | "done" | "failed";
   resumed_from?: string;
   began_anew?: string;
   /** The id of its task, for following and answering it; absent for viewers who may only look. */
@@ -145,6 +145,20 @@ export async function call<T>(name: string, args: object): Promise<T> {
   });
   if (result.isError) throw new Refused(result.content?.map(({ text }) => text).join("\n") ?? "It failed.", 200);
   return result.structuredContent;
+}
+
+/** Starts a job, and returns its name. It is a task to a page, so the call returns at once. @throws {Error} for people */
+export async function startJob({ name }: ToolInfo, values: object): Promise<string | undefined> {
+  const { isError, content, ...task } = await rpc<StartedTask>("tools/call", { name, arguments: values });
+  if (isError) throw new Error(content?.map(({ text }) => text).join("\n"));
+  return task.structuredContent?.job_name ?? task._meta?.job_name;
+}
+
+interface StartedTask {
+  isError?: boolean;
+  content?: { text?: string }[];
+  structuredContent?: { job_name?: string };
+  _meta?: { job_name?: string };
 }
 
 /** Answers questions of a task's job. */

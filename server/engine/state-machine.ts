@@ -1,6 +1,6 @@
 /**
  * The rules of Resonate's protocol, as server 0.9.8 has them: what each operation answers, and what it changes. A state
- * machine carries out one operation at one moment and knows neither a clock nor a database. `docs/resonate-differences.md`
+ * machine carries out one operation at one moment and knows neither a clock nor a database. `docs/resonate.md`
  * lists where it departs from 0.9.8.
  */
 import type {

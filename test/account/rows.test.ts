@@ -10,7 +10,7 @@ let url: string;
 let archive: SampleArchive;
 const cleanup = new AsyncDisposableStack();
 beforeAll(async () => {
-  const program = cleanup.use(run("test/support/object/main.ts", { args: ["--port", "0", "--memory"] }));
+  const program = cleanup.use(run("test/support/object/object-process.ts", { args: ["--port", "0", "--memory"] }));
   const ready = await until("the object", () => program.logs().find(({ msg }) => msg === "ready"));
   url = String(ready.url);
   archive = cleanup.use(await startSampleArchive());

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const started = await startEdge({
     port: 0,
     data,
-    entry: "test/account/fixture/edge.ts",
+    entry: "test/account/fixture/account-edge.ts",
     bindings: {
       ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ENCRYPTION_KEYS },
       ...{ RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) },
@@ -115,7 +115,7 @@ test("a kind that the runner lacks is left for a worker that has it; what needs 
   // Another kind is not held up; and the one is not claimed, nor looked at again, meanwhile.
   await client.callTool("timer", { timer_name: "beside", seconds: 1 });
   expect([await taskOf("foreign_one"), left().length]).toEqual(["pending", 1]);
-  await using _ = await startWorker(env, { script: "test/account/fixture/worker.ts" });
+  await using _ = await startWorker(env, { script: "test/account/fixture/account-worker.ts" });
   const byWorker = { status: "complete", result: { by: "worker" } };
   expect((await foreign).content).toMatchObject(byWorker);
   expect((await client.callTool("heavy", { name: "two" })).content).toMatchObject(byWorker);

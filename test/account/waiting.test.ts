@@ -20,7 +20,7 @@ afterEach(() => rm(data, { recursive: true, force: true }));
 
 async function start(inspectorPort: number) {
   const args = ["--data", data, "--inspector-port", String(inspectorPort)];
-  const program = run("test/support/object/main.ts", { args });
+  const program = run("test/support/object/object-process.ts", { args });
   const ready = await until("the object", () => program.logs().find(({ msg }) => msg === "ready"));
   return { program, server: connectTo(String(ready.url), async () => program[Symbol.asyncDispose]()) };
 }

@@ -18,6 +18,8 @@ export interface Opening {
   theme?: "light" | "dark";
   /** The host says of itself that it shows cards. */
   declares?: boolean;
+  /** Whether it reads resources for its cards. */
+  readsResources?: boolean;
 }
 
 const UI = "io.modelcontextprotocol/ui";
@@ -27,7 +29,9 @@ let bridge: AppBridge;
 const called: string[] = [];
 let refused: readonly string[] = [];
 
-async function open({ url, tool, args, as = "result", refuses = [], theme = "light", declares = true }: Opening) {
+async function open(opening: Opening) {
+  const { url, tool, args, as = "result", refuses = [], theme = "light" } = opening;
+  const { declares = true, readsResources = true } = opening;
   refused = refuses;
   const extensions = { [UI]: { mimeTypes: ["text/html;profile=mcp-app"] } };
   const capabilities = declares ? { extensions } : {};
@@ -37,6 +41,7 @@ async function open({ url, tool, args, as = "result", refuses = [], theme = "lig
   const listed = tools.find(({ name }) => name === tool);
   const uri = listed && getToolUiResourceUri(listed);
   if (!listed || uri === undefined) throw new Error(`${tool} has no card`);
+  called.push(uri);
   const { contents } = await client.readResource({ uri });
   const [page] = contents as { mimeType: string; text: string }[];
   if (page?.mimeType !== "text/html;profile=mcp-app") throw new Error(`no card: ${page?.mimeType}`);
@@ -49,11 +54,16 @@ async function open({ url, tool, args, as = "result", refuses = [], theme = "lig
   frame.style.colorScheme = theme;
   document.body.append(frame);
   const hostContext = { theme, toolInfo: { tool: listed as never }, locale: "en-GB", styles: stylesOf(theme) };
-  bridge = new AppBridge(null, { name: "host", version: "1" }, { serverTools: {}, openLinks: {} }, { hostContext });
+  const reads = { serverTools: {}, openLinks: {}, ...(readsResources && { serverResources: {} }) };
+  bridge = new AppBridge(null, { name: "host", version: "1" }, reads, { hostContext });
   bridge.oncalltool = async ({ name, arguments: given }) => {
     called.push(name);
     if (refused.includes(name)) throw new Error(`The user does not allow ${name}`);
     return (await client.callTool({ name, arguments: given ?? {} })) as never;
+  };
+  bridge.onreadresource = async ({ uri }) => {
+    called.push(uri);
+    return (await client.readResource({ uri })) as never;
   };
   bridge.addEventListener("sizechange", ({ height }) => {
     if (height !== undefined) frame.style.height = `${height}px`;

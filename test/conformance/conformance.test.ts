@@ -26,7 +26,9 @@ let results: string;
 
 beforeAll(async () => {
   results = await mkdtemp(join(tmpdir(), "conformance-"));
-  stack = await startStack({ programs: { edge: "test/conformance/edge.ts", worker: "test/conformance/worker.ts" } });
+  stack = await startStack({
+    programs: { edge: "test/conformance/conformance-edge.ts", worker: "test/conformance/conformance-worker.ts" },
+  });
 });
 
 afterAll(async () => {

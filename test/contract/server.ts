@@ -45,7 +45,7 @@ export interface Server extends AsyncDisposable {
 
 /** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
 export const EMBEDDED =
-  process.env.RESONATE_HOST === "object" ? "test/support/object/main.ts" : "server/node/process.ts";
+  process.env.RESONATE_HOST === "object" ? "test/support/object/object-process.ts" : "server/node/process.ts";
 
 /** With `own`, always an embedded server for this test alone. */
 export async function startServer({ own = false } = {}): Promise<Server> {

@@ -35,7 +35,7 @@ afterAll(async () => {
   await Promise.all([through?.close(), direct?.close(), stack?.[Symbol.asyncDispose]()]);
 });
 
-inWorker.each(["text", "image", "report", "fails"])("%s: all that the server answers is there", async (name) => {
+inWorker.each(["text", "report", "fails"])("%s: all that the server answers is there", async (name) => {
   const there = await direct.callTool({ name, arguments: {} });
   const here = await through.callTool({ name, arguments: {} });
   const { job_name, summary } = here.structuredContent as Structured;
@@ -45,6 +45,11 @@ inWorker.each(["text", "image", "report", "fails"])("%s: all that the server ans
   const collected = await byResource(through, summary.uri);
   expect(collected === JSON.stringify(there)).toBe(true);
   if (name === "report") expect((await byTool(through, job_name)) === collected).toBe(true);
+});
+
+inWorker("an image comes whole, with all that is told of it", async () => {
+  const there = await direct.callTool({ name: "image", arguments: {} });
+  expect((await through.callTool({ name: "image", arguments: {} })).content).toEqual(there.content);
 });
 
 inWorker("some fields of a large answer are picked, and a place within a character is the one before it", async () => {

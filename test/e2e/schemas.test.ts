@@ -5,14 +5,14 @@ import { withoutConsent } from "../../core/author/consent.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { answerForUser, jobCard } from "../../functions/built-in/card.ts";
 import { builtIn } from "../../functions/built-in/index.ts";
-import { byGemini, generally } from "../../lab/clients/drivers/vendors.ts";
+import { byGemini, generally } from "../../lab/clients/drivers/javascript/vendors.ts";
 import { tools } from "../../tools/index.ts";
 
 const all = [
   ...tools,
   ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))]),
   // Hosts that show cards keep these from models; any other shows them as well.
-  jobCard(tools),
+  jobCard(tools, "ui://test/chart.js"),
   answerForUser,
 ];
 

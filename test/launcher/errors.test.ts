@@ -85,7 +85,7 @@ describe.concurrent("what it depends on", () => {
     await using resonate = await startResonate({ own: true });
     await using launcher = await launch({ args, via: "node", env: { RESONATE_URL: `${resonate.url}/` } });
     expect(await launcher.printed("Ready.")).toContain(`${resonate.url} (from RESONATE_URL)`);
-    await expect(launcher.member("resonate/main.ts")).rejects.toThrow("0 processes");
+    await expect(launcher.member("server/node/process.ts")).rejects.toThrow("0 processes");
     expect((await fetch(new URL("/ready", launcher.url))).status).toBe(200);
     await end(launcher);
   });

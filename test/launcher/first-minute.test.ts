@@ -1,5 +1,7 @@
 /** What goes wrong, or could, when somebody starts it for the first time, and the second. */
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
@@ -166,11 +168,15 @@ describe.sequential("a stack that runs", () => {
     expect(gone.output).toContain("npm run doctor -- --url URL");
   });
 
-  test("has a banner that fits a screen, and the rest by --config CLIENT", async () => {
+  test("has a banner that fits a screen, the rest by --config CLIENT, and the front page by --open", async () => {
     await using data = await folder();
-    await using launcher = await launch({ args: ["--data", data.path], via: "node" });
+    const opened = join(data.path, "opened");
+    const BROWSER = join(data.path, "browser");
+    await writeFile(BROWSER, `#!/bin/sh\nprintf %s "$1" >${opened}\n`, { mode: 0o755 });
+    await using launcher = await launch({ args: ["--data", data.path, "--open"], via: "node", env: { BROWSER } });
     const output = await launcher.printed("Ready.");
     const { url } = launcher;
+    await vi.waitFor(async () => expect(await readFile(opened, "utf8")).toBe(new URL(url).origin), 30_000);
     expect(output.trim().split("\n").length).toBeLessThan(24);
     expect(output).toContain(`Claude Code     claude mcp add --transport http durable-mcp-edge ${url}`);
     const config = async (client: string) => {
@@ -179,6 +185,8 @@ describe.sequential("a stack that runs", () => {
       expect(exitCode).toBe(0);
       return JSON.parse(text.slice(text.indexOf("{")));
     };
+    const { output: codex } = await durable(["start", "--config", "codex", "--data", data.path]);
+    expect(codex).toContain(`codex mcp add durable-mcp-edge --url ${url}`);
     expect(await config("cursor")).toEqual({ mcpServers: { "durable-mcp-edge": { url } } });
     expect(await config("vscode")).toEqual({ servers: { "durable-mcp-edge": { type: "http", url } } });
     const { mcpServers } = await config("claude-desktop");

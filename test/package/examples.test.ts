@@ -83,7 +83,8 @@ describe("the examples", () => {
       return "done";
     };
     const answers = { "go on": { yes: true }, ok: { yes: true }, approve: { approved: true } };
-    const { result } = await replayed(implement(job, durable), {}, { answers, jobs: { report: "all is well" } });
+    const around = { answers, callbacks: { paid: { amount: 1 } }, jobs: { report: "all is well" } };
+    const { result } = await replayed(implement(job, durable), {}, around);
     expect(result).toBe("done");
   });
 });

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 export const MODULES: Readonly<Record<string, string>> = {
   "durable-mcp-edge": "core/index.ts",
   "durable-mcp-edge/edge": "functions/edge.ts",
+  "durable-mcp-edge/client": "client/index.ts",
   "durable-mcp-edge/worker": "worker/index.ts",
   "durable-mcp-edge/resonate": "server/object/object-server.ts",
   "durable-mcp-edge/runner": "worker/runner/runner-server.ts",

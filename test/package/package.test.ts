@@ -139,6 +139,16 @@ describe("the project", () => {
 import { waitForSite } from "./wait-for-site/wait-for-site.ts";
 export const a = implement(waitForSite, async (ctx, { url }) => ({ url, status: await ctx.step("x", () => url) }));
 `;
+    const asked = `import { createClient } from "durable-mcp-edge/client";
+import { waitForSite } from "./wait-for-site/wait-for-site.ts";
+const jobs = createClient({ url: "http://127.0.0.1/mcp", tools: { waitForSite } });
+export const status: string = (await jobs.wait(await jobs.start("waitForSite", { url: "http://127.0.0.1/" }))).status;
+`;
+    await writeFile(join(project.root, "tools/asked.ts"), asked);
+    await expect(project.run("npx", "tsc")).rejects.toThrow(
+      /asked\.ts\(4,.*'number' is not assignable to type 'string'/,
+    );
+    await writeFile(join(project.root, "tools/asked.ts"), "export {};\n");
     await writeFile(join(project.root, "tools/wrong.ts"), wrong);
     await expect(project.run("npx", "tsc")).rejects.toThrow(
       /tools\/wrong\.ts\(3,.*\n?.*'string' is not assignable to type 'number'/s,
@@ -353,6 +363,12 @@ describe("the package alone, in a folder with nothing else", () => {
     await using client = await currentClient.connect(url);
     const { text } = await client.callTool(tool, args);
     expect(text).toContain(answer);
+    // A program with the package's client.
+    const asking = `import { createClient } from "durable-mcp-edge/client";
+await using jobs = createClient({ url: "${url}", tools: {} });
+console.log(JSON.stringify(await jobs.wait(await jobs.start("${tool}", ${JSON.stringify(args)}))));`;
+    await writeFile(join(folder, "asking.mjs"), asking);
+    expect((await execa(process.execPath, ["asking.mjs"], { cwd: folder })).stdout).toContain(answer);
     program.signal("SIGINT");
     expect(await program.exited).toMatchObject({ exitCode: 0 });
   });

@@ -35,12 +35,33 @@ test.runIf(browser)(
     const code = (await href("Add to VS Code")).replace("vscode:mcp/install?", "");
     expect(JSON.parse(decodeURIComponent(code))).toMatchObject({ type: "http", url: stack.url });
     await page.getByText(`claude mcp add --transport http durable-mcp-edge ${stack.url}`, { exact: true }).waitFor();
-    await page.getByText("start_gathering", { exact: true }).click();
-    await page.locator("details[open]", { hasText: "latitude" }).waitFor();
+    for (const host of ["Codex", "Goose"]) await page.getByText(host, { exact: true }).click();
+    await page.getByText(`codex mcp add durable-mcp-edge --url ${stack.url}`, { exact: true }).waitFor();
+    await page.getByText(`"uri": "${stack.url}"`).waitFor();
+    await page.getByText("list_jobs", { exact: true }).click();
+    await page.locator("details[open]", { hasText: "limit" }).waitFor();
     expect(await page.locator("link[rel=icon]").getAttribute("href")).toBe("/assets/icon.svg");
     await page.close();
   },
 );
+
+test.runIf(browser)("a newcomer starts a job by a tool's form, and sees it live", async () => {
+  const page = await visitor.open("/");
+  for (const [tool, name] of [
+    ["set_timer", "by its start"],
+    ["timer", "as a task"],
+  ] as const) {
+    await page.goto(stack.origin);
+    await page.locator("summary code", { hasText: new RegExp(`^${tool}$`) }).click();
+    const form = page.locator("details[open] form");
+    await form.getByLabel("timer name").fill(name);
+    await form.getByLabel("seconds").fill("3600");
+    await form.getByRole("button", { name: "Start" }).click();
+    await page.waitForURL(`**/jobs/${encodeURIComponent(`timer_${name}`)}`);
+    await page.getByText("running").first().waitFor();
+  }
+  await page.close();
+});
 
 test.runIf(browser)("jobs that no worker takes are told on the front page and their own, until one does", async () => {
   const [worker] = stack.workers;

@@ -246,6 +246,29 @@ describe.runIf(browser)("in a browser", () => {
     },
   );
 
+  test("a viewer downloads all that is kept of him, and removes it", async () => {
+    for (const timer_name of ["goes on", "has ended"]) await call("set_timer", { timer_name, seconds: 3_600 });
+    await call("cancel_job", { job_names: ["timer_has ended"] });
+    const { job_name } = await call("start_gathering", JULY);
+    await call("await_result", { job_names: [job_name] });
+    const page = await visitor.open("/jobs");
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download all" }).click();
+    const jobs = JSON.parse(await readFile(await (await saved).path(), "utf8"));
+    const month = jobs.find((each: { job_name: string }) => each.job_name === job_name);
+    expect(month).toMatchObject({ status: "complete", args: JULY, result: { daily: { time: expect.any(Array) } } });
+    expect(month.timeline.length).toBeGreaterThan(0);
+    page.on("dialog", (dialog) => dialog.accept());
+    await page.getByRole("button", { name: "Remove ended jobs" }).click();
+    await page.getByText(/^\d+ jobs are removed\. \d+ are not yours alone, and stay\.$/).waitFor();
+    await page.getByRole("link", { name: "timer_has ended" }).waitFor({ state: "detached" });
+    for (const name of ["timer_goes on", job_name]) await page.getByRole("link", { name, exact: true }).waitFor();
+    expect(await call("probe_status", { job_names: ["timer_has ended"] })).toMatchObject({
+      statuses: [{ status: "not_found" }],
+    });
+    await page.close();
+  });
+
   test("nothing leaves for another origin, the policy is in force, and no page is framed", async () => {
     const page = await visitor.open("/");
     await page.locator("#tools").waitFor();

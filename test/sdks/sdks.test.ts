@@ -1,4 +1,4 @@
-/** docs/resonate-sdks.md, as it says: workers with Resonate's SDKs, the Python ones where Python 3.12 and its package are to be had. */
+/** docs/resonate.md, as it says: workers with Resonate's SDKs, the Python ones where Python 3.12 and its package are to be had. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +57,7 @@ const WORKERS = {
 };
 
 test("the document shows the programs as they are", () => {
-  const text = readFileSync(join(EXAMPLES, "../../resonate-sdks.md"), "utf8");
+  const text = readFileSync(join(EXAMPLES, "../../resonate.md"), "utf8");
   for (const file of ["worker.py", "client.py"])
     expect(text).toContain(`\`\`\`python\n# sdk/${file}\n${readFileSync(join(EXAMPLES, file), "utf8")}\`\`\``);
 });
@@ -85,7 +85,7 @@ describe("a job of a group whose worker is written with one of Resonate's SDKs",
     });
   beforeAll(async () => {
     resonate = await startResonate();
-    stack = await startStack({ resonate, programs: { edge: "test/sdks/edge.ts", worker: "worker/main.ts" } });
+    stack = await startStack({ resonate, programs: { edge: "test/sdks/words-edge.ts", worker: "worker/main.ts" } });
     client = await (CLIENTS[0] as (typeof CLIENTS)[number]).connect(stack.url);
   });
   afterAll(async () => {

@@ -1,5 +1,5 @@
 // Random requests to the embedded server in a process, to the one in an object, and, with RESONATE_URL, to that server as
-// well: their answers must be the same, but for what docs/resonate-differences.md lists. Nothing falls due meanwhile, so
+// well: their answers must be the same, but for what docs/resonate.md lists. Nothing falls due meanwhile, so
 // that no clock decides; `real-differential.test.ts` compares what does.
 
 import fc from "fast-check";
@@ -24,7 +24,7 @@ let isFor010 = false;
 beforeAll(async () => {
   for (const [name, program] of [
     ["process", "server/node/process.ts"],
-    ["object", "test/support/object/main.ts"],
+    ["object", "test/support/object/object-process.ts"],
   ] as const) {
     const started = run(program, { args: ["--port", "0", "--memory"] });
     const ready = await until(`the ${name}`, () => started.logs().find(({ msg }) => msg === "ready"));

@@ -1,6 +1,6 @@
 // The embedded server's engine beside the real server of `RESONATE_BIN` in its debug mode, in which requests say what time it
 // is: on random histories every answer, and at each tick the whole state and all messages, are the same but for what
-// docs/resonate-differences.md lists. `DIFFERENTIAL_RUNS=320` makes 30,000 steps, in five minutes; another `DIFFERENTIAL_SEED` makes others.
+// docs/resonate.md lists. `DIFFERENTIAL_RUNS=320` makes 30,000 steps, in five minutes; another `DIFFERENTIAL_SEED` makes others.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -6,7 +6,7 @@ import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 /** The product with the conformance suite's jobs and tools added: some fail or ask as the product's own never do. */
 export function startTaskStack(options: StackOptions = {}): Promise<Stack> {
   return startStack({
-    programs: { edge: "test/conformance/edge.ts", worker: "test/conformance/worker.ts" },
+    programs: { edge: "test/conformance/conformance-edge.ts", worker: "test/conformance/conformance-worker.ts" },
     ...options,
   });
 }

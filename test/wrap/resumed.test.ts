@@ -70,7 +70,10 @@ test("a stream that can be picked up is, by another worker: the call is sent onc
 });
 
 test("a task of 2026 is gone on with by its id, and its questions are asked once", async () => {
-  await using inner = await startStack({ edge: "test/conformance/edge.ts", worker: "test/conformance/worker.ts" });
+  await using inner = await startStack({
+    edge: "test/conformance/conformance-edge.ts",
+    worker: "test/conformance/conformance-worker.ts",
+  });
   await using stack = await wrapped({
     name: "inner",
     url: inner.url,

@@ -65,7 +65,7 @@ export async function wrapped(
   const { root, snapshot } = await projectOf(options);
   const served = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) };
   const started = await startStack({
-    edge: "test/wrap/edge.ts",
+    edge: "test/wrap/wrap-edge.ts",
     worker: join(root, "worker.ts"),
     ...more,
     bindings: { ...more.bindings, ...served },

@@ -2,10 +2,12 @@
 
 import { type Log, type Metrics, NondeterminismError } from "../../core/definitions/context.ts";
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../../core/engine/execution.ts";
+import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { fromStored, storable, toStored } from "../../core/engine/values.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
+import { childOf } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { journalEntryId } from "../../core/store/ids.ts";
 import { Simulation } from "./simulation.ts";
@@ -41,6 +43,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
     env: {},
     log: silent,
     metrics: uncounted,
+    callbackUrl: (id: string) => `https://edge.invalid/callbacks/${encodeURIComponent(id)}`,
   };
   const runtime = { ...usual, ...host.runtime };
   const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);
@@ -188,6 +191,13 @@ export class SimulatedJob {
     for (const { id, event } of recordsIn(this.sim)) {
       if (event.kind === "ask" && event.op === path) this.sim.settle(id, "resolved", answer);
     }
+  }
+
+  /** An outside system sends something to a callback, perhaps before the job waits for it. */
+  async send(path: string, value: unknown): Promise<void> {
+    const id = callbackOf(JOB, path);
+    if (!this.sim.get(id)) await this.sim.send("promise.create", childOf(id, this.clock.now() + this.#deadline).data);
+    this.sim.settle(id, "resolved", JSON.stringify(value));
   }
 
   #send: Send = async (kind, data) => {

@@ -3,6 +3,7 @@ import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable } from "../../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
+import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { decodeValue } from "../../core/store/codec.ts";
@@ -43,6 +44,8 @@ export interface World {
   deadline?: number;
   /** The answer to a question, and how long it takes. */
   answer?(name: string): { after: number; answer: unknown } | undefined;
+  /** What is sent to a callback, and how long that takes. */
+  callback?(path: string): { after: number; value: unknown } | undefined;
   /** The name of a job that is started. */
   nameOf?(job: { kind: string }, args: unknown): Promise<string>;
   /** What comes of another job, and how long that takes. */
@@ -227,8 +230,10 @@ class Trial {
     const id = action?.data?.id;
     const promise = id === undefined || this.#asked.has(id) ? undefined : this.#sim.get(id);
     if (!id || promise?.state !== "pending" || !promise.param.data) return;
-    const event = entryIn(promise.param.data);
-    const given = event.kind === "ask" ? this.#world.answer?.(event.op) : undefined;
+    const event = entryIn(promise.param.data) as JournalEntry | CallbackParam;
+    const sent = "callback" in event ? this.#world.callback?.(event.callback) : undefined;
+    const asked = "op" in event && event.kind === "ask" ? this.#world.answer?.(event.op) : undefined;
+    const given = sent ? { after: sent.after, answer: JSON.stringify(sent.value) } : asked;
     if (!given) return;
     this.#asked.add(id);
     this.#clock.after(given.after, () => this.#sim.settle(id, "resolved", given.answer));

@@ -9,7 +9,10 @@ import { bundleEdge, readConfiguration } from "../../cli/bundle/bundle.ts";
 import { spawnEdge } from "../../cli/launcher/local-edge.ts";
 import { programPath } from "../../cli/package.ts";
 import { configurationOf, readProject, workerOf } from "../../cli/project.ts";
+import { callbackOf } from "../../core/engine/guard/seeded.ts";
+import { escaped } from "../../core/engine/replay/commands/commands.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
+import { callbackUrls } from "../../worker/execution/callback-urls.ts";
 import { answers, type Program, run, until, watch } from "../simulation/program.ts";
 import { CLOCK_PATH } from "../time/movable-edge.ts";
 import { startTime, type Time } from "../time/stack-time.ts";
@@ -104,6 +107,8 @@ export interface TestStack extends AsyncDisposable {
    * for the job of a call before you move the time.
    */
   started(name: string): Promise<string>;
+  /** A job, for the callbacks of its function: `stack.job(name).callback("paid").send({ amount: 3 })`. */
+  job(name: string): TestJob;
   readonly edge: StackPart;
   readonly workers: readonly StackPart<WorkerProcess>[];
   /** Starts another worker. */
@@ -111,6 +116,21 @@ export interface TestStack extends AsyncDisposable {
   /** The Resonate server. It keeps its state on disk until the stack is disposed of. */
   readonly resonate: StackPart;
   readonly clock: TestTime;
+}
+
+/**
+ * A job of a {@link TestStack}.
+ *
+ * @example
+ * const pay = (stack: TestStack, name: string) => stack.job(name).callback("paid").send({ amount: 3 });
+ */
+export interface TestJob {
+  callback(name: string): {
+    /** The address that `ctx.callback` makes. */
+    url(): Promise<string>;
+    /** Sends a value as JSON to it, through the edge. @throws {Error} with the edge's words, when it does not take it */
+    send(value: unknown): Promise<void>;
+  };
 }
 
 /** How long a call may take, in milliseconds. */
@@ -152,12 +172,15 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const resonateUrl = `http://127.0.0.1:${ports.resonate ?? (await freePort())}`;
   const resonate = part(await launchResonate(resonateUrl, state, time), () => launchResonate(resonateUrl, state, time));
   disposePart(started, resonate);
+  const edgePort = ports.edge ?? (await freePort());
+  const VIEW_KEY = bindings.VIEW_KEY ?? randomBytes(32).toString("hex");
+  const called = { PUBLIC_URL: bindings.PUBLIC_URL ?? `http://127.0.0.1:${edgePort}`, VIEW_KEY };
   const address = { RESONATE_URL: resonateUrl, RESONATE_TOKEN: "", RESONATE_GROUP: "test", RESONATE_NAMESPACE: "" };
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
     const { imports, env: follows } = time.movable("worker");
-    const all = { LEASE_SECONDS: "3", ...env, ...address, ...follows };
+    const all = { LEASE_SECONDS: "3", ...called, ...env, ...address, ...follows };
     const launch = () => startWorker(all, { script, imports, cwd: root });
     const worker = part(await launch(), launch);
     workers.push(worker);
@@ -169,6 +192,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     AUTH_MODE: "none",
     ALLOWED_HOSTS: "127.0.0.1,localhost",
     TASK_KEY: randomBytes(32).toString("hex"),
+    VIEW_KEY,
     // Calls of a test wait for their jobs.
     WAIT_SECONDS: "45",
   };
@@ -184,7 +208,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     return edge;
   };
   await Promise.all(Array.from({ length: count }, addWorker));
-  const edge = part(await launchEdge(ports.edge ?? 0), () => launchEdge(Number(new URL(origin).port)));
+  const edge = part(await launchEdge(edgePort), () => launchEdge(Number(new URL(origin).port)));
   disposePart(started, edge);
 
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
@@ -218,6 +242,12 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
       call.catch(() => {});
       return call;
     },
+    job: (name) => ({
+      callback: (callback) => {
+        const url = () => callbackUrl(server, called, name, callback);
+        return { url, send: async (value) => post(await url(), value) };
+      },
+    }),
     started: (name) => until(`a job ${name}`, () => findJob(server, name)),
     edge,
     workers,
@@ -231,6 +261,26 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** The address of a callback of a job, which need not have come to it. */
+async function callbackUrl(
+  server: ResonateClient,
+  called: Parameters<typeof callbackUrls>[0],
+  job: string,
+  name: string,
+): Promise<string> {
+  const id = (await findJob(server, job)) ?? job;
+  const promise = await server.call({ kind: "promise.get", data: { id } });
+  const urlOf = callbackUrls(called);
+  if (!promise || !urlOf) throw new Error(`there is no job ${job}`);
+  return urlOf(callbackOf(id, escaped(name)), promise.timeoutAt);
+}
+
+async function post(url: string, value: unknown): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(value) });
+  if (!response.ok) throw new Error(`the edge answered ${response.status}: ${await response.text()}`);
 }
 
 /** The content of a tool's answer. @throws {ToolCallFailed} */

@@ -11,7 +11,7 @@ export const sampleArchive: LocalService = {
     name: "sample-weather",
     description: "serve bundled weather (Seattle, 2012 to 2015) instead of asking Open-Meteo",
   },
-  main: new URL("./sample-archive/main.ts", import.meta.url),
+  main: new URL("./sample-archive/archive-process.ts", import.meta.url),
   env: (origin) => ({ WEATHER_API_URL: `${origin}/v1/archive` }),
   banner: "bundled weather: Seattle (47.6062, -122.3321), 2012 to 2015",
   async check({ WEATHER_API_URL }) {

@@ -22,6 +22,7 @@ import type { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { resumptionId, splitKey } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
 import { ChildJobs } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
@@ -78,6 +79,7 @@ export class Executor {
   readonly #childJobs: ChildJobs;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
   readonly #limits: Limits;
+  readonly #callbackUrl: CallbackUrl | undefined;
 
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
   constructor(options: ExecutorOptions) {
@@ -87,6 +89,7 @@ export class Executor {
     this.#environments = environmentsOf(options.implementations, options.env);
     this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
     this.#childJobs = new ChildJobs(options);
+    this.#callbackUrl = callbackUrls(options.env);
   }
 
   /** See {@link JournalCache.recordsWanted}. */
@@ -216,6 +219,7 @@ export class Executor {
       reporter.tell({
         steps: [],
         awaiting: ahead.length,
+        callbacks: [],
         questions: [],
         progress: { message: "waiting for its turn" },
       });
@@ -235,6 +239,7 @@ export class Executor {
     const { settlement, children } = about;
     const { signal } = about.stop;
     const owner = ownerOf(nameOf(promise.id), promise);
+    const callbackUrl = this.#callbackUrl;
     const quiet = job.expectedAt !== undefined;
     return {
       jobName: nameOf(promise.id),
@@ -254,6 +259,7 @@ export class Executor {
         return name;
       },
       cancel: (name) => this.#childJobs.cancel(promise.id, name),
+      ...(callbackUrl && { callbackUrl: (id) => callbackUrl(id, promise.timeoutAt) }),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
       ...(cached.memo && { memo: cached.memo }),
       ...(job.errors && { errors: job.errors }),

@@ -31,7 +31,13 @@ function begun() {
   return { entries, reporter };
 }
 
-const state = (more: Partial<ExecutionState>): ExecutionState => ({ steps: [], awaiting: 0, questions: [], ...more });
+const state = (more: Partial<ExecutionState>): ExecutionState => ({
+  steps: [],
+  awaiting: 0,
+  callbacks: [],
+  questions: [],
+  ...more,
+});
 
 test("a job that gets on each second for a week leaves no more entries than are read in two rounds, and its last news", async () => {
   const { entries, reporter } = begun();

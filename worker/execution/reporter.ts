@@ -77,7 +77,7 @@ export class Reporter {
     if (!state) return;
     const sleep = (state.sleepingUntil ?? 0) - Date.now();
     const sleeps = sleep >= SHORTEST_SLEEP && !quiet;
-    if (!hasNews(state) && !sleeps && !(state.awaiting > 0 && !quiet) && !this.#n) return;
+    if (!hasNews(state) && !sleeps && !(state.awaiting + state.callbacks.length > 0 && !quiet) && !this.#n) return;
     await this.#writing;
     const asks = state.questions.length > 0;
     // A loop of many short sleeps must not write an entry for each.
@@ -169,7 +169,15 @@ function fieldsOf({ questions, step, ...entry }: FeedEntry): object {
   return { doing: text, ...entry, ...(step && { step }), ...(asks.length > 0 && { asks }) };
 }
 
-function entryOf({ steps, sleepingUntil, awaiting, questions, progress, emitted }: ExecutionState): FeedEntry {
+function entryOf({
+  steps,
+  sleepingUntil,
+  awaiting,
+  callbacks,
+  questions,
+  progress,
+  emitted,
+}: ExecutionState): FeedEntry {
   // A failing step is more interesting than one that has just begun.
   const step = steps.find(({ error }) => error !== undefined) ?? steps[0];
   const { done, total, message } = progress ?? {};
@@ -188,6 +196,7 @@ function entryOf({ steps, sleepingUntil, awaiting, questions, progress, emitted 
     ...(steps.length > 1 && { more: steps.length - 1 }),
     ...(sleepingUntil !== undefined && { sleeping_until: sleepingUntil }),
     ...(awaiting > 0 && { awaiting }),
+    ...(callbacks.length > 0 && { callbacks: callbacks.slice(0, 5) }),
     ...(emitted !== undefined && { emitted }),
   };
 }

@@ -71,17 +71,24 @@ export class TaskLease implements Lease {
   }
 
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
-    // A timer whose time has passed is resolved when it is created: one request in place of two.
-    const timeoutAt = when === "resolved" ? this.#now() - 1 : when === "open" ? this.#deadline : when.due;
-    const isAddressed = typeof when === "object" && (await this.#armsTargetsOnly());
+    const { timeoutAt, isTimer } = this.#timeOf(when);
+    const isAddressed = isTimer && when !== "resolved" && (await this.#armsTargetsOnly());
     const tags = {
       ...lineage(id),
-      ...(when !== "open" && { "resonate:timer": "true" }),
+      ...(isTimer && { "resonate:timer": "true" }),
       ...(isAddressed && timerTags(timeoutAt)),
     };
     const action = { kind: "promise.create", data: { id, timeoutAt, param: encodeValue(param), tags } };
     const answer = (await this.#ask("task.fence", { action })) as { action: { data: { promise: PromiseRecord } } };
     return answer.action.data.promise;
+  }
+
+  #timeOf(when: When): { timeoutAt: number; isTimer: boolean } {
+    // A timer whose time has passed is resolved when it is created: one request in place of two.
+    if (when === "resolved") return { timeoutAt: this.#now() - 1, isTimer: true };
+    if (when === "open") return { timeoutAt: this.#deadline, isTimer: false };
+    if ("until" in when) return { timeoutAt: Math.min(when.until, this.#deadline), isTimer: false };
+    return { timeoutAt: when.due, isTimer: true };
   }
 
   /** The job's record with this number, as it was when the task was acquired. */

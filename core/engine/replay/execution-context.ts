@@ -2,6 +2,8 @@
 import {
   type AllOptions,
   type Answer,
+  type Callback,
+  type CallbackOptions,
   type ChildJob,
   type Context,
   DAY,
@@ -23,13 +25,13 @@ import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { placeOf } from "../guard/place.ts";
-import { seededNumber, seededUuid } from "../guard/seeded.ts";
+import { callbackOf, seededNumber, seededUuid } from "../guard/seeded.ts";
 import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
 import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./commands/command.ts";
 import { type Commands, escaped } from "./commands/commands.ts";
-import { fitting, formOf } from "./commands/form.ts";
+import { fitting, formOf, received, schemaOf } from "./commands/form.ts";
 import type { Spending } from "./commands/spending.ts";
 import { AWAITED } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
@@ -45,12 +47,16 @@ const MAX_OUTPUT = 50_000;
 /** A start only asks the Resonate server, and is tried for as long as the job may run. */
 const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
 
+const NO_ADDRESS =
+  "needs the edge's public address and its key: set PUBLIC_URL and VIEW_KEY for the worker, as they are for the edge";
+
 /** What may be taken out of a context and called by itself: `const { step } = ctx`. */
 const METHODS = [
   "step",
   "start",
   "sleep",
   "ask",
+  "callback",
   "await",
   "until",
   "all",
@@ -84,6 +90,7 @@ interface ContextParts {
     | "env"
     | "start"
     | "cancel"
+    | "callbackUrl"
     | "log"
     | "metrics"
     | "onStep"
@@ -196,6 +203,26 @@ export class ExecutionContext implements Context {
       command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
     });
     return asked && "schema" in asked ? noted(answered.then((answer) => fitting(name, asked, answer))) : answered;
+  }
+
+  callback<T = unknown>(name: string, options: CallbackOptions<T> = {}): Callback<T> {
+    let url = "";
+    const sent = this.#issue<unknown>("callback", name, (command) => {
+      const { runtime, lease, clock } = this.#parts;
+      if (!runtime.callbackUrl) throw new NondeterminismError(`ctx.callback("${name}") ${NO_ADDRESS}`);
+      const { schema, for: span = Number.POSITIVE_INFINITY } = options;
+      if (!(span >= 1)) {
+        throw new NondeterminismError(`ctx.callback("${name}"): for is ${span}; it takes milliseconds, 1 or more`);
+      }
+      const id = callbackOf(lease.id, command.path);
+      url = runtime.callbackUrl(id);
+      const form = schema && schemaOf(schema);
+      const until = Math.ceil(outside(() => clock.now()) + span);
+      command.callback = { id, until, param: { callback: command.path, ...(form && { schema: form }) } };
+    });
+    const { schema } = options;
+    const result = schema ? noted(sent.then((value) => received(name, schema, value))) : (sent as Promise<T>);
+    return { url, result };
   }
 
   await<T>(job: string | ChildJob<T>): Promise<T> {

@@ -2,7 +2,7 @@
  * Hands the outcomes that the journal holds to the function, in their order. A record is written before its outcome is
  * handed over, so that a replay is the same sequence of windows under every timing.
  */
-import { JobCancelled, JobFailed } from "../../definitions/context.ts";
+import { JobCancelled, JobFailed, TimeoutError } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
@@ -129,7 +129,10 @@ export class Replay {
       const isResolved = settled.state === "resolved";
       if (command.kind === "sleep") command.resolve(undefined);
       else if (command.kind === "ask") command.resolve(isResolved ? decodeValue(settled.value) : { action: "cancel" });
-      else if (isResolved) command.resolve(decodeValue(settled.value));
+      else if (command.kind === "callback") {
+        if (isResolved) command.resolve(JSON.parse(String(decodeValue(settled.value))));
+        else command.reject(new TimeoutError(`nothing was sent to the callback "${command.path}" in time`));
+      } else if (isResolved) command.resolve(decodeValue(settled.value));
       else command.reject(new JobFailed(command.name, ...whyNot(settled)));
     });
   }

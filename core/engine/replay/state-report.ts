@@ -35,9 +35,10 @@ export class StateReport {
 
 function stateOf({ open: commands, emitted }: Pick<Commands, "open" | "emitted">, progress?: Progress): ExecutionState {
   const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }) };
-  const state: ExecutionState = { steps: [], awaiting: 0, questions: [], ...told };
+  const state: ExecutionState = { steps: [], awaiting: 0, callbacks: [], questions: [], ...told };
   for (const { kind, path, attempts, runningSince, lastError, pause, awaited, question, isRunning } of commands) {
     if (kind === "await") state.awaiting += 1;
+    else if (kind === "callback") state.callbacks.push(path);
     else if (question && awaited) state.questions.push({ key: path, promiseId: awaited.id, question });
     else if (awaited?.due !== undefined) {
       state.sleepingUntil = Math.min(awaited.due, state.sleepingUntil ?? awaited.due);

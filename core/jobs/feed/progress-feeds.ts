@@ -124,8 +124,8 @@ export class ProgressFeeds {
     return this.#listen(questionId, channel, signal);
   }
 
-  /** Answers a question. Returns whether this answer counts: of several the first one does, and none after the job's end. */
-  async answer(questionId: string, answer: AnswerEntry): Promise<boolean> {
+  /** Answers a question, or a callback with a text. Returns whether this answer counts: of several the first one does, and none after the job's end. */
+  async answer(questionId: string, answer: AnswerEntry | string): Promise<boolean> {
     const by = crypto.randomUUID();
     const value = { ...encodeValue(answer), headers: { [ANSWERED_BY]: by } };
     const data = { id: questionId, state: "resolved" as const, value };

@@ -27,7 +27,7 @@ export async function measureHosts(): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const start of [
     () => embedded("Node process", "server/node/process.ts"),
-    () => embedded("Durable Object", "test/support/object/main.ts"),
+    () => embedded("Durable Object", "test/support/object/object-process.ts"),
     ...(process.env.RESONATE_BIN ? [() => real(process.env.RESONATE_BIN ?? "")] : []),
   ]) {
     await using host = await start();

@@ -89,7 +89,7 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
 /** The sample archive in a separate process, so that its CPU time is not counted for another part. */
 async function startArchive() {
   const port = await freePort();
-  const program = run("tools/weather/sample-archive/main.ts", { args: ["--port", String(port)] });
+  const program = run("tools/weather/sample-archive/archive-process.ts", { args: ["--port", String(port)] });
   await answers(`http://127.0.0.1:${port}/health`, program);
   return { url: `http://127.0.0.1:${port}/v1/archive`, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }

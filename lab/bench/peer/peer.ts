@@ -159,7 +159,7 @@ async function startOurs(use: AsyncDisposableStack, data: string, env: Record<st
     RATE_LIMIT: "0",
     TASK_KEY: "0123456789abcdef0123456789abcdef",
   };
-  const { process: edge, listening } = await spawnEdge(await bundleEdge("lab/bench/peer/edge.ts"), {
+  const { process: edge, listening } = await spawnEdge(await bundleEdge("lab/bench/peer/fetch-edge.ts"), {
     port: 0,
     bindings,
   });

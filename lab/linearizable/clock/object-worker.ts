@@ -14,4 +14,4 @@ export class ResonateObject extends Product {
   }
 }
 
-export { default } from "../../../test/support/object/worker.ts";
+export { default } from "../../../test/support/object/object-worker.ts";

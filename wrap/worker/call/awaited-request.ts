@@ -68,16 +68,20 @@ export function isMadeAsTask(connection: Connection, tool: string): boolean {
   return support === "required" || support === "optional";
 }
 
-/** Interprets an event of a request. */
+/** Interprets an event of a request; `server`: the name of the server whose tool was called. */
 export async function outcomeOf(
   step: Step,
   event: CallEvent,
   { request }: AwaitedRequest,
   session: Session,
+  server: string | undefined,
 ): Promise<StepOutcome> {
   if (event.kind !== "result") return event;
   const { result } = event;
-  const ended = async (): Promise<StepOutcome> => ({ kind: "result", result: await storedAnswer(step, result) });
+  const ended = async (): Promise<StepOutcome> => ({
+    kind: "result",
+    result: await storedAnswer(step, result, server),
+  });
   if (request.kind !== "call") return ended();
   if (result.resultType === "input_required") {
     const requests = (result.inputRequests ?? {}) as JsonObject;

@@ -1,7 +1,9 @@
 /** Calls in flight in this process, and the sequence of events of each. */
 import type { Step } from "../../../core/definitions/context.ts";
 import type { Connection } from "../connection/connection.ts";
+import { RpcError } from "../connection/errors.ts";
 import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
+import { told } from "./outcome.ts";
 import type { Seat, Slot } from "./slots.ts";
 
 type Json = Record<string, unknown>;
@@ -10,7 +12,7 @@ type Json = Record<string, unknown>;
 export type CallEvent =
   | { kind: "result"; result: Json }
   /** The server's answer is a protocol error. */
-  | { kind: "error"; code: number; message: string }
+  | { kind: "error"; code: number; message: string; data?: unknown }
   /** A question of the 2025 revisions: the server waits, and the request stays open. */
   | { kind: "question"; id: string | number; params: Json }
   /** The program host `keeper` has the request: another process can send it again without repeating the call. */
@@ -158,9 +160,9 @@ export class CallInFlight {
     this.#emit(event);
   }
 
-  #fail(error: Error & { code?: unknown }): void {
-    if (error.name === "RpcError") {
-      this.#end({ kind: "error", code: Number(error.code), message: error.message });
+  #fail(error: Error): void {
+    if (error instanceof RpcError) {
+      this.#end({ kind: "error", ...told(error) });
       return;
     }
     this.failed = error;

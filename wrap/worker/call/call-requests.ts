@@ -103,7 +103,7 @@ export class CallRequests {
       clearTimeout(timer);
       call.onProgress = undefined;
     }
-    return outcomeOf(step, event, awaited, call.session);
+    return outcomeOf(step, event, awaited, call.session, this.#job.args.tool === READ ? undefined : options.name);
   }
 
   /** Gives a call up, so that the step's next attempt makes the request anew; returns the error of this attempt. */

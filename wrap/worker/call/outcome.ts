@@ -3,9 +3,12 @@
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
 import { PARTS } from "../../../core/jobs/parts.ts";
+import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
+import type { CallToolResult } from "../../../core/tools/mcp.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
-import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, Unsendable } from "../connection/errors.ts";
+import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
+import { isTooDeep, readable } from "./readable.ts";
 
 type Json = Record<string, unknown>;
 
@@ -16,25 +19,42 @@ const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 const MAX_WHOLE = 900_000;
 /** The longest message of a protocol error, in characters. */
 const MAX_MESSAGE = 20_000;
+/** The largest data of one, in characters of JSON. */
+const MAX_DATA = 100_000;
 
 /** The server's answer as the tool's. */
 export function toolAnswer(result: Json): Json {
-  const { resultType: _, _meta, [PARTS]: __, ...rest } = result;
-  const { [SERVER_INFO]: ___, ...meta } = { ...(_meta as Json | undefined) };
+  const { resultType: _, _meta, [PARTS]: __, [RPC_FAILURE]: ___, ...rest } = result;
+  const { [SERVER_INFO]: ____, ...meta } = { ...(_meta as Json | undefined) };
   return { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
 }
 
-/** The server's answer as the job stores it: in parts, if it is too large for one promise. */
-export async function storedAnswer(step: Step, result: Json): Promise<Json> {
-  const answer = toolAnswer(result);
+/**
+ * The answer as the job stores it: in parts, if it is too large for one promise. `server`: the name of the server whose tool has
+ * answered; undefined for what is no tool's answer.
+ */
+export async function storedAnswer(step: Step, result: unknown, server: string | undefined): Promise<Json> {
+  const answer = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
   const json = JSON.stringify(answer);
   if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return answer;
-  return { ...(await keepInParts(step, answer)), ...(answer.isError === true && { isError: true }) };
+  const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
+  return { ...(await keepInParts(step, answer, media)), ...(answer.isError === true && { isError: true }) };
 }
 
-/** A protocol error as a tool's result. */
-export function protocolError(code: number, message: string): Json {
-  return { isError: true, content: [{ type: "text", text: `MCP error ${code}: ${message.slice(0, MAX_MESSAGE)}` }] };
+/** A protocol error within bounds. */
+export function told({ code, message, data }: RpcError): RpcFailure {
+  const isKept = data !== undefined && !isTooDeep(data) && JSON.stringify(data).length <= MAX_DATA;
+  return { code, message: message.slice(0, MAX_MESSAGE), ...(isKept && { data }) };
+}
+
+/** A protocol error as the job stores it: as a result for those who collect results, and as the error for the call. */
+export function protocolError({ code, message, data }: RpcFailure): Json {
+  const failure: RpcFailure = { code, message, ...(data !== undefined && { data }) };
+  return {
+    isError: true,
+    content: [{ type: "text", text: `MCP error ${code}: ${message}` }],
+    [RPC_FAILURE]: failure,
+  };
 }
 
 /** The reason for a call that was sent `at` this time, and may have had its effect. */

@@ -1,13 +1,15 @@
 /** Polls tasks at a wrapped server. */
+
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
+import type { RpcFailure } from "../../../core/tools/content.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import { requestId } from "../connection/open-request.ts";
 import type { JsonObject, RemoteTask } from "./awaited-request.ts";
 import type { CallInFlight } from "./call-in-flight.ts";
-import { storedAnswer } from "./outcome.ts";
+import { storedAnswer, told } from "./outcome.ts";
 
 /** The default poll interval, and the bounds of the intervals that servers ask for; in milliseconds. */
 const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
@@ -39,10 +41,9 @@ export async function watchTask(
   step: Step,
   { taskId, every, place: session }: RemoteTask,
   answered: ReadonlySet<string>,
+  server: string,
 ): Promise<
-  | { kind: "result"; result: JsonObject }
-  | { kind: "error"; code: number; message: string }
-  | { kind: "input"; requests: JsonObject }
+  { kind: "result"; result: JsonObject } | ({ kind: "error" } & RpcFailure) | { kind: "input"; requests: JsonObject }
 > {
   const { signal } = step;
   const report = reporter(step);
@@ -57,12 +58,8 @@ export async function watchTask(
     const task = await ask(connection, "tasks/get").catch((error) => {
       throw error instanceof RpcError ? unknownTask(taskId, error) : error;
     });
-    if (task.status === "completed")
-      return { kind: "result", result: await storedAnswer(step, task.result as JsonObject) };
-    if (task.status === "failed") {
-      const { code, message } = task.error as { code: number; message: string };
-      return { kind: "error", code, message };
-    }
+    if (task.status === "completed") return { kind: "result", result: await storedAnswer(step, task.result, server) };
+    if (task.status === "failed") return { kind: "error", ...told(new RpcError(task.error)) };
     if (task.status === "cancelled")
       throw new NonRetryableError(`the server has cancelled the task ${taskId}, which the call had become`);
     const open = Object.entries((task.inputRequests ?? {}) as JsonObject).filter(([key]) => !answered.has(key));

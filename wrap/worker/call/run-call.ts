@@ -78,7 +78,7 @@ class Call {
         case "result":
           return outcome.result;
         case "error":
-          return protocolError(outcome.code, outcome.message);
+          return protocolError(outcome);
         case "stream":
           n += 1;
           this.#awaited = { base: n, request: resumable(this.#awaited.request, outcome) };
@@ -215,7 +215,9 @@ class Call {
     const answered = new Set<string>();
     for (let n = first; ; n++) {
       const poll = (step: Step) =>
-        watchTask(() => this.#connect(step), step, task, answered).catch((error) => this.#lost(error));
+        watchTask(() => this.#connect(step), step, task, answered, this.#server.options.name).catch((error) =>
+          this.#lost(error),
+        );
       const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
       if (outcome.kind !== "input") return { n, outcome };
       const inputs = await this.#collect(n, outcome.requests);

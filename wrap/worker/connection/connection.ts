@@ -312,7 +312,7 @@ export class Connection {
     if (method === undefined) {
       const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
       if (!pending) return false;
-      if (message.error) pending.reject(new RpcError(message.error.code, message.error.message));
+      if (message.error) pending.reject(new RpcError(message.error));
       else pending.resolve(message.result ?? {});
       return true;
     }

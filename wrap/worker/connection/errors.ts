@@ -37,14 +37,21 @@ export class OutcomeUnknown extends Error {
   override name = "OutcomeUnknown";
 }
 
+/** The code of an error without one. */
+const INTERNAL_ERROR = -32603;
+
 /** The server's answer is a protocol error. */
 export class RpcError extends Error {
   override name = "RpcError";
   readonly code: number;
+  readonly data: unknown;
 
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
+  /** `error`: as the server has sent it. */
+  constructor(error: unknown) {
+    const { code, message, data } = Object(error);
+    super(String(message ?? "it answered with an error that says nothing"));
+    this.code = Number.isSafeInteger(code) ? code : INTERNAL_ERROR;
+    this.data = data;
   }
 }
 

@@ -64,7 +64,7 @@ export type IncomingMessage = JSONRPCMessage & {
   method?: string;
   params?: Record<string, unknown>;
   result?: Record<string, unknown>;
-  error?: { code: number; message: string };
+  error?: unknown;
 };
 
 /** The prefix of request ids that transports must not rewrite. */

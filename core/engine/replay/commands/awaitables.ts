@@ -20,7 +20,7 @@ const READS = 16;
 interface AwaitablesParts {
   readonly commands: Pick<Commands, "open">;
   readonly journal: Pick<Journal, "settled" | "elsewhere">;
-  readonly lease: Pick<Lease, "id" | "get" | "watch">;
+  readonly lease: Pick<Lease, "id" | "get" | "watch" | "create">;
   readonly clock: Pick<Clock, "now">;
   readonly runtime: Pick<Runtime, "promiseOf">;
   readonly run: Pick<FunctionRun, "breaks">;
@@ -57,10 +57,16 @@ export class Awaitables {
     };
   }
 
-  /** Finds the promise of another job that is awaited. */
+  /** Finds the promise of another job that is awaited, or of a callback. */
   locate(command: Command): void {
-    if (command.kind !== "await" || command.awaited) return;
+    if (command.awaited) return;
     const { runtime, lease, journal, run } = this.#parts;
+    if (command.callback) {
+      const { id } = command.callback;
+      const settled = journal.elsewhere(id);
+      command.awaited = { id, ...(settled && { settled }) };
+    }
+    if (command.kind !== "await") return;
     const id = runtime.promiseOf(command.name);
     if (id === undefined || id === lease.id) {
       const words =
@@ -117,11 +123,16 @@ export class Awaitables {
 
   /** Reads whether a command's promise has settled; `fresh`: as the server has it now. */
   async look(command: Command, fresh: boolean): Promise<void> {
-    const { kind, name, awaited } = command;
+    const { kind, name, awaited, callback } = command;
     if (!awaited) return;
     const { lease, clock, run } = this.#parts;
     awaited.lookedAt = clock.now();
-    const promise = await (kind === "sleep" ? lease.get(awaited.id) : lease.watch(awaited.id, fresh));
+    let promise = await (kind === "sleep" ? lease.get(awaited.id) : lease.watch(awaited.id, fresh));
+    if (!promise && callback) {
+      // What came early is there already.
+      await lease.create(awaited.id, callback.param, { until: callback.until });
+      promise = await lease.watch(awaited.id, fresh);
+    }
     if (promise && promise.state !== "pending") this.#settle(command, promise);
     else if (!promise && kind === "await") run.breaks(`ctx.await("${name}"): there is no such job`);
   }

@@ -4,7 +4,13 @@ import type { PromiseRecord } from "../../../store/connection/protocol.ts";
 import type { JournalEntry } from "../../journal.ts";
 import type { When } from "../../runtime.ts";
 
-export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "await" | "all";
+export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "callback" | "await" | "all";
+
+/** The promise of a callback: what is called, and the JSON Schema of what may be sent. */
+export interface CallbackParam {
+  callback: string;
+  schema?: object;
+}
 
 export type StepFunction = (step: Step) => unknown;
 
@@ -41,6 +47,8 @@ export interface Command {
     lookedAt?: number;
   };
   question?: Question;
+  /** What a callback's promise holds, and when it is over, in milliseconds since the epoch. */
+  callback?: { id: string; until: number; param: CallbackParam };
   /** How many attempts have failed, when the first of them did, and the message of the last. */
   attempts: number;
   failingSince: number;

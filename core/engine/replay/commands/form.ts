@@ -1,4 +1,5 @@
 /** The form of a question, and the answers that fit it. */
+import type { ZodType } from "zod";
 import { $ZodAsyncError, toJSONSchema } from "zod/v4/core";
 import {
   type Answer,
@@ -39,17 +40,33 @@ export function fitting<T>(name: string, { schema }: TypedQuestion<T>, answer: A
   if (answer.action !== "accept") return answer;
   const { success, data, error } = parsed(name, schema, answer.content);
   if (success) return { action: "accept", content: data };
-  const problems = error.issues
-    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message))
-    .join("; ");
-  throw new NonRetryableError(`the answer to "${name}" does not fit: ${problems}`);
+  throw new NonRetryableError(`the answer to "${name}" does not fit: ${problemsOf(error)}`);
 }
 
-function parsed<T>(name: string, schema: TypedQuestion<T>["schema"], content: unknown) {
+/** The JSON Schema of what a callback takes; undefined where JSON Schema cannot say it. */
+export function schemaOf(schema: ZodType): object | undefined {
+  try {
+    return toJSONSchema(schema, { io: "input" });
+  } catch {
+    return undefined;
+  }
+}
+
+/** What was sent to a callback, as the schema makes it. @throws {NonRetryableError} where it does not fit */
+export function received<T>(name: string, schema: ZodType<T>, value: unknown): T {
+  const { success, data, error } = parsed(name, schema, value);
+  if (success) return data;
+  throw new NonRetryableError(`what was sent to the callback "${name}" does not fit: ${problemsOf(error)}`);
+}
+
+const problemsOf = ({ issues }: { issues: readonly { path: PropertyKey[]; message: string }[] }): string =>
+  issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");
+
+function parsed<T>(name: string, schema: ZodType<T>, content: unknown) {
   try {
     return schema.safeParse(content);
   } catch (error) {
     if (!(error instanceof $ZodAsyncError)) throw error;
-    throw new NonRetryableError(`ctx.ask("${name}"): its schema checks something asynchronously. Do that in a step`);
+    throw new NonRetryableError(`"${name}": its schema checks something asynchronously. Do that in a step`);
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The Resonate object in workerd, as a program that takes the options of the Node host and says the same when it is ready:
  *
- *   node test/support/object/main.ts [--port 0] [--data DIR | --memory] [--inspector-port PORT] [--worker FILE]
+ *   node test/support/object/object-process.ts [--port 0] [--data DIR | --memory] [--inspector-port PORT] [--worker FILE]
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

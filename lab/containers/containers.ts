@@ -1,5 +1,5 @@
 /**
- * `npm run containers`: builds the worker's image and runs the machine's part of a deployment (`docs/deploy-server.md`) on
+ * `npm run containers`: builds the worker's image and runs the machine's part of a deployment (`docs/deploy.md`) on
  * the local Docker, with the standalone Resonate server and Postgres. Jobs arrive through an edge on this machine, and every
  * container is stopped and killed. Compose pulls missing images. Takes three minutes, and the time to pull.
  *

@@ -7,7 +7,7 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, isInputRequired, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
@@ -135,20 +135,25 @@ function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Event
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;
 
 /**
- * A server whose tools may answer with a task: the SDK adds `content` to each tool's result, which a task must not have. It
- * also answers parameters of the wrong form with "invalid params", where the SDK reports an internal error.
+ * A server whose tools may answer with anything: a task, and content of a wrapped server of which the SDK knows nothing. The SDK
+ * judges the requests, and what asks the client. Parameters of the wrong form are "invalid params" here, where the SDK reports
+ * an internal error.
  */
 function tasksServer(Server: Sdk["Server"]): Sdk["Server"] {
   return class extends Server {
     protected override _wrapHandler(method: string, handler: Handler): Handler {
-      const wrapped = super._wrapHandler(method, handler);
       return async (request, context) => {
-        const result = await wrapped(request, context).catch((error) => {
+        let answer: Result | undefined;
+        const judged = super._wrapHandler(method, async (...given) => {
+          const result = await handler(...given);
+          if (method !== "tools/call" || isInputRequired(result)) return result;
+          answer = result;
+          return { content: [] };
+        });
+        const result = await judged(request, context).catch((error) => {
           throw invalidParams(error) ?? error;
         });
-        if (method !== "tools/call" || result.resultType !== "task") return result;
-        const { content, ...task } = result;
-        return task;
+        return answer ?? result;
       };
     }
   };

@@ -8,8 +8,8 @@ TOKEN = os.environ.get("MCP_TOKEN")
 RUN = os.environ.get("RUN", "run")
 HEADERS = {"Authorization": f"Bearer {TOKEN}"} if TOKEN else {}
 TOOLS = {
-    "answer_for_user", "answer_question", "await_result", "cancel_job", "get_timer_status", "job_card", "list_jobs",
-    "probe_status", "set_timer", "start_gathering", "timer", "weather_data", "weather_range",
+    "answer_for_user", "answer_question", "await_result", "cancel_job", "forget_jobs", "get_timer_status", "job_card",
+    "list_jobs", "probe_status", "schedule_job", "set_timer", "start_gathering", "timer", "weather_data", "weather_range",
 }
 LATITUDE = round(47.5 + (int(RUN, 36) % 2000) / 10000, 4)
 PLACE = {"latitude": LATITUDE, "longitude": -122.3}

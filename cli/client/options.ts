@@ -1,0 +1,23 @@
+/** The command line as a client of a server. */
+import { Connection } from "../../client/connection.ts";
+import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
+import { packageVersion } from "../package.ts";
+
+export const CLIENT_OPTIONS = { url: { type: "string" }, help: { type: "boolean" } } as const;
+
+export const CLIENT_USAGE = `  --url URL        the server's MCP endpoint (default: that of the stack on this machine)
+  --help           show this text
+
+MCP_TOKEN in the environment is the caller's token, where the server wants one.`;
+
+/** The endpoint that the options name. @throws {Error} for text that is not a URL */
+export function endpointOf(url: string | undefined): URL {
+  const given = url ?? stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp";
+  if (!URL.canParse(given)) throw new Error(`--url: ${given} is no address.`);
+  return new URL(given);
+}
+
+export function connectionTo(url: URL): Connection {
+  const caller = { name: "durable-mcp-edge", version: packageVersion(), token: process.env.MCP_TOKEN };
+  return new Connection({ url, ...caller, advice: ": set MCP_TOKEN to one of its callers'" });
+}

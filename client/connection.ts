@@ -1,0 +1,168 @@
+/** A connection to a server: one that is away for a while is asked again. */
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import * as z from "zod";
+import {
+  CARD,
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  PROTOCOL_VERSION_META,
+  REVISION,
+  TASKS,
+  UI,
+} from "../core/tools/mcp.ts";
+
+/** For how long a server that does not answer is asked again, and the pause in between; in milliseconds. */
+const PATIENCE = 60_000;
+const PAUSE = 1_000;
+
+/** A program asks its user itself, as cards do. */
+const capabilities = { extensions: { [UI]: { mimeTypes: [CARD] } } };
+
+export interface ConnectionOptions {
+  url: URL;
+  token?: string | undefined;
+  name?: string;
+  version?: string;
+  /** What to do about a token that is refused, for the error. */
+  advice?: string;
+}
+
+/**
+ * A tool refused a call. The message is the text of its answer.
+ *
+ * @example
+ * const isRefused = (error: unknown) => error instanceof ToolRefused && error.message.includes("url");
+ */
+export class ToolRefused extends Error {
+  override name = "ToolRefused";
+}
+
+const Answer = z.union([
+  z.object({ result: z.looseObject({}) }),
+  z.object({ error: z.object({ code: z.number(), message: z.string() }) }),
+]);
+
+/** A connection that is opened anew after a failure. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  #client: Client | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  get #info() {
+    const { name = "durable-mcp-edge-client", version = "1" } = this.#options;
+    return { name, version };
+  }
+
+  get #headers(): Record<string, string> {
+    const { token } = this.#options;
+    return token ? { authorization: `Bearer ${token}` } : {};
+  }
+
+  /** The answer to a request. @throws {Error} where the server refuses it, or does not answer for a minute */
+  ask<T>(request: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return this.#patiently(async () => request(await this.#connected()), signal);
+  }
+
+  /** The structured content of a tool's answer. @throws {ToolRefused} */
+  call(name: string, args: object, { signal, seconds = 60 }: { signal?: AbortSignal; seconds?: number } = {}) {
+    const options = { timeout: (seconds + 30) * 1_000, ...(signal && { signal }) };
+    return this.ask(async (client) => {
+      const { structuredContent, isError, content } = await client.callTool({ name, arguments: { ...args } }, options);
+      if (isError) throw new ToolRefused(wordsOf(content));
+      return { ...(structuredContent as Record<string, unknown> | undefined) };
+    }, signal);
+  }
+
+  /** Calls a tool and takes a task for an answer, which the SDK's client does not. */
+  start(name: string, args: object, signal?: AbortSignal): Promise<Record<string, unknown>> {
+    const _meta = {
+      [PROTOCOL_VERSION_META]: REVISION,
+      [CLIENT_INFO]: this.#info,
+      [CLIENT_CAPABILITIES]: { elicitation: {}, extensions: { ...capabilities.extensions, [TASKS]: {} } },
+    };
+    const params = { name, arguments: args, _meta };
+    return this.#patiently(async () => {
+      const response = await fetch(this.#options.url, {
+        method: "POST",
+        headers: {
+          ...this.#headers,
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": REVISION,
+          "mcp-method": "tools/call",
+          "mcp-name": name,
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+        ...(signal && { signal }),
+      });
+      const text = await response.text();
+      // Without tasks a server may stream its answer, which is the last event.
+      const json = response.headers.get("content-type")?.startsWith("text/event-stream")
+        ? text.slice(text.lastIndexOf("data: ") + 6)
+        : text;
+      const answer = Answer.safeParse(parsed(json)).data;
+      if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
+      if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
+      return answer.result;
+    }, signal);
+  }
+
+  async close(): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.close().catch(() => {});
+  }
+
+  async #patiently<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (const begun = Date.now(); ; ) {
+      signal?.throwIfAborted();
+      try {
+        return await request();
+      } catch (error) {
+        signal?.throwIfAborted();
+        await this.close();
+        if (!isPassing(error) || Date.now() - begun > PATIENCE) throw this.#explained(error);
+        await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      }
+    }
+  }
+
+  async #connected(): Promise<Client> {
+    if (this.#client) return this.#client;
+    const client = new Client(this.#info, { capabilities, versionNegotiation: { mode: "auto" } });
+    const requestInit = { headers: this.#headers };
+    await client.connect(new StreamableHTTPClientTransport(this.#options.url, { requestInit }));
+    this.#client = client;
+    return client;
+  }
+
+  #explained(error: unknown): Error {
+    if (error instanceof ToolRefused) return error;
+    const { message, cause } = error as Error & { cause?: Error };
+    const { url, advice = "" } = this.#options;
+    const isRefused = /\b(401|403)\b|unauthorized|forbidden/i.test(message);
+    const reason = cause?.message ? `${message}: ${cause.message}` : message;
+    return new Error(isRefused ? `${url} refuses the token${advice}.` : `${url}: ${reason}`, { cause: error });
+  }
+}
+
+export const wordsOf = (content: unknown): string =>
+  (content as { text?: string }[]).map(({ text = "" }) => text).join(" ");
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the same request may succeed later: nobody answered, or the server said that it cannot now. */
+function isPassing(error: unknown): boolean {
+  const { message, code } = error as Error & { code?: unknown };
+  if (/fetch failed|ECONN|socket|terminated|timed out|\b(429|5\d\d)\b|unavailable/i.test(message)) return true;
+  return code === -32603;
+}

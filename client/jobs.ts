@@ -1,0 +1,48 @@
+/** Jobs as a client sees them: which have ended, and a result however large. */
+import type { Client } from "@modelcontextprotocol/client";
+import * as z from "zod";
+import { uriOf } from "../core/tools/results.ts";
+import type { Connection } from "./connection.ts";
+
+/** How long one request waits, in seconds. */
+export const WAIT = 45;
+
+const Ended = z.looseObject({
+  job_name: z.string(),
+  status: z.string(),
+  result: z.unknown().optional(),
+  error: z.string().optional(),
+  summary: z.looseObject({ part: z.string() }).optional(),
+  next: z.string().optional(),
+});
+export type Ended = z.infer<typeof Ended>;
+
+/** Those of the jobs, of at most a hundred, that have ended within so many seconds, or of which there is nothing to wait for. */
+export async function ended(connection: Connection, names: string[], seconds: number, signal?: AbortSignal) {
+  const args = { job_names: names, timeout_seconds: seconds, result: "none" };
+  const { running } = await connection.call("await_result", args, { seconds, ...(signal && { signal }) });
+  return names.filter((name) => !(running as string[] | undefined)?.includes(name));
+}
+
+/** A job with its whole result, however large that is. */
+export async function withResult(client: Client, name: string): Promise<Ended> {
+  let text = "";
+  for (let uri: string | undefined = uriOf(name); uri !== undefined; ) {
+    const { contents } = await client.readResource({ uri }).catch((error) => {
+      if (error.code === -32602) return { contents: [] };
+      throw error;
+    });
+    const [content] = contents;
+    if (!content || !("text" in content))
+      return { job_name: name, status: "not_found", error: "no job of this caller has this name" };
+    const job: Ended = Ended.parse(JSON.parse(String(content.text)));
+    text += job.summary?.part ?? "";
+    if (!job.summary) return job;
+    uri = job.next;
+    if (uri === undefined) {
+      const { summary: _, next: __, ...rest } = job;
+      return { ...rest, result: JSON.parse(text) };
+    }
+  }
+  throw new Error(`${name}: its result could not be read`);
+}

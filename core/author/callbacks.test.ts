@@ -1,0 +1,56 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { orderRun } from "../../docs/examples/order.run.ts";
+import { replayed } from "../../testing/replayed.ts";
+import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { type Context, HOUR } from "../definitions/context.ts";
+
+const posted: { path: string; key: string; body: string }[] = [];
+const shop = createServer(async (request, response) => {
+  let body = "";
+  for await (const part of request) body += part;
+  posted.push({ path: request.url ?? "", key: String(request.headers["idempotency-key"]), body });
+  response.end();
+});
+beforeAll(async () => {
+  await new Promise<void>((resolve) => shop.listen(0, "127.0.0.1", resolve));
+  process.env.SHOP_URL = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+});
+afterAll(() => void shop.close());
+
+test("an order is paid by a call from outside, wherever the worker dies", async () => {
+  const { result, runs } = await replayed(orderRun, { number: 7 }, { callbacks: { payment: { amount: 12 } } });
+  expect(result).toEqual({ number: 7, paid: 12 });
+  expect(runs).toBeGreaterThan(15);
+  // All runs hand the same address to the shop, under one key.
+  expect(new Set(posted.map((each) => JSON.stringify(each))).size).toBe(1);
+});
+
+test("an order that nobody pays times out", async () => {
+  await expect(replayed(orderRun, { number: 8 })).rejects.toThrow('nothing was sent to the callback "payment" in time');
+});
+
+test("what comes before the job waits is kept, and callbacks side by side have addresses of their own", async () => {
+  const urls = new Set<string>();
+  const both = async (ctx: Context) => {
+    const [a, b] = [ctx.callback<number>("a"), ctx.callback<number>("b")];
+    await ctx.step("tell", () => void urls.add(a.url).add(b.url));
+    await ctx.sleep("an hour", HOUR);
+    const first = await ctx.race({ a: () => a.result, late: (c) => c.sleep("late", HOUR) });
+    return [first.winner, await b.result];
+  };
+  const job = new SimulatedJob(both as never);
+  await job.execute();
+  await job.send("a", 1);
+  job.forget();
+  await job.next();
+  await job.send("b", [2]);
+  expect(await job.toEnd()).toEqual({ kind: "complete", value: ["a", [2]] });
+  expect(urls.size).toBe(2);
+});
+
+test("what does not fit is an error", async () => {
+  const wrong = replayed(orderRun, { number: 9 }, { callbacks: { payment: { amount: "much" } } });
+  await expect(wrong).rejects.toThrow('what was sent to the callback "payment" does not fit: amount');
+});

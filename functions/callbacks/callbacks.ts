@@ -1,0 +1,65 @@
+/** What outside systems send to the callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
+
+import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { childOf, decodeValue } from "../../core/store/codec.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { rootOf } from "../../core/store/ids.ts";
+import { readBytes } from "../http/body.ts";
+import { loadSdk } from "../http/load-sdk.ts";
+
+/** The largest body, in bytes. */
+const MAX_BODY = 100_000;
+
+const answer = (status: number, words: string) =>
+  Response.json(status < 300 ? { status: words } : { error: words }, {
+    status,
+    headers: { "cache-control": "no-store" },
+  });
+
+/** Settles the promise `id` of a callback with the request's body; `until`: when the job times out. The first one counts. */
+export async function receive(client: ResonateClient, request: Request, id: string, until: number): Promise<Response> {
+  const body = await readBytes(request, MAX_BODY);
+  if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
+  if (body === 408) return answer(408, "The body did not arrive in time.");
+  const sent = parsedAs(new TextDecoder().decode(body), request.headers.get("content-type") ?? "");
+  if (!sent) return answer(400, "The body is no JSON.");
+  const get = (of: string) => client.call({ kind: "promise.get", data: { id: of } }, request.signal);
+  const job = await get(rootOf(id));
+  if (job?.state !== "pending") return answer(410, "The job has ended.");
+  let promise = await get(id);
+  if (promise?.state === "pending") {
+    const problem = await misfit(promise, sent.value);
+    if (problem !== undefined) return answer(422, `The body does not fit: ${problem}`);
+  }
+  // What comes before the job waits for it is kept.
+  promise ??= await client.call(childOf(id, until));
+  if (promise?.state === "pending") {
+    // As text: what was sent must not be taken for marks of this server's.
+    if (await new ProgressFeeds(client).answer(id, JSON.stringify(sent.value))) return answer(200, "received");
+    promise = await get(id);
+  }
+  return promise?.state === "resolved"
+    ? answer(409, "Another one was received before.")
+    : answer(410, "The job does not wait for it any more.");
+}
+
+/** JSON, where the body says that it is; otherwise its text, and null for none. Undefined for what is no JSON. */
+function parsedAs(text: string, type: string): { value: unknown } | undefined {
+  if (text === "") return { value: null };
+  if (!/\bjson\b/i.test(type)) return { value: text };
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** In which way a value does not fit what the job waits for. */
+async function misfit({ param }: PromiseRecord, value: unknown): Promise<string | undefined> {
+  const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
+  if (!schema) return undefined;
+  const { fromJSONSchema } = await loadSdk();
+  const { error } = fromJSONSchema(schema as never).safeParse(value);
+  return error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
+}

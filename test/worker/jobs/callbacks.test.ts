@@ -1,0 +1,83 @@
+/** Callbacks through the real edge and worker: what outside systems send reaches the job that waits for it. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startStack, startUpstream, type TestStack, type Upstream } from "../../../testing/index.ts";
+
+let shop: Upstream;
+let stack: TestStack;
+beforeAll(async () => {
+  shop = await startUpstream();
+  const programs = { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" };
+  stack = await startStack({ ...programs, env: { SHOP_URL: shop.url } });
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await shop?.[Symbol.asyncDispose]();
+});
+
+/** Starts a job; resolves with its name and the address that the shop was given. */
+async function ordered(number: number) {
+  const before = shop.requests.length;
+  const started = stack.call("take_order", { number });
+  started.catch(() => {});
+  await expect.poll(() => shop.requests.length, { timeout: 20_000 }).toBeGreaterThan(before);
+  const { notify } = JSON.parse(String(shop.requests.at(-1)?.body));
+  return { name: `take_order_${number}`, url: String(notify) };
+}
+
+const json = { "content-type": "application/json" };
+const send = async (url: string, body: string, headers: Record<string, string> = json) => {
+  const response = await fetch(url, { method: "POST", headers, body });
+  return { status: response.status, body: await response.json() };
+};
+const resultOf = async (name: string) => {
+  const { results } = await stack.call("await_result", { job_names: [name] });
+  return results[name];
+};
+
+test("the first that fits counts, also while no worker runs, and others are told so", async () => {
+  const { name, url } = await ordered(1);
+  expect(url).not.toContain("take_order");
+  expect(url).toBe(await stack.job(name).callback("payment").url());
+  const { statuses } = await stack.call("probe_status", { job_names: [name] });
+  expect(JSON.stringify(statuses)).toContain("waiting for payment to be called back");
+  await stack.workers[0]?.kill();
+  expect(await send(url, "{")).toMatchObject({ status: 400 });
+  expect(await send(url, '{"amount":"much"}')).toMatchObject({ status: 422, body: { error: /amount/ } });
+  expect((await send(url, `"${"x".repeat(100_001)}"`)).status).toBe(413);
+  expect((await send(`${url.slice(0, -3)}AAA`, "{}")).status).toBe(404);
+  const sent = await Promise.all([11, 12, 13].map((amount) => send(url, JSON.stringify({ amount }))));
+  expect(sent.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+  const first = 11 + sent.findIndex(({ status }) => status === 200);
+  await expect(stack.job(name).callback("payment").send({ amount: 14 })).rejects.toThrow("409");
+  await stack.workers[0]?.start();
+  expect(await resultOf(name)).toEqual({ number: 1, paid: first });
+  expect((await send(url, '{"amount":15}')).status).toBe(410);
+  // The shop was asked once.
+  expect(shop.requests.filter(({ body }) => JSON.parse(String(body)).number === 1)).toHaveLength(1);
+});
+
+test("what comes before the job waits for it is kept", async () => {
+  await stack.workers[0]?.kill();
+  const started = stack.call("take_order", { number: 2 });
+  started.catch(() => {});
+  const name = await stack.started("take_order_2");
+  await stack.job(name).callback("payment").send({ amount: 2 });
+  await expect(stack.job(name).callback("payment").send({ amount: 3 })).rejects.toThrow("409");
+  await stack.workers[0]?.start();
+  expect(await resultOf(name)).toEqual({ number: 2, paid: 2 });
+});
+
+test("a callback has its time", async () => {
+  const { name, url } = await ordered(3);
+  await stack.clock.advance(3 * 86_400_000 + 1_000);
+  const { errors } = await stack.call("await_result", { job_names: [name] });
+  expect(JSON.stringify(errors)).toContain("nothing was sent to the callback");
+  expect((await send(url, '{"amount":3}')).status).toBe(410);
+});
+
+test("a worker without the address refuses the call in words", async () => {
+  const env = { SHOP_URL: shop.url, PUBLIC_URL: "" };
+  await using other = await startStack({ edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts", env });
+  const refused = other.call("take_order", { number: 4 });
+  await expect(refused).rejects.toThrow("set PUBLIC_URL and VIEW_KEY for the worker");
+});

@@ -1,0 +1,203 @@
+/** What a wrapped server answers, well-formed or not: it comes as it was sent, and the words about it are true. */
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as z from "zod";
+import { until } from "../../../testing/simulation/program.ts";
+import type { TestStack } from "../../../testing/stack/stack.ts";
+import { rpc } from "../../support/rpc.ts";
+import { tasksAt } from "../../tasks/support.ts";
+import { connect, linesOf, wrapped } from "../support.ts";
+
+let file: string;
+let stack: TestStack;
+beforeAll(async () => {
+  file = join(await mkdtemp(join(tmpdir(), "odd-")), "calls");
+  const program = { command: process.execPath, args: ["test/wrap/content/odd.ts"], env: { CALLS: file } };
+  stack = await wrapped({ name: "odd", ...program, after: 300_000 });
+});
+afterAll(async () => stack?.[Symbol.asyncDispose]());
+
+let count = 0;
+
+/** Calls a tool of a client without tasks; `id` tells the call from others at the server. */
+async function answerTo(args: object, tool = "write") {
+  const id = `call-${++count}`;
+  const answer = await rpc(stack.url, "tools/call", { name: tool, arguments: { id, ...args } }, { capabilities: {} });
+  return { id, ...answer, words: JSON.stringify(answer.result ?? answer.error) };
+}
+
+/** The answer to a call whose result is this value. */
+const given = (result: unknown) => answerTo({ answer: `"result":${JSON.stringify(result)}` });
+
+/** What no client can read, each with a part of what is said of it. */
+const MALFORMED: readonly [result: unknown, words: RegExp][] = [
+  [null, /no content/],
+  ["text", /text/],
+  [[1, 2], /\[1,2\]/],
+  [7, /7/],
+  [{ content: null }, /content/],
+  [{ content: "plain" }, /plain/],
+  [{ content: { type: "text", text: "alone" } }, /alone/],
+  [{ content: [null] }, /content\.0/],
+  [{ content: ["plain"] }, /content\.0.*plain/],
+  [{ content: [[]] }, /content\.0/],
+  [{ content: [{ text: "no type" }] }, /content\.0.*no type/],
+  [{ content: [{ type: 7 }] }, /content\.0/],
+  [{ content: [{ type: "text" }] }, /content\.0/],
+  [{ content: [{ type: "text", text: 7 }] }, /content\.0/],
+  [
+    {
+      content: [
+        { type: "text", text: "good" },
+        { type: "image", data: 7 },
+      ],
+    },
+    /content\.1.*good/,
+  ],
+  [{ content: [{ type: "resource" }] }, /content\.0/],
+  [{ content: [{ type: "resource", resource: null }] }, /content\.0/],
+  [{ content: [{ type: "resource_link", uri: 7 }] }, /content\.0/],
+  [{ content: [{ type: "text", text: "a", annotations: 7 }] }, /content\.0/],
+  [{ content: [], isError: "no" }, /isError/],
+  [{ content: [], _meta: "none" }, /_meta/],
+];
+
+test("a result that clients cannot read becomes one that says so, with what came; the call is made once, and nobody is told to repeat it", async () => {
+  for (const [result, words] of MALFORMED) {
+    const { id, result: shown, words: all } = await given(result);
+    expect(shown?.content, all).toEqual([{ type: "text", text: expect.stringMatching(words) }]);
+    expect(all).not.toMatch(/safe|Nothing was done/);
+    if (result !== null) expect(shown).toMatchObject({ isError: true });
+    expect(await linesOf(file, id)).toEqual([`write ${id}`]);
+  }
+  const client = await connect(stack.url, "2025");
+  for (const [result] of MALFORMED) {
+    const args = { id: `client-${++count}`, answer: `"result":${JSON.stringify(result)}` };
+    expect(await client.callTool({ name: "write", arguments: args })).toMatchObject({ content: [{ type: "text" }] });
+  }
+  await client.close();
+});
+
+test("an answer without content says that there was none, and is no error", async () => {
+  const { id, result } = await given({});
+  expect(result).toMatchObject({ content: [{ text: expect.stringMatching(/^odd answered .*no content/) }] });
+  expect(result.isError).toBeUndefined();
+  expect(await linesOf(file, id)).toHaveLength(1);
+  expect((await given({ structuredContent: { a: 1 } })).result).toMatchObject({
+    content: [],
+    structuredContent: { a: 1 },
+  });
+});
+
+test("whatever JSON a server answers with, the words are true", async () => {
+  const members = fc.record(
+    { content: fc.jsonValue(), structuredContent: fc.jsonValue(), isError: fc.jsonValue(), _meta: fc.jsonValue() },
+    { requiredKeys: [] },
+  );
+  const any = fc.oneof(fc.jsonValue(), members, fc.record({ content: fc.array(fc.jsonValue()) }));
+  await fc.assert(
+    fc.asyncProperty(any, async (result) => {
+      const { id, words } = await given(result);
+      expect(words).not.toMatch(/safe|Nothing was done/);
+      expect(words.length).toBeLessThan(60_000);
+      expect(await linesOf(file, id)).toHaveLength(1);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("what is nested very deep comes whole up to a bound, and beyond it says so", async () => {
+  const whole = await answerTo({ deep: 300 });
+  expect(whole.words).toContain('{"a":'.repeat(300));
+  for (const deep of [3_000, 1_000_000]) {
+    const { id, result, words } = await answerTo({ deep });
+    expect(result, words).toMatchObject({ isError: true, content: [{ text: expect.stringMatching(/nested/) }] });
+    expect(words).not.toMatch(/safe|Nothing was done/);
+    expect(await linesOf(file, id)).toHaveLength(1);
+  }
+});
+
+test("kinds of content and fields that nobody here knows pass as they came", async () => {
+  const sent = {
+    later: "a field of a revision to come",
+    content: [
+      { what: ["nobody here knows", { "": null }], type: "hologram", depth: 1.5 },
+      { type: "text", text: "hello", later: true, annotations: { audience: ["user"], priority: 1 } },
+      { type: "resource_link", uri: "odd://b", name: "b", icons: [{ src: "https://odd.example/b.png" }] },
+    ],
+    structuredContent: { nested: { list: [1, null, "ü"] } },
+    _meta: { "odd/id": 7 },
+  };
+  const { resultType: _, ...modern } = (await given(sent)).result;
+  const client = await connect(stack.url, "2025");
+  const args = { id: `call-${++count}`, answer: `"result":${JSON.stringify(sent)}` };
+  const legacy = await client.request({ method: "tools/call", params: { name: "write", arguments: args } }, z.any());
+  await client.close();
+  for (const { _meta, ...rest } of [modern, legacy]) {
+    expect(JSON.stringify(rest)).toBe(JSON.stringify({ ...sent, _meta: undefined }));
+    expect(_meta).toMatchObject(sent._meta);
+  }
+});
+
+const NEEDS_URL = {
+  code: -32042,
+  message: "Open this first",
+  data: { elicitations: [{ mode: "url", elicitationId: "e1", url: "https://odd.example/consent", message: "Agree" }] },
+};
+
+test("a protocol error comes with its code and its data, to a call, to its repeat, and to a task", async () => {
+  const answer = `"error":${JSON.stringify(NEEDS_URL)}`;
+  expect((await answerTo({ answer })).error).toEqual(NEEDS_URL);
+  const client = await connect(stack.url, "2025");
+  const params = { name: "write", arguments: { id: "error-1", answer, job_name: "error-1" } };
+  for (let i = 0; i < 2; i++) {
+    await expect(client.callTool(params)).rejects.toMatchObject({
+      code: NEEDS_URL.code,
+      message: expect.stringContaining(NEEDS_URL.message),
+      data: NEEDS_URL.data,
+    });
+  }
+  await client.close();
+  expect(await linesOf(file, "error-1")).toHaveLength(1);
+  const tasks = tasksAt(stack.url);
+  const { taskId } = await tasks.call("write", { id: "error-2", answer });
+  expect((await tasks.reaches(taskId, "failed")).error).toEqual(NEEDS_URL);
+  // Where all jobs are collected, it is a result among others.
+  const { results } = await stack.call("await_result", { job_names: ["odd.write.error-1"] });
+  expect(results["odd.write.error-1"]).toMatchObject({ isError: true, content: [{ text: /-32042: Open this first/ }] });
+});
+
+test.each(["5", '"no"', "{}", '{"code":"x","message":7,"data":[1]}'])(
+  "an error that is malformed is one all the same: %s",
+  async (error) => {
+    const { id, error: shown, words } = await answerTo({ answer: `"error":${error}` });
+    expect(shown?.code, words).toEqual(expect.any(Number));
+    expect(await linesOf(file, id)).toHaveLength(1);
+  },
+);
+
+test("where the store fails a call, nobody is told to repeat one that may have been sent: it is said how to repeat it, and then it is sent once", async () => {
+  const sent = answerTo({ after: 1_000 });
+  const lost = `call-${count}`;
+  await until("the call", async () => (await linesOf(file, lost)).length === 1);
+  await stack.resonate.kill();
+  const [write, read] = await Promise.all([answerTo({}), answerTo({}, "read")]);
+  expect(read.words).toContain("that is safe");
+  expect(write.words).not.toContain("that is safe");
+  const [, job_name] = /job_name: \\"([^"\\]+)\\"/.exec(write.words) ?? [];
+  expect(job_name, write.words).toBeDefined();
+  // Named by the caller, its repeat is the same job.
+  const named = await answerTo({ job_name: "named" });
+  expect(named.words).toContain("that is safe");
+  await stack.resonate.start();
+  expect((await sent).words).not.toContain("that is safe");
+  for (let i = 0; i < 2; i++) {
+    const args = { id: write.id, job_name };
+    const params = { name: "write", arguments: args };
+    expect((await rpc(stack.url, "tools/call", params, { capabilities: {} })).result.isError).toBeUndefined();
+  }
+  for (const id of [write.id, lost]) expect(await linesOf(file, id)).toHaveLength(1);
+});

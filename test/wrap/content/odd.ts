@@ -1,0 +1,73 @@
+/**
+ * A server over stdio that answers as it is told, without a library that would keep it from answering nonsense. Every request
+ * that reaches it is a line of the file `CALLS`: `write`, `read` or `see`, and the id or URI.
+ */
+import { appendFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+const { CALLS = "", NAME = "odd" } = process.env;
+
+const inputSchema = { type: "object" };
+const TOOLS = [
+  { name: "write", inputSchema },
+  { name: "read", inputSchema, annotations: { readOnlyHint: true } },
+];
+
+interface Arguments {
+  id: string;
+  /** The members of the response besides its id, as JSON text. */
+  answer?: string;
+  /** How deep the structured content is nested. */
+  deep?: number;
+  /** How long the text is, of which the structured content is a twin. */
+  text?: number;
+  /** How long the base64 of each image, sound and file is. */
+  media?: number[];
+  /** In milliseconds. */
+  after?: number;
+}
+
+function answerTo(method: string, params: { uri?: string; name?: string; arguments?: Arguments }): string {
+  const { answer, deep, text = 0, media } = params.arguments ?? { id: "" };
+  switch (method) {
+    case "initialize":
+      return result({
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: {}, resources: {} },
+        serverInfo: { name: NAME, version: "1" },
+      });
+    case "tools/list":
+      return result({ tools: TOOLS });
+    case "tools/call":
+      if (deep !== undefined)
+        return `"result":{"content":[],"structuredContent":${'{"a":'.repeat(deep)}{}${"}".repeat(deep)}}`;
+      if (media || text > 0) {
+        const words = "x".repeat(text);
+        const twin = text > 0 && { structuredContent: { result: words } };
+        return result({ content: [{ type: "text", text: words }, ...(media ?? []).map(medium)], ...twin });
+      }
+      return answer ?? result({ content: [{ type: "text", text: JSON.stringify(params) }], _meta: { "odd/own": 1 } });
+    case "resources/read":
+      return result({ contents: [{ uri: params.uri, text: `${NAME} was asked` }] });
+    default:
+      return `"error":{"code":-32601,"message":"no ${method}"}`;
+  }
+}
+
+const KINDS = [
+  (data: string) => ({ type: "image", data, mimeType: "image/png" }),
+  (data: string) => ({ type: "audio", data, mimeType: "audio/wav" }),
+  (blob: string) => ({ type: "resource", resource: { uri: "odd://file", blob } }),
+];
+export const medium = (size: number, i: number): object | undefined => KINDS[i % 3]?.("AAAA".repeat(size / 4));
+
+const result = (value: object) => `"result":${JSON.stringify(value)}`;
+
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params = {} } = JSON.parse(line);
+  if (id === undefined) return;
+  if (method === "tools/call") appendFileSync(CALLS, `${params.name} ${params.arguments.id}\n`);
+  if (method === "resources/read") appendFileSync(CALLS, `${NAME} ${params.uri}\n`);
+  const answer = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},${answerTo(method, params)}}\n`;
+  setTimeout(() => process.stdout.write(answer), params.arguments?.after ?? 0);
+});

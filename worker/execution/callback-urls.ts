@@ -1,0 +1,27 @@
+import { gcm } from "@noble/ciphers/aes.js";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
+import { bytesToBase64 } from "../../core/store/base64.ts";
+import { CALLBACKS } from "../../core/store/codec.ts";
+
+/** The address of a promise that an outside system may settle `until` a time, in milliseconds since the epoch. */
+export type CallbackUrl = (promiseId: string, until: number) => string;
+
+/**
+ * Makes addresses of callbacks, which the edge opens with the same key; undefined where the variables for it are not set.
+ * The same promise has the same address in each run of a function, so the nonce is made from what is sealed.
+ */
+export function callbackUrls({ PUBLIC_URL, VIEW_KEY }: Readonly<Record<string, string | undefined>>) {
+  if (!PUBLIC_URL || !VIEW_KEY) return undefined;
+  const key = sha256(utf8ToBytes(VIEW_KEY));
+  const nonces = sha256(utf8ToBytes(`nonces ${VIEW_KEY}`));
+  const url: CallbackUrl = (promiseId, until) => {
+    const content = utf8ToBytes(JSON.stringify([until, promiseId]));
+    const nonce = hmac(sha256, nonces, content).slice(0, 12);
+    const sealed = concatBytes(nonce, gcm(key, nonce, utf8ToBytes(CALLBACKS)).encrypt(content));
+    const text = bytesToBase64(Uint8Array.from(sealed)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+    return new URL(`/${CALLBACKS}/${text}`, PUBLIC_URL).href;
+  };
+  return url;
+}

@@ -1,0 +1,61 @@
+/** Makes a wrapped server's answer one that clients can read, and says what was wrong with it. */
+import { specTypeSchemas } from "@modelcontextprotocol/client";
+
+type Json = Record<string, unknown>;
+
+/** How deep an answer may be nested: the code that walks it recurses, here and in clients. */
+const MAX_DEPTH = 1_000;
+/** How much of an answer that cannot be read is shown, in characters. */
+const MAX_SHOWN = 10_000;
+
+const KINDS = new Set<unknown>(["text", "image", "audio", "resource", "resource_link"]);
+
+/** The answer as it is, or a result that says why it cannot be read; `name`: the server's. */
+export function readable(answer: unknown, name: string): Json {
+  if (isTooDeep(answer)) {
+    return unreadable(`${name} answered, but its answer is nested more than ${MAX_DEPTH} levels deep.`);
+  }
+  const known =
+    isObject(answer) && Array.isArray(answer.content) ? { ...answer, content: answer.content.map(asKnown) } : answer;
+  const { issues } = specTypeSchemas.CallToolResult["~standard"].validate(known) as {
+    issues?: readonly { path?: readonly unknown[] }[];
+  };
+  if (issues) {
+    const where = issues[0]?.path?.join(".");
+    const json = JSON.stringify(answer);
+    const shown = json.length > MAX_SHOWN ? `${json.slice(0, MAX_SHOWN)}… (${json.length} characters)` : json;
+    return unreadable(
+      `${name} answered, but not as the protocol has it${where ? `, at ${where}` : ""}. Its answer: ${shown}`,
+    );
+  }
+  const result = answer as Json;
+  if (result.content !== undefined) return result;
+  const isEmpty = result.structuredContent === undefined;
+  return { ...result, content: isEmpty ? [text(`${name} answered with no content.`)] : [] };
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const text = (text: string) => ({ type: "text", text });
+
+const unreadable = (words: string): Json => ({
+  isError: true,
+  content: [text(`The call was made, and may have had its effect. ${words}`)],
+});
+
+/** A part of a kind that is not known yet counts as a text; whether data are of base64 is for clients to find. */
+function asKnown(part: unknown): unknown {
+  if (!isObject(part)) return part;
+  if (typeof part.type === "string" && !KINDS.has(part.type)) return text("");
+  return typeof part.data === "string" ? { ...part, data: "" } : part;
+}
+
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true;
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+  }
+  return false;
+}
