@@ -237,7 +237,7 @@ export class Connection {
       },
     });
     let lost: Error = new AnswerLost(STREAM_ENDED);
-    const dropped = new RpcError(TOO_LONG.code, TOO_LONG.message);
+    const dropped = new RpcError(TOO_LONG);
     if (isApart) {
       transport.onerror = ({ message }) => {
         if (isTooLong(message)) lost = dropped;
