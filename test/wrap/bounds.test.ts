@@ -124,9 +124,11 @@ test.each(["stdio", "http"])(
     const write = await server.begin("write", { id: "a", ms: 4_000 });
     const read = await server.begin("read", { id: "r", ms: 4_000 });
     await until("both", async () => (await server.lines()).length === 2, PATIENCE);
-    const dropped = await server.call("large", { size: 17_000_000 });
-    expect(dropped).toMatchObject({ isError: true });
-    expect(dropped.content[0].text).toMatch(/has done the call, and its answer was dropped: it has more than 16000000/);
+    const dropped = await server.tasks.reaches(await server.begin("large", { size: 17_000_000 }), "failed", PATIENCE);
+    expect(dropped.error).toMatchObject({
+      code: -32603,
+      message: expect.stringMatching(/has done the call, and its answer was dropped: it has more than 16000000 bytes/),
+    });
     for (const [taskId, text] of [
       [write, "write a is done"],
       [read, "read r is done"],
