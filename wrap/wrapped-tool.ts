@@ -58,7 +58,8 @@ export function wrappedTool(
     waits: true,
     start: launch,
     ...(read && { read }),
-    call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
+    call: (args, context) =>
+      waitFor(launch(args, context), { ...context, patience: after ?? context.patience }, { passes: true }),
   };
 }
 

@@ -3,12 +3,13 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Progress } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 import { COUNTING, serve } from "./servers.ts";
-import { wrapped } from "./support.ts";
+import { connect, wrapped } from "./support.ts";
 
 /** How long what a busy machine delays is waited for, in milliseconds. */
 const PATIENCE = 100_000;
@@ -44,6 +45,20 @@ test("a call that takes longer than it may is cancelled, and its job says so", a
   const result = await server.call("steps", { id: "a", ms: 3_600_000 });
   expect(result.structuredContent.error).toMatch(/did not answer within 1 s: whether it had its effect is unknown/);
   await until("the server to hear of it", async () => (await server.lines()).includes("cancelled a"), PATIENCE);
+});
+
+test("progress comes with the server's own numbers and words", async () => {
+  await using server = await counting();
+  const client = await connect(server.stack.url);
+  const told: Progress[] = [];
+  const onprogress = (progress: Progress) => void told.push(progress);
+  const result = await client.callTool({ name: "steps", arguments: { id: "a", ms: 5_000 } }, { onprogress });
+  await client.close();
+  expect(result).toMatchObject({ content: [{ text: "steps a are done" }] });
+  // Before the first of them it may be told that the job runs.
+  const own = told.filter(({ message = "" }) => !message.startsWith("counting."));
+  expect(own.length).toBeGreaterThan(1);
+  expect(own).toEqual(own.map(({ progress }) => ({ progress, total: 10, message: `step ${progress}` })));
 });
 
 test("so many calls are made at once as the server is to bear; one that waits for an answer is not counted, and another can ask meanwhile", async () => {
