@@ -28,6 +28,7 @@ export {
   type ChildJob,
   type Context,
   DAY,
+  DeadlineExceeded,
   type ErrorClass,
   HOUR,
   JobCancelled,

@@ -53,6 +53,20 @@ test("what a step changes outside of itself is refused", async () => {
   await expect(replayed(sum, {})).rejects.toThrow("run again from its records, the function returned something else");
 });
 
+test("a step that nobody awaits is told, though it succeeds", async () => {
+  const background = async (ctx: Context) => {
+    void ctx.step("note", () => "noted");
+    return ctx.step("work", () => "done");
+  };
+  await expect(replayed(background, {})).rejects.toThrow('nothing awaits step "note": what comes of it is lost');
+  const later = async (ctx: Context) => {
+    const note = ctx.step("note", () => "noted");
+    await ctx.sleep("a while", SECOND);
+    return [await note, await Promise.all([ctx.step("a", () => 1), ctx.step("b", () => 2).then((n) => n)])];
+  };
+  expect((await replayed(later, {})).result).toEqual(["noted", [1, 2]]);
+});
+
 test("what differs after a death is said, with the point at which it shows", async () => {
   let lives = 0;
   const counted = async (ctx: Context) => {

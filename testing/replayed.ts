@@ -180,7 +180,7 @@ function explain(first: TrialEnd, other: TrialEnd, { deaths, isWarm }: Plan): st
 
 function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
   const { name = "Error", message = "" } = error ?? {};
-  const timedOut = message === "rejected_timedout";
+  const timedOut = message === "rejected_timedout" || name === "DeadlineExceeded";
   const known = Object.keys(answers).join(", ") || "none";
   const words = timedOut ? `the job timed out: is there a question that nobody answers? (answers: ${known})` : message;
   const thrown = new Error(words);

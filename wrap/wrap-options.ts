@@ -59,6 +59,11 @@ export interface WrapOptions {
   revision?: string;
   /** The names of the tools to offer, with `*` as a wildcard. Default: all. */
   tools?: readonly string[];
+  /**
+   * Whether every change of its tools is taken at once. Default: what narrows is; a new tool, another text, a looser schema or
+   * a hint that a tool is safe waits for `sync --accept`.
+   */
+  follow?: boolean;
   /** A prefix for the names of its tools, followed by `_`. */
   prefix?: string;
   /**

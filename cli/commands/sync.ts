@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { readSnapshot, writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
+import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
+import { readSnapshot, updated, waitingBeside, writeSnapshot, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
@@ -11,13 +12,16 @@ import { wrappedBy } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
+import { wrappedHere } from "../wrap/wrap-directory.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "sync")}
+const usage = () => `Usage: ${typed(readProject(), "sync", "[--accept]")}
        ${typed(readProject(), "sync", "URL [options]")}
        ${typed(readProject(), "sync", "[options] -- COMMAND ...")}
 
-Fetches the tools of every server that the project in this folder wraps, and writes their snapshots. With a URL or a command
-it adds that server to the project.
+Fetches the tools of every server that the project in this folder wraps, shows what has changed, and writes what narrows:
+less of a tool, or none. --accept writes the rest as well: new tools, other texts, looser schemas, hints that a tool is safe.
+Where \`wrap\` was started in this folder, it accepts what that run has shown. With a URL or a command it adds that server to
+the project.
 
 ${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
   --help                    show this text
@@ -25,21 +29,33 @@ ${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
 
 export async function run(args: string[]): Promise<void> {
   if (args.includes("--help")) return console.log(usage());
-  if (args.length > 0) return add(args);
-  const all = await wrappedBy(readProject());
+  const accept = args.length === 1 && args[0] === "--accept";
+  if (args.length > 0 && !accept) return add(args);
+  const own = await wrappedBy(readProject());
+  const all =
+    own.length > 0 ? own : (await Promise.all(wrappedHere().map((root) => wrappedBy(readProject(root))))).flat();
   if (all.length === 0) throw new Error(`This project wraps no server. Type: ${typed(readProject(), "sync", "URL")}`);
   for (const { options, snapshot: file } of all) {
-    const server = new WrappedServer(options, process.env);
-    const now = await server.look(silentLog);
-    await server.close();
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
     const before = await readSnapshot(file);
-    await writeSnapshot(file, now);
-    const said = changes(before, now);
-    const what = before === undefined ? "written" : said.length === 0 ? "as it was" : said.join(", ");
-    console.log(`${options.name}: ${now.tools.length} tools, ${what}`);
-    for (const line of leftOut(now, options)) console.log(line);
+    // What a run has shown is accepted, and not what the server says by then.
+    const waiting = await readSnapshot(waitingBeside(file));
+    const now = waiting ?? (own.length > 0 ? await look(options) : before);
+    if (now === undefined) continue;
+    const update = updated(before, now, { follow: accept || options.follow === true }, true);
+    await writeUpdate(file, update, now);
+    const isSame = update.taken.length + update.held.length === 0;
+    console.log(
+      `${options.name}: ${now.tools.length} tools, ${before ? (isSame ? "as it was" : "changed") : "written"}`,
+    );
+    for (const line of changes(update, typed(readProject(), "sync", "--accept"))) console.log(line);
+    for (const line of leftOut(update.snapshot, options)) console.log(line);
   }
+}
+
+async function look(options: WrapOptions, env: NodeJS.ProcessEnv = process.env): Promise<Snapshot> {
+  const server = new WrappedServer(options, env);
+  return server.look(silentLog).finally(() => server.close());
 }
 
 async function add(args: string[]): Promise<void> {
@@ -51,9 +67,7 @@ async function add(args: string[]): Promise<void> {
   const { name } = options;
   const folder = join("tools", name);
   if (existsSync(folder)) throw new Error(`${folder} is there already. Type: ${typed(readProject(), "sync")}`);
-  const server = new WrappedServer(options, { ...process.env, ...secrets });
-  const snapshot = await server.look(silentLog);
-  await server.close();
+  const snapshot = await look(options, { ...process.env, ...secrets });
   for (const line of leftOut(snapshot, options)) console.log(line);
   checkChosen(snapshot, options);
   const code = name.replace(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());

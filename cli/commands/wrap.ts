@@ -5,14 +5,15 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Log } from "../../core/index.ts";
 import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
+import { updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { start } from "../launcher/start.ts";
 import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
-import { checkChosen, leftOut, policyTable } from "../wrap/table.ts";
+import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
-import { directoryOf, projectIn } from "../wrap/wrap-directory.ts";
+import { agreedIn, directoryOf, projectIn } from "../wrap/wrap-directory.ts";
 import { FILES, writeProject } from "../wrap/wrap-project.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
@@ -43,7 +44,7 @@ export async function run(args: string[]): Promise<void> {
   const state = data ?? own.data;
   const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
   if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
-  Object.assign(process.env, { WRAP_FOLLOW: "1", WRAP_FOLDER: root });
+  process.env.WRAP_FOLDER = root;
   const server = new WrappedServer(options, process.env, true);
   // A program goes on without its user for a while: one that nobody is to use is ended.
   process.once("exit", endPrograms);
@@ -54,29 +55,35 @@ export async function run(args: string[]): Promise<void> {
   const info: Log["info"] = (_message, { says } = {}) => {
     said = String(says ?? said);
   };
-  const snapshot = await server.look({ ...silentLog, info }, (what) =>
+  const now = await server.look({ ...silentLog, info }, (what) =>
     console.log(said === "" ? what : `${what}; it wrote: ${said}`),
   );
-  const { name, version } = snapshot.server;
-  console.log(`${name} ${version}, revision ${snapshot.revision}, ${snapshot.tools.length} tools\n`);
-  for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
-  for (const line of leftOut(snapshot, options)) console.log(line);
-  checkChosen(snapshot, options);
-  console.log("");
+  const { name, version } = now.server;
+  console.log(`${name} ${version}, revision ${now.revision}, ${now.tools.length} tools\n`);
   if (own.isTaken) {
     console.log(
       `${options.name} is the name of another server here: this one is ${own.name}. --name gives it another.\n`,
     );
   }
+  const update = updated(await agreedIn(root, options), now, options);
+  const { snapshot } = update;
+  for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
+  for (const line of leftOut(snapshot, options)) console.log(line);
+  const sync = typed(readProject(), "sync", "--accept");
+  const accept = data === undefined && !memory ? sync : `cd ${root} && ${sync}`;
+  for (const line of changes(update, accept)) console.log(line);
+  checkChosen(snapshot, options);
+  console.log("");
   const served = { ...options, name: own.name };
+  process.env.WRAP_FOLLOW = accept;
   const project = { root, name: own.name, scripts: readProject().scripts, settings: { wrapped: FILES.options } };
   const launch = memory || data !== undefined ? rest : [...rest, "--data", state];
-  // Nothing is written before the state is locked: it may be another run's.
   for (const signal of SIGNALS) process.off(signal, quit);
   let isHandedOver = false;
+  // Nothing is written before the state is locked: it may be another run's.
   await start("wrap", launch, project, async () => {
     isHandedOver = true;
-    await writeProject(root, served, snapshot);
+    await writeProject(root, served, now, update);
     await server.handOver();
   });
   if (!isHandedOver) await server.close();

@@ -1,10 +1,10 @@
 /** Checks the servers that a project wraps: whether they answer, and whether the edge lists their current tools. */
-import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
+import { readSnapshot, updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readProject, typed } from "../project.ts";
 import { wrappedBy } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
-import { changes, leftOut, policyTable } from "../wrap/table.ts";
+import { leftOut, policyTable } from "../wrap/table.ts";
 import { type Finding, failed, ok, warning, whyNot } from "./finding.ts";
 
 /** `root`: the folder of the project. */
@@ -17,10 +17,13 @@ export async function* checkWrapped(root: string): AsyncGenerator<Finding> {
       const { name, version } = now.server;
       const table = policyTable(now, options).map((line) => `\n${" ".repeat(31)} ${line}`);
       yield ok(check, `${name} ${version}, revision ${now.revision}, ${now.tools.length} tools${table.join("")}`);
-      const sync = `Type: ${typed(readProject(root), "sync")}, and deploy the edge again.`;
-      const said = changes(file && (await readSnapshot(file)), now);
-      if (said.length > 0)
-        yield warning(check, `its tools are not those that the edge lists: ${said.join(", ")}`, sync);
+      const sync = (option = "") => `Type: ${typed(readProject(root), "sync", option)}, and deploy the edge again.`;
+      const { taken, held } = updated(file && (await readSnapshot(file)), now, options);
+      const said = (words: string, lines: string[]) =>
+        `${words}:${lines.map((line) => `\n${" ".repeat(31)} ${line}`).join("")}`;
+      if (taken.length > 0) yield warning(check, said("its tools are not those that the edge lists", taken), sync());
+      if (held.length > 0)
+        yield warning(check, said("its tools are not those that you agreed to", held), sync("--accept"));
       for (const line of leftOut(now, options))
         yield warning(check, line, "Leave it out with `tools`, if that is meant.");
     } catch (error) {

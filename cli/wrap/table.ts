@@ -1,6 +1,7 @@
 /** Describes the tools of a wrapped server and their policies for people. */
 import { policyOf } from "../../wrap/policy.ts";
 import { chosen, nameHere, type Snapshot } from "../../wrap/snapshot.ts";
+import type { Update } from "../../wrap/worker/snapshot-file.ts";
 import { fits, type WrapOptions } from "../../wrap/wrap-options.ts";
 
 const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
@@ -30,6 +31,7 @@ export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
   const { tools: patterns = [], policies = {} } = options;
   const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => fits(pattern, name));
   return [
+    ...(snapshot.left ?? []),
     ...chosen(snapshot, options).left.map(({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`),
     ...[...new Set([...patterns, ...Object.keys(policies)])]
       .filter(isNowhere)
@@ -46,16 +48,9 @@ export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
   throw new Error(`Of ${options.name} no tool is passed on. ${what}`);
 }
 
-/** Describes the differences between two snapshots. */
-export function changes(before: Snapshot | undefined, after: Snapshot): string[] {
-  if (!before) return [];
-  const text = (snapshot: Snapshot) => new Map(snapshot.tools.map((tool) => [tool.name, JSON.stringify(tool)]));
-  const [old, now] = [text(before), text(after)];
-  return [
-    ...[...now.keys()].filter((name) => !old.has(name)).map((name) => `${name} is new`),
-    ...[...old.keys()].filter((name) => !now.has(name)).map((name) => `${name} is gone`),
-    ...[...now]
-      .filter(([name, tool]) => old.has(name) && old.get(name) !== tool)
-      .map(([name]) => `${name} has changed`),
-  ];
+/** Says what has changed of a server's tools, and how what is held back is accepted. */
+export function changes({ taken, held }: Pick<Update, "taken" | "held">, accept: string): string[] {
+  const some = (words: string, lines: string[]) =>
+    lines.length > 0 ? [words, ...lines.map((line) => `  ${line}`)] : [];
+  return [...some("Its tools have changed:", taken), ...some(`Held back until you type ${accept}:`, held)];
 }

@@ -20,6 +20,7 @@ export const OPTIONS = [
   ["--env NAME[=VALUE]", "an environment variable for a command, by default with this shell's value; may be repeated"],
   ["--header-file FILE", "such headers, one on each line: arguments can be read by every user of the machine"],
   ["--env-file FILE", "such variables, one on each line"],
+  ["--follow", "take every change of its tools at once, also what is held back otherwise"],
   ["--apps", "let hosts show the server's own MCP Apps, which may then call every tool here"],
   ["--allow-private", "allow a URL in a private network, or on this machine"],
 ] as const;
@@ -39,6 +40,7 @@ const PARSED = {
   env: { type: "string", multiple: true },
   "header-file": { type: "string" },
   "env-file": { type: "string" },
+  follow: { type: "boolean" },
   apps: { type: "boolean" },
   "allow-private": { type: "boolean" },
 } as const;
@@ -120,6 +122,7 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
       ? { command: program, args: programArgs, cwd: resolve(".") }
       : { url, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }),
     ...(variables.length > 0 && { env: Object.fromEntries(variables) }),
+    ...(values.follow && { follow: true }),
     ...(values.apps && { apps: true }),
     ...(values["allow-private"] && { allowPrivate: true }),
     ...(values.tools !== undefined && { tools: list(values.tools) }),

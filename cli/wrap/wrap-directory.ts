@@ -2,7 +2,9 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { WrapOptions } from "../../wrap/index.ts";
+import { pathToFileURL } from "node:url";
+import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
+import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { FILES } from "./wrap-project.ts";
 
@@ -40,6 +42,19 @@ function servers(home: string): { id: string; name: string; data: string }[] {
     return options ? [{ id: identityOf(options), name: options.name, data }] : [];
   });
 }
+
+/** The snapshot of a server in the folder of its files; undefined where that folder is new, or another server's. */
+export async function agreedIn(root: string, options: WrapOptions): Promise<Snapshot | undefined> {
+  const there = optionsIn(root);
+  if (!there || identityOf(there) !== identityOf(options)) return undefined;
+  return readSnapshot(pathToFileURL(join(root, FILES.snapshot)));
+}
+
+/** The folders of their files. */
+export const wrappedHere = (home = DATA): string[] =>
+  servers(home)
+    .map(({ data }) => projectIn(data))
+    .filter((root) => existsSync(join(root, FILES.options)));
 
 /** The options of the server that a project folder wraps. Commit `1c007cb` kept them in a module. */
 function optionsIn(project: string | undefined): WrapOptions | undefined {

@@ -617,6 +617,29 @@ export class JobCancelled extends Error {
 }
 
 /**
+ * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run, for
+ * as long as `cleanup` of the definition says. What the function then returns is its result. `unfinished` names the steps
+ * that were under way and did not end: whether they had their effect is unknown.
+ *
+ * @example
+ * const titles: string[] = [];
+ * try {
+ *   for (const each of [url]) titles.push(await ctx.step("title", () => titleOf(each)));
+ * } catch (error) {
+ *   if (!(error instanceof DeadlineExceeded)) throw error; // otherwise what there is by then
+ * }
+ */
+export class DeadlineExceeded extends Error {
+  override name = "DeadlineExceeded";
+  readonly unfinished: readonly string[];
+
+  constructor(unfinished: readonly string[] = []) {
+    super("the job did not finish before its deadline");
+    this.unfinished = unfinished;
+  }
+}
+
+/**
  * What {@link Context.timeout} was given took too long.
  *
  * @example

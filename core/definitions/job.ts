@@ -96,8 +96,8 @@ export interface JobOptions<Args, Result = unknown> {
    */
   onRestart?: "resume";
   /**
-   * How long the clean-up of a cancelled job may take in milliseconds, from its first execution on: what the function does in
-   * `catch` and `finally` once `JobCancelled` was thrown. Default: a minute.
+   * How long the clean-up may take in milliseconds: what the function does in `catch` and `finally` once `JobCancelled`
+   * was thrown, from its first execution on, or once `DeadlineExceeded` was, from the deadline on. Default: a minute.
    */
   cleanup?: { for: number };
   /**

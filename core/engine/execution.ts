@@ -1,5 +1,5 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
-import type { Context } from "../definitions/context.ts";
+import { type Context, DeadlineExceeded } from "../definitions/context.ts";
 import { machineClock } from "./clock.ts";
 import { outside } from "./guard/guard.ts";
 import type { Journal } from "./journal.ts";
@@ -67,6 +67,13 @@ export class Execution {
         ...this.#parts,
         perform: (command, work) => perform(this.#parts, command, work),
         verify: () => this.#verify(),
+        stop: () => {
+          const reason = new DeadlineExceeded();
+          this.#stopped.abort(reason);
+          for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
+        },
+        // What settles at the deadline has come too late.
+        expire: () => this.#cancel(runtime.deadline - 1, "deadline"),
       }).toEnd();
     } catch (error) {
       if (error instanceof Blocked) return { kind: "blocked", reason: error.message };
@@ -87,8 +94,8 @@ export class Execution {
     await this.#parts.replay.all();
   }
 
-  /** Tells the function, where no record shows that it knows, that its job was cancelled `at` a time. */
-  async #cancel(at: number): Promise<void> {
+  /** Tells the function, where no record shows that it knows, that its job was cancelled `at` a time, or is late. */
+  async #cancel(at: number, by?: "deadline"): Promise<void> {
     const { journal, commands, awaitables, writer, replay } = this.#parts;
     if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
     // What had ended by then reaches it first, as it did before a worker died.
@@ -101,7 +108,9 @@ export class Execution {
       writer.reached(next.path);
       await replay.handAwaited(next, settled);
     }
-    const [record] = await writer.append([{ event: { kind: "cancelled", op: "" }, when: "resolved" }]);
+    const [record] = await writer.append([
+      { event: { kind: "cancelled", op: "", ...(by && { by }) }, when: "resolved" },
+    ]);
     if (record) await replay.cancel(record);
   }
 
@@ -151,6 +160,7 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
     isReplaying: journal.events.length > 0,
     isStrict: runtime.seed !== undefined,
     startedAt: runtime.startedAt,
+    deadline: runtime.deadline,
   });
   const writer = new JournalWriter(journal, lease, wakeup);
   const report = new StateReport(commands, run, runtime.onState);

@@ -35,8 +35,8 @@ export type JournalEntry = {
    * empty `op` only shows that the job goes on: see `crash-loop.ts`.
    */
   | { kind: "heard" }
-  /** The job was cancelled: what follows is its clean-up. `op` is empty. */
-  | { kind: "cancelled" }
+  /** The job was cancelled, or its deadline has come: what follows is its clean-up. `op` is empty. */
+  | { kind: "cancelled"; by?: "deadline" }
 );
 
 /** An entry with the promise that holds it. */

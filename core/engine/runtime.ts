@@ -77,6 +77,8 @@ export interface Runtime {
    * `deadline` is then the clean-up's.
    */
   cancelled?: { at: number; deadline: number };
+  /** Until when the function may clean up after its deadline; undefined where it is not told of that. */
+  cleanupUntil?: number;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
   /** What the job may spend. */
@@ -97,6 +99,8 @@ export interface Runtime {
   onFailure?(error: unknown, about: { step: string; attempt: number; reason: string; retry_in_ms?: number }): void;
   /** Told of each step that the function calls, in replays as well; returns what is wrong with it, in words. */
   onStep?(path: string, fn: object): string | undefined;
+  /** Whether a step that nothing awaits is refused, as tests have it. */
+  awaitsSteps?: boolean;
   /** Runs one attempt of a step, with a trace and apart from other jobs. */
   trace?<T>(name: string, attempt: number, run: () => Promise<T>): Promise<T>;
 }

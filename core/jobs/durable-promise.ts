@@ -18,7 +18,9 @@ export interface DurablePromise {
   /** Milliseconds since the epoch. */
   createdAt: number;
   settledAt: number | undefined;
+  /** When the promise times out: the deadline, and the time for the clean-up that follows it. */
   timeoutAt: number;
+  deadline: number;
   /** Who created the promise of a shared job: a caller's key, or a durable function. */
   starter: string | undefined;
   /** The request that created it. */

@@ -1,6 +1,7 @@
 import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { decodeValue, EARLIER, KEEP, RESERVATION, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
+import { endOf } from "../store/deadline.ts";
 import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
 import { sizeOf } from "./caller/stored.ts";
 import type { DurablePromise } from "./durable-promise.ts";
@@ -9,6 +10,8 @@ import type { DurablePromise } from "./durable-promise.ts";
 interface Call {
   func: unknown;
   args: unknown[];
+  /** How long before the promise times out the deadline is, in milliseconds. */
+  cleanup?: number;
 }
 
 /** A call, and the parameter as which it was sent. */
@@ -101,6 +104,7 @@ export class Names {
       createdAt: record.createdAt,
       settledAt: record.settledAt,
       timeoutAt: record.timeoutAt,
+      deadline: record.timeoutAt - (Number(param.cleanup) || 0),
       starter: record.tags[STARTER],
       request: record.tags[REQUEST_TAG],
       place: record.tags[RESERVATION],
@@ -121,7 +125,7 @@ function outcomeOf(job: Job, record: PromiseRecord): Pick<DurablePromise, "state
   const value = decodeValue(record.value);
   const isOfThisVersion = Number(record.tags[VERSION_TAG] ?? job.version) === job.version;
   if (record.state !== "resolved" || job.group === undefined || !job.result || !isOfThisVersion)
-    return { state: record.state, value };
+    return { state: endOf(record), value };
   const { error } = job.result.safeParse(value);
   if (!error) return { state: record.state, value };
   const [{ path, message } = { path: [], message: "" }] = error.issues;

@@ -174,9 +174,17 @@ export class RemoteStore {
     now: number,
     { earlier, after }: Before = {},
   ): Promise<DurablePromise> {
-    const timeoutAt = job.deadline(args, now);
+    // A function that hears of its deadline has time to clean up.
+    const cleanup = cleansUp(job) ? job.cleanupTime : 0;
+    const timeoutAt = job.deadline(args, now) + cleanup;
     const noted = this.#noteStart(job, name, args, now, timeoutAt);
-    const call = { func: job.kind, args: [args], version: 1, seed: crypto.randomUUID() };
+    const call = {
+      func: job.kind,
+      args: [args],
+      version: 1,
+      seed: crypto.randomUUID(),
+      ...(cleanup > 0 && { cleanup }),
+    };
     const param = encodeValue(call);
     const reserved = await this.#reserve(job, name, args, { now, timeoutAt, bytes: sizeOf({ param, value: {} }) });
     // When this fails, the job may exist: its reservation stays until a look at the promise settles it.

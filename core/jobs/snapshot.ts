@@ -75,7 +75,7 @@ export function lineOf(snapshot: JobSnapshot, now: number): string {
 export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "waiting_for"> {
   const { promise, questions } = snapshot;
   const text = doingOf(snapshot, now);
-  const until = new Date(promise.timeoutAt).toISOString();
+  const until = new Date(promise.deadline).toISOString();
   const waiting_for = [...questions].map(([key, { question }]) => {
     const { message, requestedSchema, answeredBy = "user" } = question;
     const form = answeredBy === "anyone" && { answer_schema: requestedSchema };
@@ -92,5 +92,5 @@ export function howToAnswer(jobName: string, { questions, promise }: JobSnapshot
   const who = isOpenToAll
     ? `Answer with answer_question (job_name ${jobName}).`
     : "Only the user can answer, in a client that shows questions or on the job's page, if any.";
-  return `${jobName} waits for an answer (${asked}). ${who} It waits until ${new Date(promise.timeoutAt).toISOString()}.`;
+  return `${jobName} waits for an answer (${asked}). ${who} It waits until ${new Date(promise.deadline).toISOString()}.`;
 }

@@ -126,6 +126,9 @@ export const unhandledWakeupId = (job: string, period: number): string => child(
 /** The promise that a request from outside settles: `key` stands for the call of `ctx.callback`. */
 export const callbackId = (job: string, key: string): string => child(job, "h", key);
 
+/** The promise that wakes a job at its deadline. */
+export const deadlineId = (job: string): string => child(job, "d", "");
+
 /** What the worker of an attempt that was asked to resume says about it. */
 export const resumptionId = (job: string): string => child(job, "o", "");
 

@@ -108,7 +108,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
-      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks }),
+      events:
+        told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, kinds: jobs.map(({ kind }) => kind) }),
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,

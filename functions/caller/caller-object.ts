@@ -14,6 +14,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
@@ -22,7 +23,7 @@ import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
 import { createRecords } from "./callers.ts";
-import { EventLog, type LoggedEvent, type LogPage } from "./event-log.ts";
+import { EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
 import { endedEvent, JOB_ENDED, JOB_PROGRESS, type Occurrence, occurrenceOf, tellingEvents } from "./occurrence.ts";
 import { Schedules } from "./schedules.ts";
@@ -50,6 +51,9 @@ const HEARING = { first: 30_000, most: 3_600_000 };
 
 /** How many of the newest jobs are gone of a caller that was forgotten. */
 const FORGOTTEN = 5;
+
+/** How long an alarm waits for deliveries, in milliseconds. Those that take longer go on. */
+const DELIVERING = 5_000;
 
 /** The least time between two events of one job's progress, in milliseconds. */
 const PROGRESS = 5_000;
@@ -112,10 +116,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
       storage: state.storage,
       log: this.#log,
       encryptionKeys: config.ENCRYPTION_KEYS,
-      idsOf: (names) => this.#idsOf(names),
+      jobsOf: (narrowed) => this.#jobsOf(narrowed),
       tell: (event, caller) => this.#tell(event, caller),
       fetchTo: (url) => this.#fetchTo(url),
       endOf: (caller) => this.#endOf(caller),
+      arm: () => this.#arm(),
     });
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
     const { LISTENER } = config;
@@ -199,16 +204,16 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
-  events(caller: Caller, { jobNames, wait = 0, ...query }: EventQuery): Promise<Answer<EventPage>> {
+  events(caller: Caller, { narrowed, wait = 0, ...query }: EventQuery): Promise<Answer<EventPage>> {
     return answered(async () => {
       await this.#begin(caller.key);
       const until = Date.now() + wait;
       this.#watch.extend(until + INTEREST, query.name !== JOB_ENDED);
-      const jobs = jobNames && this.#idsOf(jobNames);
-      let page: LogPage = this.#log.read({ ...query, jobs }, Date.now());
+      const wanted = { ...query, ...this.#jobsOf(narrowed) };
+      let page: LogPage = this.#log.read(wanted, Date.now());
       while (page.events.length === 0 && !page.truncated && Date.now() < until) {
         await this.#news(until - Date.now());
-        page = this.#log.read({ ...query, jobs, cursor: page.cursor }, Date.now());
+        page = this.#log.read({ ...wanted, cursor: page.cursor }, Date.now());
       }
       const events = await Promise.all(
         page.events.map(async (event) => ({ ...(await this.#tell(event, caller)), cursor: event.cursor })),
@@ -251,10 +256,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return occurrenceOf(event, { client: this.#client, feeds: this.#feeds, namespace, key: caller.key, pageOf });
   }
 
-  /** The promise ids that jobs with these names may have. */
-  #idsOf(names: readonly string[]): string[] {
+  /** What the log is asked for: a job's name is that of two promises, of the caller's own job and of a shared one. */
+  #jobsOf({ jobNames, kinds, schedule }: Narrowed): Wanted {
     const { RESONATE_NAMESPACE: namespace } = this.#config;
-    return names.flatMap((name) => [namespace + (this.#takeover.key ?? "") + name, namespace + name]);
+    const key = this.#takeover.key ?? "";
+    return { jobs: jobNames?.flatMap((name) => [namespace + key + name, namespace + name]), kinds, schedule };
   }
 
   /** Why the caller is to be told nothing more; undefined where it is. */
@@ -319,6 +325,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Sets the alarm to what is to be done next. */
   async #arm(): Promise<void> {
+    // An object that was made anew does not know yet that somebody has subscribed.
+    if (!this.#hearing) this.#hear();
     const chores = Number(this.#jobs.get("chores") ?? 0);
     const at = Math.min(
       chores,
@@ -352,7 +360,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#doChores(now);
     }
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
-    await Promise.all([this.#hooks.run(), this.#schedules.run()]);
+    await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), this.#schedules.run()]);
     await this.#arm();
   }
 

@@ -10,6 +10,7 @@ const MOST = 100;
 export const Narrowing = z.strictObject({
   job_names: z.array(z.string().max(600)).min(1).max(MOST).optional().describe("Of these jobs alone."),
   kinds: z.array(z.string().max(64)).min(1).max(MOST).optional().describe("Of jobs of these kinds alone."),
+  schedule: z.string().max(600).optional().describe("Of the jobs that this schedule starts, by its job name."),
 });
 export type Narrowing = z.infer<typeof Narrowing>;
 

@@ -6,7 +6,7 @@ import { statusOf, viewOf } from "../../core/jobs/status.ts";
 
 /** A job as its page shows it, with its timeline from the `from`th record on. */
 export async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
-  const { job, args, timeoutAt } = promise;
+  const { job, args, deadline } = promise;
   const [{ feed, questions }, newer, timeline, waits] = await Promise.all([
     jobSnapshotOf(store, promise, signal, "recent"),
     newerGeneration(store, promise, signal),
@@ -19,7 +19,7 @@ export async function jobPage(store: RemoteStore, promise: DurablePromise, from:
     kind: job.kind,
     args,
     view: job.view,
-    deadline: new Date(timeoutAt).toISOString(),
+    deadline: new Date(deadline).toISOString(),
     doing,
     questions: [...questions].map(([key, { question }]) => ({ key, ...question })),
     timeline,

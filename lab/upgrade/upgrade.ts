@@ -5,7 +5,8 @@
  * caller with a quota. A timer of a year stays. Every part is killed, not stopped.
  *
  * Without `--resonate` the embedded server is a part that is replaced as well; with it, the edge and the worker alone.
- * `--next` also replaces that server by another release, on its file and under running workers of this checkout.
+ * `--next` also replaces that server by another release, on its file: under running workers of this checkout, and together with
+ * worker and edge of the earlier commit.
  * Prints a line a step, and ends with 1 when a job is lost, runs twice or is refused without words. Some minutes.
  */
 import { randomBytes } from "node:crypto";
@@ -35,10 +36,8 @@ const WAITING = { longitude: -122.1, from: "2014-12", to: "2015-02" };
 const AWAY = 3;
 const DUE = 2;
 
-interface Step {
-  part: Part;
-  to: Generation;
-}
+/** What replaces which parts, at once. */
+type Step = Partial<Record<Part, Generation>>;
 
 /** Makes the steps, one after another, in a deployment that `begins` so. Returns what went wrong. */
 async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[]): Promise<string[]> {
@@ -69,19 +68,23 @@ async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[])
   parts.defer(async () => {
     for (const part of running.values()) await part[Symbol.asyncDispose]();
   });
-  const replace = async (part: Part, generation: Generation) => {
-    if (running.has(part)) {
-      await running.get(part)?.[Symbol.asyncDispose]();
-      await new Promise((resolve) => setTimeout(resolve, AWAY * 1_000));
-    }
+  const start = async (part: Part, generation: Generation, isBack = false) => {
     // An edge of 1c007cb admits no jobs of a caller whose quota a later edge has taken over: see docs/operations.md.
-    const isBack = part === "edge" && running.has(part) && generation === begins.edge;
     const env = { ...environments[part], ...(isBack && { MAX_JOBS: "0" }) };
     const options = { port: ports[part], env, data: join(data, part) };
     await mkdir(options.data, { recursive: true });
     running.set(part, await generation.start(part, options));
   };
-  for (const part of PARTS) await replace(part, begins[part]);
+  for (const part of PARTS) await start(part, begins[part]);
+  const replace = async (step: Step) => {
+    const parts = PARTS.filter((part) => part in step);
+    for (const part of parts.toReversed()) await running.get(part)?.[Symbol.asyncDispose]();
+    await new Promise((resolve) => setTimeout(resolve, AWAY * 1_000));
+    for (const part of parts) {
+      const to = step[part] as Generation;
+      await start(part, to, part === "edge" && to === begins.edge);
+    }
+  };
 
   const edge = `http://127.0.0.1:${ports.edge}/mcp`;
   const alice = callerAt(edge, TOKEN);
@@ -95,7 +98,7 @@ async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[])
   };
   const year = { timer_name: "year" };
   const { fires_at } = await alice.call("set_timer", { ...year, seconds: 365 * 86_400 });
-  for (const [i, { part, to }] of steps.entries()) {
+  for (const [i, step] of steps.entries()) {
     const latitude = 47.5 + i / 1_000;
     const month = { latitude, longitude: -122.3, year: 2012, month: 3 };
     const timer = await alice.call("set_timer", { timer_name: `step ${i}`, seconds: 8 });
@@ -108,7 +111,7 @@ async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[])
     await until("the range to wait", () => archive.control.count(WAITING.to) > refused);
     const late = await alice.call("set_timer", { timer_name: `late ${i}`, seconds: DUE });
 
-    await replace(part, to);
+    await replace(step);
     archive.control.clear();
 
     const again = await alice.call("start_gathering", month);
@@ -124,8 +127,9 @@ async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[])
     const still = await alice.call("get_timer_status", year);
     if (still.status !== "running" || still.fires_at !== fires_at) problems.push(`step ${i}: year is ${still.status}`);
     // Each edge lists the jobs that were started at it, and a later one those of 1c007cb as well.
-    if (part === "edge" && to === after) await checkList();
-    console.log(`  ${part} is ${to.name}: ${problems.length === 0 ? "jobs went on" : problems.at(-1)}`);
+    if (step.edge === after) await checkList();
+    const replaced = Object.entries(step).map(([part, { name }]) => `${part} is ${name}`);
+    console.log(`  ${replaced.join(", ")}: ${problems.length === 0 ? "jobs went on" : problems.at(-1)}`);
   }
   for (const [query, count] of Object.entries(archive.control.requests.byQuery)) {
     if (count > 1 && !query.includes(`longitude=${WAITING.longitude}`))
@@ -146,17 +150,25 @@ const orders: Part[][] = release
       ["server", "worker", "edge"],
       ["edge", "worker", "server"],
     ];
-const plans = orders.map((order) => ({
+const plans: { title: string; begins: Record<Part, Generation>; steps: Step[] }[] = orders.map((order) => ({
   title: `${before.name} to ${after.name}, ${order.join(", then ")}, and back:`,
   begins: { server: release ?? before, worker: before, edge: before },
-  steps: [...order.map((part) => ({ part, to: after })), ...order.toReversed().map((part) => ({ part, to: before }))],
+  steps: [...order.map((part) => ({ [part]: after })), ...order.toReversed().map((part) => ({ [part]: before }))],
 }));
 if (release && values.next !== undefined) {
-  plans.push({
-    title: `${release.name} to ${values.next}, under workers of ${after.name}:`,
-    begins: { server: release, worker: after, edge: after },
-    steps: [{ part: "server", to: releaseOf(values.next) }],
-  });
+  const next = releaseOf(values.next);
+  plans.push(
+    {
+      title: `${release.name} to ${next.name}, under workers of ${after.name}:`,
+      begins: { server: release, worker: after, edge: after },
+      steps: [{ server: next }],
+    },
+    {
+      title: `${before.name} on ${release.name} to ${after.name} on ${next.name}, at once:`,
+      begins: { server: release, worker: before, edge: before },
+      steps: [{ server: next, worker: after, edge: after }],
+    },
+  );
 }
 let failed = 0;
 for (const { title, begins, steps } of plans) {

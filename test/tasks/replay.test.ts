@@ -49,7 +49,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
     id: namespace + job,
     async begin() {
       const now = Date.now();
-      const promise = { id: namespace + job, timeoutAt: interview.deadline({ name }, now) };
+      const promise = { id: namespace + job, timeoutAt: interview.deadline({ name }, now) + interview.cleanupTime };
       const channel = { address: "poll://uni@edge/nobody", closed: Promise.resolve(undefined) };
       for (let n = 1; isListenedTo && n <= 20; n++) await store.feeds.listenToEntry(promise, n, channel);
       await store.create(interview, job, { name }, now);

@@ -166,6 +166,9 @@ test("sync adds a server to a project, and writes down what has changed of those
   expect((await said(["sync"], project)).output).toMatch(/^counting: \d+ tools, as it was$/m);
   const changed = seen.tools.filter(({ name }) => name !== "read").map((tool) => ({ ...tool, title: "Old" }));
   await writeProject(project, options, { ...seen, tools: changed });
-  expect((await said(["sync"], project)).output).toMatch(/read is new.*write has changed/);
+  const synced = (await said(["sync"], project)).output;
+  expect(synced).toMatch(/counting: \d+ tools, changed\nIts tools have changed:\n(.*\n)* +~ write title: "Old" → none/);
+  expect(synced).toMatch(/Held back until you type .*--accept:\n +\+ read is new: .*Reads\./);
+  expect((await said(["sync", "--accept"], project)).output).toMatch(/Its tools have changed:\n +\+ read is new/);
   expect((await said(["sync"], project)).output).toMatch(/as it was/);
 });

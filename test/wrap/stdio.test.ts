@@ -15,7 +15,7 @@ const folder = () => mkdtemp(join(tmpdir(), "wrapped-"));
 test("a program that ends is started again, and the call that it ended with is not repeated; a list of tools that changes is written down", async () => {
   const file = join(await folder(), "calls");
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
-  await using stack = await wrapped({ name: "counting", ...program }, { env: { WRAP_FOLLOW: "1" } });
+  await using stack = await wrapped({ name: "counting", ...program, follow: true }, { env: { WRAP_FOLLOW: "1" } });
   const client = await connect(stack.url);
   const call = async (name: string, args: object) =>
     structuredOf(await client.callTool({ name, arguments: { ...args } }));
@@ -119,5 +119,8 @@ test("doctor says of each server what is made of its tools, and what has changed
     /read +repeatable \(readOnlyHint\) +same arguments, one job for 60 s more +all callers/,
   );
   expect(table?.detail).toMatch(/steps +repeatable \(configured\)/);
-  expect(changed).toMatchObject({ status: "warning", detail: expect.stringContaining("write has changed") });
+  expect(changed).toMatchObject({
+    status: "warning",
+    detail: expect.stringContaining('~ write description: "Wrote." → "Writes."'),
+  });
 });

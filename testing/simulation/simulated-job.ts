@@ -15,6 +15,9 @@ import { TestClock } from "./test-clock.ts";
 
 export const JOB = "job";
 
+/** How long the clean-up after a deadline may take, in milliseconds. */
+export const CLEANUP = 60_000;
+
 /** What the random values of the job are made from. */
 export const SEED = "a seed";
 
@@ -37,7 +40,8 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   const { task, promise } = acquired;
   const usual = {
     jobName: JOB,
-    deadline: promise.timeoutAt,
+    deadline: promise.timeoutAt - CLEANUP,
+    cleanupUntil: promise.timeoutAt,
     startedAt: promise.createdAt,
     seed: SEED,
     env: {},
@@ -133,7 +137,7 @@ export class SimulatedJob {
 
   /** Runs one execution, while the time passes. Undefined when there is nothing to do. */
   async execute(): Promise<ExecutionEnd | undefined> {
-    if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline);
+    if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline + CLEANUP);
     this.#isCreated = true;
     const acquired = await this.sim.acquire(JOB);
     if (!acquired) return undefined;

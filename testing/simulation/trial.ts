@@ -7,7 +7,7 @@ import type { CallbackParam } from "../../core/engine/replay/commands/command.ts
 import { toStored } from "../../core/engine/values.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { decodeValue } from "../../core/store/codec.ts";
-import { entryIn, execute, JOB, recordsIn } from "./simulated-job.ts";
+import { CLEANUP, entryIn, execute, JOB, recordsIn } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
 import { type ProcessClock, TestClock } from "./test-clock.ts";
 
@@ -111,7 +111,7 @@ class Trial {
 
   async toEnd(): Promise<TrialEnd> {
     const begun = this.#clock.now();
-    await this.#sim.start(JOB, this.#args, begun + (this.#world.deadline ?? TEN_YEARS));
+    await this.#sim.start(JOB, this.#args, begun + (this.#world.deadline ?? TEN_YEARS) + CLEANUP);
     for (const name of this.#world.jobs ?? []) await this.#startJob(name);
     for (let executions = 0; executions < MOST_EXECUTIONS; ) {
       const worker = this.#worker;
@@ -190,7 +190,7 @@ class Trial {
       ...(errors && { errors }),
       ...(budget && { budget }),
       signal,
-      ...(this.#onStep && { onStep: this.#onStep }),
+      ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),

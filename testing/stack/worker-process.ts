@@ -34,10 +34,14 @@ export async function startWorker(
   void program.exited.then(() => {
     ended = true;
   });
-  const ready = await until("the worker to be ready", () => {
-    if (ended) throw new Error(`the worker ended:\n${program.output()}`);
-    return program.logs().find(({ msg }) => msg === "ready");
-  }).catch(async (error) => {
+  const ready = await until(
+    "the worker to be ready",
+    () => {
+      if (ended) throw new Error(`the worker ended:\n${program.output()}`);
+      return program.logs().find(({ msg }) => msg === "ready");
+    },
+    60_000,
+  ).catch(async (error) => {
     await program[Symbol.asyncDispose]();
     throw new Error(`${(error as Error).message}; it wrote:\n${program.output()}`);
   });

@@ -10,6 +10,7 @@ import { startJob } from "../../core/jobs/starting/start.ts";
 import { STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { endOf } from "../../core/store/deadline.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
@@ -77,9 +78,7 @@ export class ChildJobs {
   async giveUpAll(parent: string, lease: TaskLease): Promise<number> {
     const journal = new Journal();
     await journal.load(parent, (id) => lease.get(id));
-    const children = journal.events.flatMap(({ event, value }) =>
-      event.kind === "start" && typeof value === "string" ? [value] : [],
-    );
+    const children = startedIn(journal);
     await this.#giveUp(parent, children);
     return children.length;
   }
@@ -107,4 +106,8 @@ export class ChildJobs {
   }
 }
 
-const hasNoResult = ({ state }: PromiseRecord) => state === "rejected_canceled" || state === "rejected_timedout";
+/** The names of the jobs that a journal says were started. */
+export const startedIn = ({ events }: Journal): string[] =>
+  events.flatMap(({ event, value }) => (event.kind === "start" && typeof value === "string" ? [value] : []));
+
+const hasNoResult = (promise: PromiseRecord) => /canceled|timedout/.test(endOf(promise));

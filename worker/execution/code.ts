@@ -7,7 +7,12 @@ import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
 /** What a job's promise holds: the function to run, its arguments, and what its random values are made from. */
-const Invocation = z.object({ func: z.string(), args: z.array(z.unknown()), seed: z.string().optional() });
+const Invocation = z.object({
+  func: z.string(),
+  args: z.array(z.unknown()),
+  seed: z.string().optional(),
+  cleanup: z.number().optional(),
+});
 
 /** A version of a durable function with the job's arguments, or {@link AFTER}: the clean-up of a cancelled job. */
 export type FoundCode =
@@ -15,6 +20,8 @@ export type FoundCode =
       code: NonNullable<ReturnType<Implementation["versionOf"]>>;
       args: unknown;
       seed: string | undefined;
+      /** How long before its promise times out the job's deadline is, for its clean-up; in milliseconds. */
+      cleanup: number;
       implementation: Implementation;
     }
   | typeof AFTER;
@@ -28,7 +35,9 @@ export function codeFor(promise: PromiseRecord, implementations: readonly Implem
   // A job that another Resonate client has started names no version.
   const version = promise.tags[VERSION_TAG] ?? implementation.job.version;
   const code = implementation.versionOf(Number(version));
-  return code && { code, args: invocation.args[0], seed: invocation.seed, implementation };
+  return (
+    code && { code, args: invocation.args[0], seed: invocation.seed, cleanup: invocation.cleanup ?? 0, implementation }
+  );
 }
 
 /**

@@ -73,7 +73,7 @@ function storedError(thrown: unknown): Error {
   const attempts = (thrown as { attempts?: unknown } | undefined)?.attempts;
   const gaveUp = `gave up after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}: `;
   const error = new Error(typeof attempts === "number" ? gaveUp + message : message);
-  if (name === "ProtocolFailure") error.name = name;
+  if (name === "ProtocolFailure" || name === "DeadlineExceeded") error.name = name;
   Object.defineProperty(error, "stack", { value: undefined });
   return error;
 }

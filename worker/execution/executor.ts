@@ -19,11 +19,12 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateRefused } from "../../core/store/connection/failures.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
+import { isLate } from "../../core/store/deadline.ts";
 import { resumptionId, splitKey } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
-import { ChildJobs } from "./child-jobs.ts";
+import { ChildJobs, startedIn } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
@@ -175,7 +176,7 @@ export class Executor {
   /** One execution: the function runs over its journal, and on from there. @throws {LeaseLost} */
   async #replay(
     execution: JobExecution,
-    { code, args, seed, implementation }: Exclude<FoundCode, string>,
+    { code, args, seed, cleanup, implementation }: Exclude<FoundCode, string>,
     stop: AbortController,
   ): Promise<Ending> {
     const { acquired, lease, cached, reporter } = execution;
@@ -190,10 +191,13 @@ export class Executor {
     }
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
-    const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed });
+    const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed, cleanup });
     try {
       const outcome = await new Execution(code as never, args, cached.journal, lease, runtime).run();
-      return await conclude(outcome, execution, { cache: this.#cache, instruments });
+      const ending = await conclude(outcome, execution, { cache: this.#cache, instruments });
+      if (outcome.kind === "failed" && isLate(outcome.error))
+        await this.#childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
+      return ending;
     } catch (error) {
       // The journal may lack the last child job.
       if (error instanceof LeaseLost) await this.#childJobs.giveUpIfEnded(promise.id, children);
@@ -232,7 +236,13 @@ export class Executor {
   #runtime(
     { acquired, cached, reporter, kind, log }: JobExecution,
     { env, job }: Implementation,
-    about: { stop: AbortController; settlement: SettlementWatch; children: string[]; seed: string | undefined },
+    about: {
+      stop: AbortController;
+      settlement: SettlementWatch;
+      children: string[];
+      seed: string | undefined;
+      cleanup: number;
+    },
   ): Runtime {
     const { task, promise } = acquired;
     const { store, instruments, nameOf, lease: patience } = this.#options;
@@ -244,7 +254,8 @@ export class Executor {
     return {
       jobName: nameOf(promise.id),
       startedAt: promise.createdAt,
-      deadline: promise.timeoutAt,
+      deadline: promise.timeoutAt - about.cleanup,
+      ...(about.cleanup > 0 && { cleanupUntil: promise.timeoutAt }),
       seed: about.seed,
       owner,
       env: env ? this.#environments.get(env) : {},
@@ -391,7 +402,7 @@ export class Executor {
   async #undo(
     acquired: Pick<Acquired, "task" | "promise">,
     lease: TaskLease,
-    { code, args, seed, implementation }: Exclude<FoundCode, string>,
+    { code, args, seed, cleanup, implementation }: Exclude<FoundCode, string>,
     log: LineLog,
   ): Promise<Ending> {
     const { promise } = acquired;
@@ -410,13 +421,13 @@ export class Executor {
     reporter.close();
     const kind = implementation.job.kind;
     const cached: CachedJob = { journal, newestEntry: undefined };
-    const about = { stop, settlement, children: [], seed };
-    const { onState, beforeSleep, ...runtime } = this.#runtime(
+    const about = { stop, settlement, children: [], seed, cleanup };
+    const { onState, beforeSleep, cleanupUntil, ...runtime } = this.#runtime(
       { acquired, lease, cached, reporter, kind, log },
       implementation,
       about,
     );
-    const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt };
+    const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt - cleanup };
     const job = nameOf(promise.id);
     try {
       if (!told()) log.info({ cleans_up: job }, "clean-up started");

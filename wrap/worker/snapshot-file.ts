@@ -1,35 +1,41 @@
 /** Reads a server's tools, and keeps them in the module that the edge imports. */
-import { readFile, rename, writeFile } from "node:fs/promises";
-import type { ListedTool, Snapshot } from "../snapshot.ts";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { MAX_INSTRUCTIONS, type Snapshot } from "../snapshot.ts";
+import type { WrapOptions } from "../wrap-options.ts";
+import { differences, narrowed } from "./agreed-list.ts";
 import type { Connection } from "./connection/connection.ts";
+import { ToolList } from "./tool-list.ts";
 
 /** How long a page of the list may take, in milliseconds, and how many pages are read. */
 const TIMEOUT = 30_000;
 const MAX_PAGES = 50;
 
-/** What a server says about itself and its tools, unchanged. */
+/** What a server says about itself and its tools, unchanged, but for what is too much. */
 export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
   const { tools: hasTools, resources } = connection.client.getServerCapabilities() ?? {};
   const instructions = connection.client.getInstructions();
-  const tools: ListedTool[] = [];
+  const list = new ToolList();
   let cursor: unknown;
-  for (let page = 0; hasTools && page < MAX_PAGES; page++) {
+  for (let page = 0; hasTools && !list.isFull && page < MAX_PAGES; page++) {
     const request = connection.request("tools/list", cursor === undefined ? {} : { cursor });
     const timer = setTimeout(() => request.cancel("it took too long"), TIMEOUT);
     const result = await request.result.finally(() => clearTimeout(timer));
-    tools.push(...((result.tools ?? []) as ListedTool[]));
+    list.add(result.tools);
     cursor = result.nextCursor;
     if (cursor === undefined) break;
   }
   return {
-    server: { name, version, ...(title !== undefined && { title }) },
+    server: { name: short(name), version: short(version), ...(title !== undefined && { title: short(title) }) },
     revision: connection.revision,
-    ...(instructions !== undefined && { instructions }),
+    ...(instructions !== undefined && { instructions: instructions.slice(0, MAX_INSTRUCTIONS) }),
     resources: resources !== undefined,
-    tools,
+    tools: list.tools,
+    ...(list.left.length > 0 && { left: list.left }),
   };
 }
+
+const short = (text: string): string => text.slice(0, 200);
 
 /** For a file that an edge imports. */
 const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
@@ -50,4 +56,39 @@ export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
   const json = text?.replace(/^[^{]*export default/, "").replace(/;\s*$/, "");
   return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
+}
+
+/** Where the list of a server waits, beside its snapshot, as long as some of it is held back. */
+export const waitingBeside = (snapshot: URL): URL => new URL("waiting.json", snapshot);
+
+export interface Update {
+  /** What is listed from now on. */
+  snapshot: Snapshot;
+  /** What has changed of what is listed, and what is held back: a line each. */
+  taken: string[];
+  held: string[];
+}
+
+/** What becomes of a server's snapshot: the first one is agreed to; later ones are taken where they narrow. */
+export function updated(
+  before: Snapshot | undefined,
+  now: Snapshot,
+  { follow = false }: Pick<WrapOptions, "follow">,
+  whole = false,
+): Update {
+  const snapshot = before === undefined || follow ? now : narrowed(before, now);
+  return {
+    snapshot,
+    taken: before === undefined ? [] : differences(before, snapshot, whole),
+    held: differences(snapshot, now, whole),
+  };
+}
+
+/** Writes what becomes of a snapshot, and what waits; resolves with whether anything else waits than before. */
+export async function writeUpdate(file: URL, { snapshot, held }: Update, now: Snapshot): Promise<boolean> {
+  await writeSnapshot(file, snapshot);
+  const waiting = waitingBeside(file);
+  if (held.length > 0) return writeSnapshot(waiting, now);
+  await rm(waiting, { force: true });
+  return false;
 }

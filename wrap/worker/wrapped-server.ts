@@ -104,7 +104,7 @@ export class WrappedServer {
   #revision: string | undefined;
   #credentials: ReadonlyMap<string, Record<string, string>> | undefined;
   /** Called with the server's tools when a connection is opened, and when the tools have changed. */
-  onTools: ((snapshot: Snapshot) => void) | undefined;
+  onTools: ((snapshot: Snapshot, log: Log) => void) | undefined;
 
   /** `hosted`: whether the program outlives this process when the process is killed. */
   constructor(options: WrapOptions, env: Environment, hosted = false) {
@@ -201,7 +201,7 @@ export class WrappedServer {
       const snapshot = await snapshotOf(connection).catch(() => undefined);
       if (!snapshot) return;
       connection.tools = snapshot.tools;
-      this.onTools?.(snapshot);
+      this.onTools?.(snapshot, log);
     };
     const connection = await Connection.open({
       target,

@@ -57,7 +57,8 @@ export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | un
 export const NEVER_LATER =
   "was called 10,000 times without an await in between: it is the time of the last outcome of a call, and moves on with the next. Write await ctx.sleep(name, ms) in the loop";
 
-const UNAWAITED =
+/** What is to be done about a call that nothing awaits. */
+export const UNAWAITED =
   "Each call of ctx is awaited before the function returns; forEach awaits nothing: write for … of, or ctx.all(items, async (ctx, item) => …)";
 
 /** Rule 2, where a function's result changed after it was returned and stored: the change would be lost. */

@@ -77,7 +77,7 @@ type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted">;
   readonly lease: Pick<Lease, "id" | "create">;
-  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now">;
+  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now" | "waitsUntil">;
   readonly report: Pick<StateReport, "progress">;
   readonly spending: Spending;
   readonly runtime: Pick<
@@ -200,7 +200,11 @@ export class ExecutionContext implements Context {
     const answered = this.#issue<Answer>("ask", name, (command) => {
       const question = formOf(name, asked);
       command.question = question;
-      command.work = { do: "record", entry: { kind: "ask", op: command.path, question }, when: "open" };
+      command.work = {
+        do: "record",
+        entry: { kind: "ask", op: command.path, question },
+        when: { until: this.#parts.run.waitsUntil },
+      };
     });
     return asked && "schema" in asked ? noted(answered.then((answer) => fitting(name, asked, answer))) : answered;
   }
@@ -217,7 +221,7 @@ export class ExecutionContext implements Context {
       const id = callbackOf(lease.id, command.path);
       url = runtime.callbackUrl(id);
       const form = schema && schemaOf(schema);
-      const until = Math.ceil(outside(() => clock.now()) + span);
+      const until = Math.min(Math.ceil(outside(() => clock.now()) + span), this.#parts.run.waitsUntil);
       command.callback = { id, until, param: { callback: command.path, ...(form && { schema: form }) } };
     });
     const { schema } = options;
@@ -516,9 +520,10 @@ export class ExecutionContext implements Context {
     });
     // An outcome that nobody awaits must not end the process, which runs other jobs as well.
     outcome.catch((error) => {
-      if (command) command.failed = { error, isAwaited: () => outcome.isAwaited };
+      if (command) command.failed = { error };
     });
     outcome.isAwaited = false;
+    if (command) command.isAwaited = () => outcome.isAwaited;
     return outcome as Promise<T>;
   }
 

@@ -29,15 +29,26 @@ export class FunctionRun implements Guarded {
   /** Whether the outcomes that are handed over come from the journal. */
   isReplaying: boolean;
   readonly isStrict: boolean;
+  /** Whether the function knows that its job was cancelled, or that the deadline has come. */
+  isTold = false;
+  /** Whether the deadline has come: attempts that fail from then on are not recorded. */
+  isLate = false;
+  /** When what the function waits for ends at the latest, in milliseconds since the epoch. */
+  waitsUntil: number;
   #now: number;
   #looks = 0;
 
-  constructor(clock: Clock, wakeup: Wakeup, about: { isReplaying: boolean; isStrict: boolean; startedAt: number }) {
+  constructor(
+    clock: Clock,
+    wakeup: Wakeup,
+    about: { isReplaying: boolean; isStrict: boolean; startedAt: number; deadline: number },
+  ) {
     this.#clock = clock;
     this.#wakeup = wakeup;
     this.isReplaying = about.isReplaying;
     this.isStrict = about.isStrict;
     this.#now = about.startedAt;
+    this.waitsUntil = about.deadline;
   }
 
   async begin(fn: () => Promise<unknown>): Promise<void> {

@@ -2,9 +2,10 @@
  * Hands the outcomes that the journal holds to the function, in their order. A record is written before its outcome is
  * handed over, so that a replay is the same sequence of windows under every timing.
  */
-import { JobCancelled, JobFailed, TimeoutError } from "../../definitions/context.ts";
+import { DeadlineExceeded, JobCancelled, JobFailed, TimeoutError } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { isLate } from "../../store/deadline.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
 import { fromStored } from "../values.ts";
@@ -19,7 +20,7 @@ interface ReplayParts {
   readonly commands: Commands;
   readonly awaitables: Awaitables;
   readonly run: FunctionRun;
-  readonly runtime: Pick<Runtime, "errors">;
+  readonly runtime: Pick<Runtime, "errors" | "cleanupUntil">;
 }
 
 export class Replay {
@@ -70,13 +71,16 @@ export class Replay {
     await this.handAwaited(command, settled);
   }
 
-  /** The function hears that the job was cancelled, at all the calls that it waits in. */
-  async cancel({ promise }: JournalRecord): Promise<void> {
-    const { commands, run } = this.#parts;
+  /** The function hears that the job was cancelled, or is late, at all the calls that it waits in. */
+  async cancel({ event, promise }: JournalRecord): Promise<void> {
+    const { commands, run, runtime } = this.#parts;
+    run.isTold = true;
+    run.waitsUntil = Math.max(run.waitsUntil, runtime.cleanupUntil ?? 0);
+    const Told = "by" in event && event.by === "deadline" ? DeadlineExceeded : JobCancelled;
     await run.moveOn(
       () => {
         const open = commands.cancel(run.window);
-        const error = new JobCancelled(open.filter(hasEffects).map(({ path }) => path));
+        const error = new Told(open.filter(hasEffects).map(({ path }) => path));
         for (const { reject } of open) reject(error);
       },
       undefined,
@@ -177,5 +181,6 @@ function whyNot({ state, value }: PromiseRecord): [status: string, reason: strin
   if (state === "rejected_canceled") return ["cancelled", "it was cancelled"];
   if (state === "rejected_timedout") return ["timed_out", "it did not finish before its deadline"];
   const thrown = decodeValue(value);
+  if (isLate(thrown)) return ["timed_out", thrown.message];
   return ["failed", thrown instanceof Error ? thrown.message : String(thrown ?? "no reason given")];
 }

@@ -17,7 +17,7 @@ export interface StepParts {
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
   readonly writer: Pick<JournalWriter, "post">;
-  readonly run: Pick<FunctionRun, "breaks">;
+  readonly run: Pick<FunctionRun, "breaks" | "isLate" | "isTold" | "waitsUntil">;
   readonly report: Pick<StateReport, "progress">;
 }
 
@@ -29,14 +29,15 @@ export async function attempt(
   { concurrency, rate, timeout = concurrency && MINUTE }: Pick<StepOptions, "concurrency" | "rate" | "timeout"> = {},
 ): Promise<unknown> {
   const { runtime, lease, signal, report, clock } = parts;
-  const { deadline, owner = "", env, log, metrics } = runtime;
+  const { owner = "", env, log, metrics } = runtime;
+  const deadline = parts.run.waitsUntil;
   if (rate) await runtime.limit?.(checked(command, rate), signal);
   const leave =
     concurrency && (await runtime.limit?.({ ...checked(command, concurrency), time: timeout ?? MINUTE }, signal));
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;
-  if (signal.aborted) abort.abort(signal.reason);
+  if (signal.aborted || command.isOver) abort.abort(signal.reason);
   const step: Step = {
     attempt: number,
     idempotencyKey: keyOf(lease.id, command.path),
@@ -62,6 +63,9 @@ export async function attempt(
     leave?.();
   }
 }
+
+/** Whether an attempt that has failed was cut off by the deadline: what came of it is unknown. */
+export const isCutOff = ({ run }: Pick<StepParts, "run">): boolean => run.isLate && !run.isTold;
 
 /** @throws {NondeterminismError} for a limit that no attempt would ever have its turn under */
 function checked<T extends { name: string; limit: number; per?: number }>({ path }: Command, limit: T): T {

@@ -3,7 +3,7 @@ import { NondeterminismError, type Retry } from "../../definitions/context.ts";
 import type { Command, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
-import { attempt, type StepParts } from "./attempt.ts";
+import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 import { pauseAfter } from "./retry.ts";
 import { performLooks } from "./until.ts";
 
@@ -37,13 +37,14 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return;
-    if (error instanceof NondeterminismError) parts.run.breaks(error.message);
+    if (isCutOff(parts)) command.isRunning = false;
+    else if (error instanceof NondeterminismError) parts.run.breaks(error.message);
     else await failed(parts, command, kind, error, atMostOnce ? false : retry);
   }
 }
 
 async function failed(
-  { runtime, clock, writer }: StepParts,
+  { runtime, clock, writer, run }: StepParts,
   command: Command,
   kind: "step" | "start" | "emit",
   error: unknown,
@@ -52,8 +53,8 @@ async function failed(
   const attempts = command.attempts + 1;
   const now = clock.now();
   const since = command.attempts === 0 ? now : command.failingSince;
-  const { deadline, log, errors } = runtime;
-  const pause = pauseAfter(error, retry, { attempts, since, now, deadline });
+  const { log, errors } = runtime;
+  const pause = pauseAfter(error, retry, { attempts, since, now, deadline: run.waitsUntil });
   const gaveUp = pause === undefined && retry !== false && !isFinal(error);
   const stored = toStored(error, gaveUp ? attempts : undefined, errors);
   const op = command.path;

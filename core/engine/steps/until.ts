@@ -9,7 +9,7 @@ import { lookId } from "../../store/ids.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
-import { attempt, type StepParts, words } from "./attempt.ts";
+import { attempt, isCutOff, type StepParts, words } from "./attempt.ts";
 
 const kind = "until";
 
@@ -19,11 +19,11 @@ export async function performLooks(
   command: Command,
   { check, every, for: patience }: Extract<Work, { do: "look" }>,
 ): Promise<void> {
-  const { lease, clock, runtime, writer } = parts;
+  const { lease, clock, run, writer } = parts;
   const op = command.path;
   if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
   const { n, at } = command.begun ?? { n: 0, at: 0 };
-  const end = Math.min(at + (patience ?? Number.POSITIVE_INFINITY), runtime.deadline - SECOND);
+  const end = Math.min(at + (patience ?? Number.POSITIVE_INFINITY), run.waitsUntil - SECOND);
   for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
     const due = Math.ceil(at + k * every);
     const isLast = due > end;
@@ -59,6 +59,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return true;
+    if (isCutOff(parts)) return false;
     if (error instanceof NondeterminismError) {
       parts.run.breaks(error.message);
       return true;

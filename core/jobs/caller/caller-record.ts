@@ -1,6 +1,7 @@
 /** What the edge keeps of a caller's jobs beside their promises, for the quota and the list: see `functions/caller/`. */
 import { decodeValue, RESERVATION, STARTER } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { endOf } from "../../store/deadline.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
 import { sizeOf } from "./stored.ts";
 
@@ -62,12 +63,12 @@ export interface CallerRecord {
 
 /** What a job's promise says of it for the caller with this key, who started it at `startedAt` unless he created it. */
 export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
-  const { id, state, createdAt, settledAt, timeoutAt, tags } = record;
+  const { id, createdAt, settledAt, timeoutAt, tags } = record;
   const kind = tags[KIND] ?? String((decodeValue(record.param) as { func?: unknown } | undefined)?.func ?? "");
   const isOwn = tags[STARTER] === undefined || tags[STARTER] === key;
   const reservation = isOwn ? reservationIn(tags[RESERVATION]) : { period: "", count: 0, isEarlier: false };
   return {
-    ...{ id, kind, state, ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
+    ...{ id, kind, state: endOf(record), ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
     startedAt: isOwn ? createdAt : startedAt,
     bytes: isOwn ? sizeOf(record) : 0,
   };

@@ -9,7 +9,7 @@ import { viewOf } from "../../../core/jobs/status.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { booking, hasty } from "../scripts/cancelled.ts";
+import { booking, brief, hasty } from "../scripts/cancelled.ts";
 
 const { group, namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -25,7 +25,11 @@ const start = () =>
 
 beforeAll(async () => {
   [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "cancelled-"))]);
-  store = new RemoteStore({ url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace }, [booking, hasty]);
+  store = new RemoteStore({ url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace }, [
+    booking,
+    hasty,
+    brief,
+  ]);
   worker = await start();
 });
 afterAll(async () => {
@@ -98,6 +102,49 @@ test("a clean-up survives the death of its worker; a restart waits for it", { ti
   expect(value).toBe("booked");
   await rm(join(folder, "quick"));
   expect(await done("killed")).toEqual(["flight", "-flight", "telling", "telling", "closed", "flight", "closed"]);
+});
+
+const ended = (name: string) =>
+  until(
+    `${name} to end`,
+    async () => {
+      const view = await viewed(name);
+      return view.status === "running" ? undefined : view;
+    },
+    30_000,
+  );
+
+test.each(["wait", "step"])(
+  "a job that meets its deadline in a %s undoes what it did, and has timed out",
+  async (how) => {
+    const n = `late ${how}`;
+    const { name } = await startJob(store, brief, { n, how }, Date.now());
+    expect(await ended(name)).toMatchObject({ status: "timed_out", error: expect.stringContaining("its deadline") });
+    const undone = how === "step" ? ["paying", "-flight pay"] : ["-flight"];
+    expect(await done(n)).toEqual(["flight", ...undone, "telling", "closed"]);
+    // As any job that has timed out, it is started again.
+    expect((await startJob(store, brief, { n, how }, Date.now())).name).toBe(`${name}~2`);
+  },
+);
+
+test("the clean-up after a deadline survives the death of its worker, which may have come before", {
+  timeout: 60_000,
+}, async () => {
+  const [{ name }, before] = await Promise.all([
+    startJob(store, brief, { n: "late killed", how: "wait" }, Date.now()),
+    startJob(store, brief, { n: "late before", how: "step" }, Date.now()),
+  ]);
+  await writeFile(join(folder, "hold"), "");
+  await did("late killed", "telling");
+  worker.signal("SIGKILL");
+  await worker[Symbol.asyncDispose]();
+  await rm(join(folder, "hold"));
+  worker = await start();
+  expect([(await ended(name)).status, (await ended(before.name)).status]).toEqual(["timed_out", "timed_out"]);
+  expect(await done("late killed")).toEqual(["flight", "-flight", "telling", "telling", "closed"]);
+  expect((await done("late before")).filter((line) => line !== "telling")).toEqual([
+    ...["flight", "paying", "-flight pay", "closed"],
+  ]);
 });
 
 test("a clean-up that fails, or has no time left, says so", async () => {

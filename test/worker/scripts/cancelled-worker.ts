@@ -2,11 +2,19 @@
 import { existsSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { setTimeout as after } from "node:timers/promises";
-import { type Context, HOUR, implement, JobCancelled, NonRetryableError } from "../../../core/index.ts";
+import {
+  type Context,
+  DeadlineExceeded,
+  HOUR,
+  implement,
+  JobCancelled,
+  NonRetryableError,
+} from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
-import { booking, hasty } from "./cancelled.ts";
+import { booking, brief, hasty } from "./cancelled.ts";
 
 const { FOLDER } = process.env;
+const requestedSchema = { type: "object" as const, properties: {} };
 
 async function book(ctx: Context, { n, how }: { n: string; how?: string | undefined }) {
   const write = (what: string) => appendFile(`${FOLDER}/${n}`, `${what}\n`);
@@ -17,10 +25,11 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
     if (how === "all") await ctx.all([1, 2], (c, i) => c.sleep(`${i}`, HOUR));
     else if (how === "step" || how === "later")
       await ctx.step("pay", () => write("paying").then(() => after(3_600_000)));
+    else if (how === "wait") await ctx.ask("go on", { message: "Go on?", requestedSchema });
     else await ctx.sleep("an hour", HOUR);
     return "booked";
   } catch (error) {
-    if (!(error instanceof JobCancelled)) throw error;
+    if (!(error instanceof JobCancelled || error instanceof DeadlineExceeded)) throw error;
     await ctx.step("reserve", ({ attempt }) => {
       if (attempt === 1) throw new Error("try again");
       return write(`-flight ${error.unfinished}`.trim());
@@ -36,4 +45,4 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
   }
 }
 
-await runWorker({ functions: [implement(booking, book), implement(hasty, book)] });
+await runWorker({ functions: [implement(booking, book), implement(hasty, book), implement(brief, book)] });

@@ -1,11 +1,12 @@
 /** Runs a function for the first time: begins what it asks for, writes the outcomes, hands them over, and waits. */
 import { SECOND } from "../../../definitions/context.ts";
+import { deadlineId } from "../../../store/ids.ts";
 import type { Clock } from "../../clock.ts";
 import type { Journal } from "../../journal.ts";
 import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runtime } from "../../runtime.ts";
-import { changedSince, tooLate, unhandled, WAITS } from "../determinism.ts";
+import { changedSince, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
 import type { FunctionRun } from "../function-run.ts";
 import type { Replay } from "../replay.ts";
 import type { StateReport } from "../state-report.ts";
@@ -16,6 +17,9 @@ import type { Wakeup } from "./wakeup.ts";
 
 /** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
 const TIME_FOR_NEWS = 50;
+
+/** How long what is under way at the deadline may take to end, in milliseconds; a quarter of the clean-up's time at most. */
+const GRACE = 5 * SECOND;
 
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
 const LONGEST_HELD = 5 * SECOND;
@@ -31,11 +35,15 @@ interface ExecutorParts {
   readonly wakeup: Wakeup;
   readonly lease: Lease;
   readonly clock: Clock;
-  readonly runtime: Pick<Runtime, "signal" | "deadline" | "beforeSleep">;
+  readonly runtime: Pick<Runtime, "signal" | "deadline" | "cleanupUntil" | "awaitsSteps" | "beforeSleep">;
   /** Does a command's work, to its outcome or to a pause. */
   perform(command: Command, work: Work): Promise<void>;
   /** Runs the function again from the journal alone; resolves with how that differs from this run. */
   verify(): Promise<string | undefined>;
+  /** Tells the attempts that run, and those who look at the function's signal, of the deadline. */
+  stop(): void;
+  /** Has the function hear of the deadline. */
+  expire(): Promise<void>;
 }
 
 export class CommandExecutor {
@@ -59,6 +67,10 @@ export class CommandExecutor {
       if (this.#fault) throw this.#fault.error;
       if (run.broken) return { kind: "failed", error: run.broken };
       if (runtime.signal.aborted) throw new LeaseLost("the job is no longer run here");
+      if (this.#isDue && clock.now() >= runtime.deadline) {
+        await this.#expire();
+        continue;
+      }
       this.#begin((command) => !hasEffects(command));
       if (writer.hasPosted) {
         await writer.flush((command, record) => replay.hand(command, record));
@@ -78,15 +90,44 @@ export class CommandExecutor {
         await clock.turn();
         this.#refuse(changedSince(end.value));
         if (run.isStrict) this.#refuse(unheard(commands));
+        if (runtime.awaitsSteps) this.#refuse(unawaited(commands));
         await this.#verify();
         if (run.broken) continue;
         return { kind: "complete", value: end.value };
       }
       report.tell();
       const now = clock.now();
-      if (needed.some((command) => isHeld(command, now))) await wakeup.wait(nextDue(needed, now));
+      if (needed.some((command) => isHeld(command, now))) await wakeup.wait(this.#untilDeadline(nextDue(needed, now)));
       else if (await this.#suspend(needed)) return { kind: "asleep" };
     }
+  }
+
+  /** Whether the function is still to hear of its deadline. */
+  get #isDue(): boolean {
+    const { run, runtime } = this.#parts;
+    return runtime.cleanupUntil !== undefined && !run.isTold && !run.end;
+  }
+
+  #untilDeadline(due: number | undefined): number | undefined {
+    return this.#isDue ? Math.min(due ?? Number.POSITIVE_INFINITY, this.#parts.runtime.deadline) : due;
+  }
+
+  /** The deadline has come: what is under way may still end, for a short while, and then the function hears of it. */
+  async #expire(): Promise<void> {
+    const { writer, commands, run, replay, runtime, wakeup, clock } = this.#parts;
+    run.isLate = true;
+    this.#parts.stop();
+    const { cleanupUntil = 0, deadline } = runtime;
+    const end = clock.now() + Math.min(GRACE, (cleanupUntil - deadline) / 4);
+    for (;;) {
+      wakeup.reset();
+      if (this.#fault || run.broken || run.end || runtime.signal.aborted) return;
+      await writer.flush((command, record) => replay.hand(command, record));
+      const isBusy = writer.hasPosted || some(commands.open, ({ isRunning }) => isRunning);
+      if (!isBusy || clock.now() >= end) break;
+      await wakeup.wait(end);
+    }
+    if (!run.end) await this.#parts.expire();
   }
 
   /** Begins the work that was asked for, or that has waited long enough. */
@@ -113,11 +154,16 @@ export class CommandExecutor {
 
   /** Hands over the awaited promise that settled first. Resolves with whether there was one. */
   async #handOverNext(): Promise<boolean> {
-    const { writer, commands, run, replay, awaitables } = this.#parts;
+    const { writer, commands, run, replay, awaitables, runtime } = this.#parts;
     await awaitables.lookAround();
     const { next } = awaitables;
     const settled = next?.awaited?.settled;
     if (!next || !settled) return false;
+    if (this.#isDue && (settled.settledAt ?? 0) >= runtime.deadline) {
+      // By the server's clock the deadline has come.
+      await this.#expire();
+      return true;
+    }
     const isBeside = some(commands.open, (command) => command !== next && !isGroup(command));
     writer.reached(next.path, isBeside ? run.window + 1 : undefined);
     await replay.handAwaited(next, settled);
@@ -132,7 +178,7 @@ export class CommandExecutor {
     this.#refuse(
       tooLate(
         needed.filter((command) => !isGroup(command)),
-        runtime.deadline,
+        run.waitsUntil,
       ),
     );
     if (wakeup.isAwake) return false;
@@ -142,6 +188,11 @@ export class CommandExecutor {
     }
     if (needsSign(journal, lease.version)) await writer.append([{ event: SIGN, when: "resolved" }]);
     await runtime.beforeSleep?.();
+    if (this.#isDue && !needed.some((command) => endsBy(command, runtime.deadline))) {
+      const id = deadlineId(lease.id);
+      const wakes = await lease.create(id, undefined, { due: Math.ceil(runtime.deadline) });
+      if (wakes.state === "pending") ids.push(id);
+    }
     if (await lease.suspend(ids)) return true;
     await this.#lookFor(needed);
     return false;
@@ -178,6 +229,11 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
   return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= LONGEST_HELD);
 }
 
+/** Whether something that is waited for wakes the job at its deadline, or before. */
+function endsBy({ kind, pause, awaited }: Command, deadline: number): boolean {
+  return kind === "ask" || kind === "callback" || ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
+}
+
 /** When the next sleep, pause or look is due, in milliseconds since the epoch. */
 function nextDue(commands: readonly Command[], now: number): number | undefined {
   const due = commands.flatMap(({ pause, awaited }) => pause?.due ?? awaited?.due ?? []);
@@ -192,6 +248,10 @@ function lastOf({ paths }: Commands): string {
 
 function unheard({ unheard }: Commands): string | undefined {
   return unheard && unhandled(unheard.failed?.error, `${unheard.kind} "${unheard.path}"`);
+}
+
+function unawaited({ unawaitedStep }: Commands): string | undefined {
+  return unawaitedStep && `nothing awaits step "${unawaitedStep.path}": what comes of it is lost. ${UNAWAITED}`;
 }
 
 function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {

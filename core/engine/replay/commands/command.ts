@@ -58,8 +58,10 @@ export interface Command {
   /** The record that the work was begun: its number and its time. */
   begun?: { n: number; at: number };
   runningSince: number;
-  /** What the function was told that it failed with, and whether anything of the function awaits it. */
-  failed?: { error: unknown; isAwaited(): boolean };
+  /** What the function was told that it failed with. */
+  failed?: { error: unknown };
+  /** Whether anything of the function awaits it. */
+  isAwaited?(): boolean;
   /** The branch of a race that ended first. */
   winner?: { key: string; value: unknown; failed: boolean };
 }

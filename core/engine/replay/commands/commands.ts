@@ -1,5 +1,5 @@
 /** The commands that a durable function has issued, by their paths, and which of them are open. */
-import { NondeterminismError } from "../../../definitions/context.ts";
+import { DeadlineExceeded, JobCancelled, NondeterminismError } from "../../../definitions/context.ts";
 import { type Command, type CommandKind, isGroup } from "./command.ts";
 
 /** The commands of one name in one context. */
@@ -44,7 +44,16 @@ export class Commands {
 
   /** The first call that has failed without anything that awaits it. */
   get unheard(): Command | undefined {
-    for (const command of this.#byPath.values()) if (command.failed?.isAwaited() === false) return command;
+    return this.#unawaited(({ failed }) => failed !== undefined && !isTold(failed.error));
+  }
+
+  /** The first step that nothing awaits, however it has ended. */
+  get unawaitedStep(): Command | undefined {
+    return this.#unawaited(({ kind }) => kind === "step");
+  }
+
+  #unawaited(is: (command: Command) => boolean): Command | undefined {
+    for (const command of this.#byPath.values()) if (is(command) && command.isAwaited?.() === false) return command;
     return undefined;
   }
 
@@ -113,6 +122,9 @@ function comesAfter(earlier: Command, window: number, cause: Command | undefined
   while (led && led.window > earlier.window) led = led.cause;
   return led?.window === earlier.window;
 }
+
+/** Whether an error only says that the job is to end. */
+const isTold = (error: unknown): boolean => error instanceof JobCancelled || error instanceof DeadlineExceeded;
 
 /** A name within a path, where `/` separates contexts and `#` precedes a count. */
 export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));

@@ -1,0 +1,83 @@
+/** What a function does when its deadline comes: it hears of it where it waits, and cleans up. */
+import { expect, test } from "vitest";
+import { replayed } from "../../../testing/replayed.ts";
+import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
+
+const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
+const there = { kind: "there", args: { parse: (value: unknown) => value as object } };
+
+const waits: Record<string, (ctx: Context) => Promise<unknown>> = {
+  "a question": (ctx) => ctx.ask("go on", question),
+  "a callback": (ctx) => ctx.callback("sent").result,
+  "a race of sleeps and others": (ctx) =>
+    ctx.race({ asked: (c) => c.ask("go on", question), late: (c) => c.sleep("late", DAY) }),
+  "an until": (ctx) => ctx.until("up", { every: 7 * MINUTE, for: 2 * HOUR }, () => false),
+};
+
+test.each(Object.entries(waits))(
+  "partial results of a function that waits for %s, wherever its worker dies",
+  async (_what, wait) => {
+    const made = async (ctx: Context) => {
+      const found = [await ctx.step("find", () => "first")];
+      try {
+        await wait(ctx);
+      } catch (error) {
+        const why = (error as Error).name;
+        await ctx.sleep("a little", SECOND);
+        found.push(await ctx.step("undo", () => "undone"), why);
+      }
+      return found;
+    };
+    const { result } = await replayed(made, {}, { deadline: HOUR, runs: 60 });
+    expect(result).toEqual(["first", "undone", _what === "an until" ? "NonRetryableError" : "DeadlineExceeded"]);
+  },
+);
+
+test("a job that waits for another one alone wakes at its deadline", async () => {
+  const parent = async (ctx: Context) => (await ctx.start(there, {})).result();
+  const job = new SimulatedJob(parent, { deadline: HOUR });
+  expect(await job.toEnd()).toMatchObject({ kind: "failed", error: { name: "DeadlineExceeded" } });
+});
+
+test("what was under way may still end, and is named where it does not", async () => {
+  const code = async (ctx: Context) => {
+    const heard: unknown[] = [];
+    const note = (each: Promise<unknown>) =>
+      each.then(
+        (value) => heard.push(value),
+        (error) => heard.push(error),
+      );
+    const soon = ctx.step(
+      "soon",
+      ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve("soon"))),
+    );
+    const cut = ctx.step("cut", ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", reject)));
+    const deaf = ctx.step("deaf", () => new Promise(() => {}));
+    await Promise.all([note(soon), note(cut), note(deaf)]);
+    const [first, ...errors] = heard as [string, ...DeadlineExceeded[]];
+    return [first, ...errors.map((error) => [error instanceof DeadlineExceeded, ...error.unfinished])];
+  };
+  const late = [true, "cut", "deaf"];
+  expect(await new SimulatedJob(code, { deadline: HOUR }).toEnd()).toEqual({
+    kind: "complete",
+    value: ["soon", late, late],
+  });
+});
+
+test("a clean-up that takes too long is cut off, and one that throws has its error", async () => {
+  const slow = async (ctx: Context) => {
+    try {
+      await ctx.ask("go on", question);
+    } finally {
+      await ctx.step("close", () => new Promise(() => {}));
+    }
+  };
+  await expect(new SimulatedJob(slow, { deadline: HOUR }).toEnd()).rejects.toThrow("no longer run here");
+  const wrong = async (ctx: Context) =>
+    ctx.ask("go on", question).catch(() => Promise.reject(new Error("no way back")));
+  expect(await new SimulatedJob(wrong, { deadline: HOUR }).toEnd()).toMatchObject({
+    kind: "failed",
+    error: { message: "no way back" },
+  });
+});

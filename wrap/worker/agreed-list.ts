@@ -1,0 +1,151 @@
+/**
+ * What may become of a wrapped server's list by itself. The first list is what was agreed to. A change is taken where it
+ * narrows; the rest waits until somebody accepts it.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { ListedTool, Snapshot } from "../snapshot.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Of two tools of one name the first counts. */
+function byName({ tools }: Snapshot): Map<string, ListedTool> {
+  const all = new Map<string, ListedTool>();
+  for (const tool of tools) if (!all.has(tool.name)) all.set(tool.name, tool);
+  return all;
+}
+
+/** The snapshot to list, of one that was agreed to and what the server says now. */
+export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
+  const listed = byName(now);
+  // A tool that has narrowed, or is gone, may come back to what was agreed to.
+  const agreed = [...new Map([...before.tools, ...(before.agreed ?? [])].map((tool) => [tool.name, tool])).values()];
+  const tools = agreed.flatMap((tool) => {
+    const there = listed.get(tool.name);
+    return there ? [narrowedTool(tool, there)] : [];
+  });
+  const kept = new Map(tools.map((tool) => [tool.name, tool]));
+  const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
+  const { agreed: _, left: __, instructions, ...rest } = before;
+  return {
+    ...rest,
+    server: { ...before.server, version: now.server.version },
+    revision: now.revision,
+    ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
+    resources: before.resources && now.resources,
+    tools,
+    ...(now.left && { left: now.left }),
+    ...(others.length > 0 && { agreed: others }),
+  };
+}
+
+function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
+  const kept = Object.entries(agreed).flatMap(([key, value]): [string, unknown][] => {
+    if (now[key] === undefined || isDeepStrictEqual(value, now[key]))
+      return now[key] === undefined ? [] : [[key, value]];
+    if (key === "inputSchema" && narrows(value, now[key])) return [[key, now[key]]];
+    // Results fit the new one, and no schema fits all of them.
+    return key === "outputSchema" ? [] : [[key, value]];
+  });
+  const annotations = hints(agreed.annotations ?? {}, now.annotations ?? {});
+  const { annotations: _, execution: __, ...rest } = Object.fromEntries(kept) as unknown as ListedTool;
+  return {
+    ...rest,
+    ...((agreed.annotations || Object.keys(annotations).length > 0) && { annotations }),
+    // It is for the worker alone.
+    ...(now.execution !== undefined && { execution: now.execution }),
+  };
+}
+
+/** The values of hints that make people and this server trust a tool more. */
+const TRUSTED: Fields = { readOnlyHint: true, idempotentHint: true, destructiveHint: false, openWorldHint: false };
+
+function hints(agreed: Fields, now: Fields): Fields {
+  const names = [...new Set([...Object.keys(agreed), ...Object.keys(now)])];
+  const kept = names.map((name) => {
+    const isHeld = Object.hasOwn(TRUSTED, name) ? now[name] === TRUSTED[name] : now[name] !== undefined;
+    return [name, isHeld ? agreed[name] : now[name]];
+  });
+  return Object.fromEntries(kept.filter(([, value]) => value !== undefined));
+}
+
+/** Keywords of a JSON schema whose smaller, or larger, number admits less. */
+const UPPER = /^(maximum|exclusiveMaximum|max(Length|Items|Properties))$/;
+const LOWER = /^(minimum|exclusiveMinimum|min(Length|Items|Properties))$/;
+
+/** Whether a schema asks for less than the one before, in the same words; false where that is not plain to see. */
+function narrows(before: unknown, now: unknown): boolean {
+  if (isDeepStrictEqual(before, now)) return true;
+  if (!isObject(before) || !isObject(now)) return false;
+  const fields = (value: unknown): Fields => (isObject(value) ? value : {});
+  const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+  const [had, has] = [fields(before.properties), fields(now.properties)];
+  return [...new Set([...Object.keys(before), ...Object.keys(now)])].every((key) => {
+    const [a, b] = [before[key], now[key]];
+    if (isDeepStrictEqual(a, b)) return true;
+    if (key === "properties")
+      return Object.keys(has).every((name) => Object.hasOwn(had, name) && narrows(had[name], has[name]));
+    if (key === "required") {
+      const isKept = list(a).every((name) => list(b).includes(name) || !Object.hasOwn(has, String(name)));
+      return isKept && list(b).every((name) => Object.hasOwn(had, String(name)));
+    }
+    if (key === "enum") return Array.isArray(a) && Array.isArray(b) && b.every((value) => a.includes(value));
+    if (key === "items") return narrows(a, b);
+    if (key === "additionalProperties") return b === false;
+    if (UPPER.test(key)) return typeof b === "number" && (a === undefined || b < Number(a));
+    if (LOWER.test(key)) return typeof b === "number" && (a === undefined || b > Number(a));
+    return b === undefined && /^(title|description|examples)$/.test(key);
+  });
+}
+
+/** How much of a text is in a line about it, in characters. */
+const SHOWN = 200;
+/** The most lines about a change. */
+const LINES = 40;
+
+/** The differences between two snapshots, a line each; `whole`: with all of the texts and all lines. */
+export function differences(before: Snapshot, now: Snapshot, whole = false): string[] {
+  const width = whole ? Number.POSITIVE_INFINITY : SHOWN;
+  const [old, listed] = [byName(before), byName(now)];
+  const changed = (what: string, a: Fields, b: Fields) =>
+    [...new Set([...Object.keys(a), ...Object.keys(b)])]
+      .filter((key) => !isDeepStrictEqual(a[key], b[key]))
+      .map((key) => `${what}${key}: ${between(a[key], b[key], width)}`);
+  const flat = ({ annotations, execution: _, ...rest }: ListedTool): Fields => ({ ...annotations, ...rest });
+  const { server, instructions, resources } = before;
+  const lines = [
+    ...changed(
+      "server ",
+      { name: server.name, title: server.title, instructions, resources },
+      { name: now.server.name, title: now.server.title, instructions: now.instructions, resources: now.resources },
+    ),
+    ...[...old.keys()].filter((name) => !listed.has(name)).map((name) => `- ${shown(name, SHOWN)} is gone`),
+    ...[...listed].flatMap(([name, tool]) => {
+      const there = old.get(name);
+      if (there) return changed(`~ ${shown(name, SHOWN)} `, flat(there), flat(tool));
+      const { name: _, ...rest } = tool;
+      return [`+ ${shown(name, SHOWN)} is new: ${shown(JSON.stringify(rest), width)}`];
+    }),
+  ];
+  const more = lines.length - LINES;
+  return whole || more <= 0 ? lines : [...lines.slice(0, LINES), `… and ${more} more`];
+}
+
+/** Two values, from a little before the place where they begin to differ. */
+function between(a: unknown, b: unknown, width: number): string {
+  const [old, now] = [a, b].map((value) => (value === undefined ? "none" : JSON.stringify(value))) as [string, string];
+  let at = 0;
+  while (at < old.length && old[at] === now[at]) at++;
+  const from = old.length + now.length > width ? Math.max(0, at - 20) : 0;
+  const part = (text: string) => `${from > 0 ? "…" : ""}${shown(text.slice(from), width)}`;
+  return `${part(old)} → ${part(now)}`;
+}
+
+/** A text without characters that a terminal would not show as they are. */
+const shown = (text: string, width: number): string =>
+  (text.length > width ? `${text.slice(0, width)}…` : text).replace(
+    /[\p{C}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  );
