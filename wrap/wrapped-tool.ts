@@ -60,6 +60,7 @@ export function wrappedTool(
     ...(read && { read }),
     call: (args, context) =>
       waitFor(launch(args, context), { ...context, patience: after ?? context.patience }, { passes: true }),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, { passes: true }),
   };
 }
 
