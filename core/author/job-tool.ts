@@ -120,6 +120,7 @@ export interface DurableToolOptions<Args, Result>
       | "view"
       | "errors"
       | "budget"
+      | "events"
       | "concurrency"
     > {
   /** The function's result: advertised, and checked before it is stored. */

@@ -13,5 +13,7 @@ export interface ExecutionState {
   questions: { key: string; promiseId: string; question: Question }[];
   /** How many partial results it has told. */
   emitted?: number;
+  /** How many events it has told. */
+  events?: number;
   progress?: { done?: number; total?: number; message?: string };
 }

@@ -108,8 +108,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
-      events:
-        told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, kinds: jobs.map(({ kind }) => kind) }),
+      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, jobs }),
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,
