@@ -60,8 +60,9 @@ export function wrappedTool(
     waits: true,
     start: launch,
     reader,
-    call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
-    resume: (promise, context) => waitFor(Promise.resolve(promise), context),
+    call: (args, context) =>
+      waitFor(launch(args, context), { ...context, patience: after ?? context.patience }, { passes: true }),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, { passes: true }),
   };
 }
 

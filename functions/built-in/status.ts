@@ -62,7 +62,7 @@ const partial_from = z.int().min(0).optional().describe("Partial results known."
 export const probeStatus = builtInTool({
   name: "probe_status",
   title: "Probe job status",
-  description: "Check the status of jobs and read a result, never waiting for it.",
+  description: "Check the status of jobs, and read a result, without waiting.",
   input: z.object({ job_names: jobNames, ...selection, partial_from }),
   output: z.object({
     statuses: z.array(JobView).describe("One entry a name, in the order asked."),
