@@ -177,6 +177,7 @@ function entryOf({
   questions,
   progress,
   emitted,
+  spent,
 }: ExecutionState): FeedEntry {
   // A failing step is more interesting than one that has just begun.
   const step = steps.find(({ error }) => error !== undefined) ?? steps[0];
@@ -198,5 +199,6 @@ function entryOf({
     ...(awaiting > 0 && { awaiting }),
     ...(callbacks.length > 0 && { callbacks: callbacks.slice(0, 5) }),
     ...(emitted !== undefined && { emitted }),
+    ...(spent && { spent }),
   };
 }
