@@ -3,14 +3,16 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
-import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import type { History } from "../../core/engine/history.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { fromBase64, toBase64 } from "../../core/store/base64.ts";
 import { decodeValue, STARTER } from "../../core/store/codec.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { localId, splitKey } from "../../core/store/ids.ts";
+import { callbackId, localId, splitKey } from "../../core/store/ids.ts";
+import { startedIn } from "../../worker/execution/child-jobs.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
@@ -28,13 +30,25 @@ ${SERVER_USAGE}
 
 /** A value in which each field of these names is replaced. */
 function redacted(value: unknown, fields: ReadonlySet<string>): unknown {
-  if (typeof value !== "object" || value === null || fields.size === 0) return value;
+  if (fields.size === 0) return value;
+  if (typeof value === "string") return redactedText(value, fields);
+  if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((each) => redacted(each, fields));
   const entries = Object.entries(value).map(([key, each]) => [
     key,
     fields.has(key) ? "redacted" : redacted(each, fields),
   ]);
   return Object.fromEntries(entries);
+}
+
+/** A text, in which JSON is redacted as well: so are the values of callbacks. */
+function redactedText(text: string, fields: ReadonlySet<string>): string {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.stringify(redacted(JSON.parse(text), fields));
+  } catch {
+    return text;
+  }
 }
 
 async function historyOf({ client, namespace }: Server, job: string, fields: ReadonlySet<string>): Promise<History> {
@@ -65,16 +79,13 @@ async function historyOf({ client, namespace }: Server, job: string, fields: Rea
   const { key } = splitKey(localId(id, namespace));
   const starter = splitKey(promise.tags[STARTER] ?? "").key;
   const awaited: History["awaited"] = {};
-  for (const path of new Set(journal.events.flatMap(({ event }) => event.after ?? []))) {
-    if (own.has(path)) continue;
-    const name = nameIn(path);
-    const callback = callbackOf(id, path);
-    for (const [as, of] of [
-      [callback, callback],
-      ...[key, starter, ""].map((each) => [name, namespace + each + name]),
-    ]) {
-      const record = await get(of as string);
-      if (record) awaited[as as string] ??= bare(record);
+  // What the function heard of last is in no record.
+  for (const record of await callbacksOf(client, id)) awaited[record.id] = bare(record);
+  const heard = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !own.has(path));
+  for (const name of new Set([...heard.map(nameIn), ...startedIn(journal)])) {
+    for (const owner of new Set([key, starter, ""])) {
+      const record = await get(namespace + owner + name);
+      if (record) awaited[name] ??= bare(record);
     }
   }
   return {
@@ -90,6 +101,23 @@ async function historyOf({ client, namespace }: Server, job: string, fields: Rea
     records: records.filter((record) => known.has(record.id)).sort((a, b) => numberIn(a.id) - numberIn(b.id)),
     awaited,
   };
+}
+
+/** The promises of a job's callbacks; none where the server lets nobody search. */
+async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseRecord[]> {
+  const found: PromiseRecord[] = [];
+  try {
+    for (let cursor: string | undefined; ; ) {
+      const tags = { "resonate:origin": id };
+      const page = await client.search({ tags, limit: 500, ...(cursor !== undefined && { cursor }) });
+      found.push(...page.promises.filter((each) => each.id.startsWith(callbackId(id, ""))));
+      cursor = page.cursor;
+      if (cursor === undefined) return found;
+    }
+  } catch (error) {
+    if (error instanceof SearchRefused) return found;
+    throw error;
+  }
 }
 
 const isWait = ({ kind }: JournalEntry) => kind === "sleep" || kind === "ask";
