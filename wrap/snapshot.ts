@@ -33,14 +33,16 @@ export interface Snapshot {
   /** Whether the server has resources. */
   resources: boolean;
   tools: readonly ListedTool[];
+  /** What of its list was not read, and why: a sentence each. */
+  left?: readonly string[];
   /** Tools that were agreed to in another form than the server has now: they may come back to it by themselves. */
   agreed?: readonly ListedTool[];
 }
 
 /** Bounds on descriptions, in characters, and on tools, in characters of JSON. */
 const MAX_DESCRIPTION = 8_000;
-const MAX_TOOL = 64_000;
-const MAX_INSTRUCTIONS = 4_000;
+export const MAX_TOOL = 64_000;
+export const MAX_INSTRUCTIONS = 4_000;
 /** The most tools of one server. */
 const MAX_TOOLS = 500;
 
@@ -95,9 +97,10 @@ function whyNot(tool: ListedTool, prefix: string | undefined, names: ReadonlySet
   return undefined;
 }
 
-function bounded(tool: ListedTool): ListedTool {
+/** A tool with a description that is not too long. */
+export function bounded(tool: ListedTool): ListedTool {
   const { description } = tool;
-  if (description === undefined || description.length <= MAX_DESCRIPTION) return tool;
+  if (typeof description !== "string" || description.length <= MAX_DESCRIPTION) return tool;
   return { ...tool, description: `${description.slice(0, MAX_DESCRIPTION)}…` };
 }
 

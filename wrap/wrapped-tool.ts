@@ -59,6 +59,7 @@ export function wrappedTool(
     start: launch,
     ...(read && { read }),
     call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context),
   };
 }
 

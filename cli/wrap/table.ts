@@ -31,6 +31,7 @@ export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
   const { tools: patterns = [], policies = {} } = options;
   const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => fits(pattern, name));
   return [
+    ...(snapshot.left ?? []),
     ...chosen(snapshot, options).left.map(({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`),
     ...[...new Set([...patterns, ...Object.keys(policies)])]
       .filter(isNowhere)

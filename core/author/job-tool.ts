@@ -1,11 +1,12 @@
 /** Tools whose work is a job. */
 
 import type * as z from "zod";
-import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
+import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import {
   countOf,
   howToAnswer,
+  inputRequestsOf,
   type JobSnapshot,
   jobSnapshotOf,
   lineOf,
@@ -35,6 +36,9 @@ const PATIENCE = 45_000;
 
 /** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
 export const PROGRESS_INTERVAL = 2_500;
+
+/** Named in answers that start a job: hosts that search tools may show a model no others than it searched for. */
+const COLLECTING = ["await_result", "probe_status"];
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -116,6 +120,7 @@ export interface DurableToolOptions<Args, Result>
       | "view"
       | "errors"
       | "budget"
+      | "events"
       | "concurrency"
     > {
   /** The function's result: advertised, and checked before it is stored. */
@@ -194,8 +199,10 @@ function jobTool<Input, Args, Result, Output extends object>(
   const find = async (args: unknown, context: ToolContext) =>
     context.jobs.find(job, await argsOf(args as Input, context));
   if ("answer" in options) {
+    const about = describeTool(described, options.output);
+    const mayAdd = (about.listing.outputSchema as JsonSchema).additionalProperties !== false;
     return {
-      ...describeTool(described, options.output),
+      ...about,
       job,
       find,
       argsOf: (args, context) => argsOf(args as Input, context),
@@ -206,7 +213,8 @@ function jobTool<Input, Args, Result, Output extends object>(
         const promise = await launch(input, context);
         const output = await options.answer(startedOf(promise), input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
-        const answer = structured(output, { job: promise.name, isView: promise_id === promise.name });
+        const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
+        const answer = structured({ ...output, ...how }, { job: promise.name, isView: promise_id === promise.name });
         const { note } = promise;
         return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
       },
@@ -223,6 +231,7 @@ function jobTool<Input, Args, Result, Output extends object>(
     argsOf: (args, context) => argsOf(args as Input, context),
     start: (args, context) => launch(args as Input, context),
     call: (args, context) => waitFor(launch(args as Input, context), context, options),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),
   };
 }
 
@@ -254,7 +263,7 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
-  { store, signal, now, until, patience, reportProgress, mayConfirm }: CallContext,
+  { store, signal, now, until, patience, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
   { name: tool, consent = [] }: { name?: string; consent?: readonly string[] } = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
@@ -274,7 +283,7 @@ export async function waitFor(
     reportProgress?.(done, total, snapshot ? lineOf(snapshot, at) : "starting");
     if (snapshot) void look(snapshot);
   };
-  const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+  const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
   const present = async (promise: DurablePromise) => presentJob(await withMedia(store, promise, signal));
   let started: DurablePromise;
   try {
@@ -300,6 +309,6 @@ export async function waitFor(
   const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
     { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
-    { job: name, isView: true },
+    { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
   );
 }

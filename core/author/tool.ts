@@ -60,7 +60,7 @@ export interface ToolContext {
   until: number;
   /** Whether the client understands tasks, and so follows a job as a task. */
   tasks: boolean;
-  /** Whether the client can put a running job's questions to its user. */
+  /** Whether the client can put a running job's questions to its user: as a task's, or in answer to the call. */
   asks: boolean;
   /** Whether arguments may express the user's consent; see {@link ToolOptions.consent}. */
   mayConfirm: boolean;
@@ -162,6 +162,8 @@ export interface Tool {
    * @throws {ToolError}
    */
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
+  /** Answers a call whose job was started before, where the call waits for it. */
+  resume?(promise: DurablePromise, context: CallContext): Promise<ToolAnswer>;
   /**
    * Reads a resource that its results may refer to. `resources/read` asks all tools in turn; tools that share a function are
    * asked once.

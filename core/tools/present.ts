@@ -18,6 +18,8 @@ export interface About {
   isView?: boolean;
   /** Links to results that the answer summarizes. */
   links?: readonly ResourceLink[];
+  /** The job, where its questions may be put to the caller in the answer, and those questions. */
+  asks?: { promise: DurablePromise; inputRequests: Record<string, object> };
   /** Images, sounds and files that are shown beside the structured content. */
   media?: CallToolResult["content"];
 }

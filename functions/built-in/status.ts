@@ -51,6 +51,7 @@ const selection = {
   result: z.enum(["none", "summary", "full"]).optional().describe("How much."),
   fields: z.array(z.string().max(200)).max(50).optional().describe("Such as daily.time."),
   offset: z.int().min(0).optional().describe("In a large one."),
+  limit: z.int().optional().describe("Characters."),
 };
 
 /** How much of partial results an answer tells, in characters, of all its jobs together. */
@@ -61,9 +62,7 @@ const partial_from = z.int().min(0).optional().describe("Partial results known."
 export const probeStatus = builtInTool({
   name: "probe_status",
   title: "Probe job status",
-  description:
-    "Check the status of jobs, without waiting: running, complete (with result), failed (why), cancelled, timed_out or " +
-    "not_found.",
+  description: "Check the status of jobs, and read a result, without waiting.",
   input: z.object({ job_names: jobNames, ...selection, partial_from }),
   output: z.object({
     statuses: z.array(JobView).describe("One entry a name, in the order asked."),

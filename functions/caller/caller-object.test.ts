@@ -229,7 +229,7 @@ test("what a caller has left goes within a day after its promises were removed, 
   await end("timer_a");
   const ada = { id: "ada", key: KEY, label: "ada" };
   const poll = async (cursor: string | null) => {
-    const answer = await object.events(ada, { name: "job.ended", cursor, limit: 10 });
+    const answer = await object.events(ada, { name: "job.ended", narrowed: {}, cursor, limit: 10 });
     if (!("done" in answer)) throw new Error(answer.failed.message);
     return answer.done;
   };

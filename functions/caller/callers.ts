@@ -3,6 +3,7 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
@@ -18,9 +19,7 @@ export interface CallerNamespace {
 /** Which events a caller wants. */
 export interface EventQuery {
   name: string;
-  /** Of these jobs alone; any when left out. */
-  jobNames?: readonly string[] | undefined;
-  kinds?: readonly string[] | undefined;
+  narrowed: Narrowed;
   /** Where the caller has read up to; null: from now on. */
   cursor: string | null;
   maxAgeMs?: number | undefined;

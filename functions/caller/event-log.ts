@@ -2,6 +2,7 @@
  * What has happened to a caller's jobs, in the order in which the caller's object learned of it: an append-only log, of which
  * a cursor names a position. The log holds references; what a job produced is read from its promise when it is told.
  */
+import { splitGeneration } from "../../core/store/ids.ts";
 import type { CallerStorage, SqlValue } from "./storage.ts";
 
 /** How long an event is kept, in milliseconds. */
@@ -26,12 +27,26 @@ export interface LoggedEvent {
   data: string;
 }
 
-/** Which events are wanted, and from where on. */
-export interface LogQuery {
-  name: string;
-  /** The promise ids of the jobs; any when left out. */
+/** Of which jobs a caller wants events: those that have all that is given. */
+export interface Narrowed {
+  jobNames?: readonly string[] | undefined;
+  kinds?: readonly string[] | undefined;
+  /** Those that this schedule started, by its job name. */
+  schedule?: string | undefined;
+}
+
+/** The same, as the log has them. */
+export interface Wanted {
+  /** The promise ids of the jobs. */
   jobs?: readonly string[] | undefined;
   kinds?: readonly string[] | undefined;
+  /** The name of the schedule that started them. */
+  schedule?: string | undefined;
+}
+
+/** Which events are wanted, and from where on. */
+export interface LogQuery extends Wanted {
+  name: string;
   /** Null: from now on. */
   cursor: string | null;
   maxAgeMs?: number | undefined;
@@ -86,7 +101,13 @@ export class EventLog {
     return row?.at == null ? undefined : Number(row.at);
   }
 
-  read({ name, jobs, kinds, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
+  /** The number of the last of the things told by a job that is in the log; 0 where there is none. */
+  lastTold(job: string): number {
+    const [row] = this.#all("SELECT max(json_extract(data, '$.told')) AS told FROM events WHERE job = ?", job);
+    return Number(row?.told ?? 0);
+  }
+
+  read({ name, jobs, kinds, schedule, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
     const head = this.#head();
     const cursorAt = (position: number) => this.cursorAt(position);
     if (cursor === null)
@@ -101,6 +122,10 @@ export class EventLog {
       if (!wanted) continue;
       where.push(`${column} IN (SELECT value FROM json_each(?))`);
       values.push(JSON.stringify(wanted));
+    }
+    if (schedule !== undefined) {
+      where.push("job IN (SELECT job FROM firings WHERE schedule = ?)");
+      values.push(splitGeneration(schedule).base);
     }
     const rows = this.#all(
       `SELECT * FROM events WHERE ${where.join(" AND ")} ORDER BY position LIMIT ?`,

@@ -3,7 +3,7 @@ import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/calle
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/store/ids.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
-import { SCHEDULES_TABLE } from "./schedules-table.ts";
+import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
@@ -36,6 +36,7 @@ const MIGRATIONS = [
   HOOK_TABLES,
   SCHEDULES_TABLE,
   "ALTER TABLE jobs ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0",
+  FIRINGS_TABLE,
 ];
 
 /**

@@ -12,3 +12,8 @@ export const SCHEDULES_TABLE = `CREATE TABLE schedules (
    CREATE TRIGGER schedules_removed AFTER DELETE ON jobs WHEN old.kind = 'schedule' BEGIN
      DELETE FROM schedules WHERE id = old.id;
    END;`;
+
+/** Which schedule, by the name of its first generation, has started a job. */
+export const FIRINGS_TABLE = `CREATE TABLE firings (job TEXT PRIMARY KEY, schedule TEXT NOT NULL) STRICT;
+   CREATE INDEX firings_schedule ON firings (schedule);
+   CREATE TRIGGER firings_removed AFTER DELETE ON jobs BEGIN DELETE FROM firings WHERE job = old.id; END;`;

@@ -14,6 +14,7 @@ import { decodeValue, encodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { splitGeneration } from "../../core/store/ids.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { Schedule, schedule } from "../schedules/schedule.ts";
 import { lastBetween, nextAfter, stamp } from "../schedules/times.ts";
@@ -120,6 +121,8 @@ export class Schedules {
     if (firing !== undefined && spec.overlap === "queue" && (await this.#isRunning(running))) queued = firing;
     else if (firing !== undefined) {
       const started = await this.#start(spec, firing);
+      const { base } = splitGeneration(this.#world.nameOf(row.id));
+      if (started.id !== undefined) this.#all("INSERT OR IGNORE INTO firings VALUES (?, ?)", started.id, base);
       running = started.id ?? running;
       told.unshift(started.told);
     }

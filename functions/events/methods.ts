@@ -1,6 +1,7 @@
 /** The methods of the Events extension. */
 import * as z from "zod";
 import type { Caller } from "../../core/definitions/caller.ts";
+import type { Job } from "../../core/definitions/job.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
@@ -66,16 +67,20 @@ export interface EventsOptions {
   codes: keyof typeof CODES;
   /** Whether web hooks are offered: to callers who are told apart. */
   hooks: boolean;
+  /** The jobs that there are. */
+  jobs: readonly Job[];
 }
 
 export class Events {
   readonly #events: CallerEvents;
   readonly #codes: (typeof CODES)[keyof typeof CODES];
   readonly #types: readonly EventType[];
+  readonly #kinds: ReadonlySet<string>;
 
   constructor(options: EventsOptions) {
-    const { events, codes, hooks } = options;
-    this.#types = eventTypes(hooks);
+    const { events, codes, hooks, jobs } = options;
+    this.#kinds = new Set(jobs.map(({ kind }) => kind));
+    this.#types = eventTypes(hooks, jobs);
     this.#events = events;
     this.#codes = CODES[codes];
   }
@@ -161,10 +166,10 @@ export class Events {
 
   /** Ends a subscription by web hook. @throws {ProtocolError} */
   async unsubscribe(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
-    const { name, jobNames, kinds } = this.#queryOf(params);
+    const { name, narrowed } = this.#queryOf(params);
     const { url } = this.#hookOf(params, caller).delivery;
     if (!URL.canParse(url)) throw this.#error("NotFound", { kind: "subscription" });
-    return this.#granted(await this.#events.unsubscribe(caller, { name, jobNames, kinds, url: new URL(url).href }));
+    return this.#granted(await this.#events.unsubscribe(caller, { name, narrowed, url: new URL(url).href }));
   }
 
   #hookOf(params: Record<string, unknown>, { key }: Caller): z.infer<typeof Hook> {
@@ -195,8 +200,14 @@ export class Events {
     const { data, error } = Subscription.safeParse(params);
     if (!data) throw invalidParams(wordsOf(error));
     const { arguments: narrowing, cursor = null, maxAgeMs, maxEvents = MOST.byDefault } = data;
-    const { job_names: jobNames, kinds } = narrowing;
-    return { name: data.name, jobNames, kinds, cursor, maxAgeMs, limit: Math.min(maxEvents, MOST.events) };
+    const { job_names: jobNames, ...rest } = narrowing;
+    const unknown = rest.kinds?.filter((kind) => !this.#kinds.has(kind)) ?? [];
+    if (unknown.length > 0) {
+      const known = [...this.#kinds].join(", ");
+      throw invalidParams(`arguments.kinds: no job is of the kind ${unknown.join(", ")}. There are: ${known}`);
+    }
+    const narrowed = { jobNames, ...rest };
+    return { name: data.name, narrowed, cursor, maxAgeMs, limit: Math.min(maxEvents, MOST.events) };
   }
 }
 

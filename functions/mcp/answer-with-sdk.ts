@@ -103,6 +103,7 @@ function callOf(context: ServerContext): CallRequest {
     showsCards: showsCards(capabilitiesOf(context)),
     signal,
     inputResponses,
+    requestState: context.mcpReq.requestState<string>(),
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
   };
   if (progressToken === undefined) return call;

@@ -7,7 +7,7 @@ import type { RequestScope } from "../http/scope.ts";
 import { Cards } from "../resources/cards.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
 import type { JobLinks } from "../tasks/service.ts";
-import type { createSdk } from "./answer-with-sdk.ts";
+import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
@@ -44,10 +44,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const bySdk = async () => {
-    if (!loaded) {
-      const [own, sdk] = await Promise.all([import("./answer-with-sdk.ts"), loadSdk()]);
-      loaded = own.createSdk(sdk, { calls, tasks, events, identity, cards, maxBody: MAX_BODY });
-    }
+    loaded ??= createSdk(await loadSdk(), { calls, tasks, events, identity, cards, maxBody: MAX_BODY });
     return loaded;
   };
 

@@ -3,7 +3,8 @@ import { withoutConsent } from "../../core/author/consent.ts";
 import { type CallContext, refusal, type Tool, type ToolContext, ToolError } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
-import { SearchRefused } from "../../core/jobs/remote-store.ts";
+import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { sizeOf } from "../../core/tools/content.ts";
 import {
@@ -14,17 +15,20 @@ import {
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
-import { ABOUT, structured, type ToolAnswer } from "../../core/tools/present.ts";
+import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
-import { createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
+import { checkAnswer } from "../tasks/answer.ts";
+import { createTask, type JobLinks, missingTasksCapability, promiseOf, type TaskService } from "../tasks/service.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
   extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress"> {
   scope: RequestScope;
+  /** What an answer that asked something gave the client to repeat. */
+  requestState?: string | undefined;
   /** Whether the request declares that its client understands tasks, shows forms to its user, and shows cards. */
   declaresTasks: boolean;
   showsForms: boolean;
@@ -35,8 +39,9 @@ export interface CallRequest
 export interface CallRules {
   /** How long a call waits for its job when its caller did not ask for progress, in milliseconds. */
   patience: number;
-  /** Whether an argument may state that the user agreed. */
+  /** Whether an argument may state that the user agreed, and whether that of a client that can ask its user counts too. */
   mayConfirm: boolean;
+  trusts: boolean;
 }
 
 export interface ToolCallsOptions {
@@ -120,13 +125,17 @@ export class ToolCalls {
     const advise = (words: string) => {
       advice = words;
     };
-    const context = { ...this.#contextOf(request, tasks !== undefined), advise };
+    const context = { ...this.#contextOf(request, tasks !== undefined, tool), advise };
+    // Whom one can ask is asked: a model's word for it does not count.
+    const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
       if (!tasks || !tool.start) {
-        const result = await tool.call(checked.args, context);
+        const answered = await this.#answered(tool, request);
+        const result = await (answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context));
         if (isInputRequired(result)) return result;
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
+        if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
         const more = [
           ...(about?.media ?? []),
           ...((links && about?.links) || []),
@@ -135,7 +144,7 @@ export class ToolCalls {
         const shown = tool.job ? await this.#withPage(result, caller) : result;
         return bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
       }
-      const started = await tool.start(checked.args, context);
+      const started = await tool.start(heard, context);
       if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
       return await createTask(tasks, caller, started, note);
@@ -164,11 +173,48 @@ export class ToolCalls {
     throw why;
   }
 
-  #contextOf({ scope, showsForms, ...request }: CallRequest, tasks: boolean): CallContext {
+  /** The answer that puts a job's questions to the client, which repeats its call with the answers. */
+  async #asking({ promise, inputRequests }: NonNullable<About["asks"]>, caller: Caller): Promise<InputRequiredResult> {
+    const requestState = await this.#tasks?.handles.seal(promise.name, caller.id, promise.createdAt);
+    return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
+  }
+
+  /**
+   * The job about which an earlier answer asked, once its questions have the answers that the call brings; undefined for a
+   * call that brings none.
+   *
+   * @throws {ToolError} for an answer that does not fit
+   */
+  async #answered({ resume }: Tool, request: CallRequest): Promise<DurablePromise | undefined> {
+    const { requestState, inputResponses, scope, signal } = request;
+    if (!this.#tasks || !resume || requestState === undefined) return undefined;
+    const promise = await promiseOf(this.#tasks, requestState, { ...scope, signal });
+    const { questions } = await jobSnapshotOf(scope.store, promise, signal);
+    for (const [key, { promiseId, question }] of questions) {
+      if (!Object.hasOwn(inputResponses, key)) continue;
+      const checked = await checkAnswer(question, inputResponses[key]);
+      if ("reason" in checked)
+        throw new ToolError(`Nothing was done: ${key}: ${checked.reason}. The question stays open.`);
+      await scope.store.feeds.answer(promiseId, checked.answer);
+    }
+    return promise;
+  }
+
+  #contextOf({ scope, showsForms, ...request }: CallRequest, tasks: boolean, tool?: Tool): CallContext {
     const { store, until } = scope;
     const now = Date.now();
     const jobs = new CallerJobs(store, now, request.signal);
-    return { ...this.#rules, ...request, store, jobs, now, until, tasks, asks: tasks && showsForms };
+    const isAskedInCalls = this.#tasks !== undefined && tool?.resume !== undefined;
+    return {
+      ...this.#rules,
+      ...request,
+      store,
+      jobs,
+      now,
+      until,
+      tasks,
+      asks: showsForms && (tasks || isAskedInCalls),
+    };
   }
 
   /** The result about a job, with the address of its page. */
@@ -208,6 +254,9 @@ function mayRepeat({ job, listing }: Tool): boolean {
   const { readOnlyHint, idempotentHint } = (listing.annotations ?? {}) as ToolAnnotations;
   return job !== undefined || readOnlyHint === true || idempotentHint === true;
 }
+
+const withoutKeys = (args: unknown, keys: readonly string[]): unknown =>
+  keys.length === 0 ? args : Object.fromEntries(Object.entries(args as object).filter(([key]) => !keys.includes(key)));
 
 /** The result; an error in place of one that is larger than the tool allows. */
 function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool): CallToolResult {

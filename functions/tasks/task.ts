@@ -2,7 +2,7 @@
 
 import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
-import { howToAnswer, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
+import { howToAnswer, inputRequestsOf, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
 import { protocolErrorIn, type RpcFailure } from "../../core/tools/content.ts";
 import { CARD, type CallToolResult, ErrorCode, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
@@ -81,12 +81,8 @@ export function detailedTask(
         const statusMessage = howToAnswer(promise.name, snapshot) ?? lineOf(snapshot, now);
         return { ...base, status: "working", pollIntervalMs, statusMessage: withPage(statusMessage, page) };
       }
-      const asked = [...questions].map(([key, { question }]) => {
-        const { answeredBy, ...form } = question;
-        return [key, { method: "elicitation/create", params: { mode: "form", ...form } }];
-      });
       const statusMessage = [...questions.values()].map(({ question }) => question.message).join("\n");
-      const inputRequests = Object.fromEntries(asked);
+      const inputRequests = inputRequestsOf(snapshot);
       return { ...base, status: "input_required", pollIntervalMs, statusMessage, inputRequests };
     }
     case "rejected_canceled":

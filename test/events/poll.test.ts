@@ -95,11 +95,16 @@ test("what is wrong with a request is said in the codes of the extension", async
   for (const params of [
     { ...ENDED, arguments: { job_name: "x" } },
     { ...ENDED, arguments: { job_names: [] } },
+    { ...ENDED, arguments: { labels: ["nightly"] } },
     { ...ENDED, maxAgeMs: -1 },
     { ...ENDED, cursor: 7 },
     {},
   ])
     await expect(ada.poll(params)).rejects.toMatchObject({ code: -32602 });
+  await expect(ada.poll({ ...ENDED, arguments: { kinds: ["timers"] } })).rejects.toMatchObject({
+    code: -32602,
+    message: expect.stringContaining("no job is of the kind timers. There are: "),
+  });
   const stream = streamAt(stack.url, { name: "nothing.such" }, AbortSignal.timeout(5_000), TOKENS.ada);
   expect((await stream.next()).value).toMatchObject({ error: { code: -32023 } });
 });

@@ -32,6 +32,11 @@ test("a schedule fires a job of its own, named by its time, that tells its end; 
   const names = events.map(({ data }) => data.job_name);
   const fired = `timer_tea@${at.slice(0, 19).replace(/[-:]/g, "")}Z`;
   expect(names.sort()).toEqual(["schedule_once", fired]);
+  const arguments_ = { schedule: "schedule_once", kinds: ["timer"] };
+  const firings = await told.poll({ name: "job.ended", cursor, arguments: arguments_ });
+  expect(firings.events.map(({ data }) => data.job_name)).toEqual([fired]);
+  const none = await told.poll({ name: "job.ended", cursor, arguments: { schedule: "schedule_other" } });
+  expect(none.events).toEqual([]);
   expect(await statusOf("schedule_once")).toMatchObject({ status: "complete", result: { firings: [fired] } });
 });
 

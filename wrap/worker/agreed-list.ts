@@ -28,7 +28,7 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   });
   const kept = new Map(tools.map((tool) => [tool.name, tool]));
   const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
-  const { agreed: _, instructions, ...rest } = before;
+  const { agreed: _, left: __, instructions, ...rest } = before;
   return {
     ...rest,
     server: { ...before.server, version: now.server.version },
@@ -36,6 +36,7 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
     ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
     resources: before.resources && now.resources,
     tools,
+    ...(now.left && { left: now.left }),
     ...(others.length > 0 && { agreed: others }),
   };
 }

@@ -1,37 +1,41 @@
 /** Reads a server's tools, and keeps them in the module that the edge imports. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import type { ListedTool, Snapshot } from "../snapshot.ts";
+import { MAX_INSTRUCTIONS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { differences, narrowed } from "./agreed-list.ts";
 import type { Connection } from "./connection/connection.ts";
+import { ToolList } from "./tool-list.ts";
 
 /** How long a page of the list may take, in milliseconds, and how many pages are read. */
 const TIMEOUT = 30_000;
 const MAX_PAGES = 50;
 
-/** What a server says about itself and its tools, unchanged. */
+/** What a server says about itself and its tools, unchanged, but for what is too much. */
 export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
   const { tools: hasTools, resources } = connection.client.getServerCapabilities() ?? {};
   const instructions = connection.client.getInstructions();
-  const tools: ListedTool[] = [];
+  const list = new ToolList();
   let cursor: unknown;
-  for (let page = 0; hasTools && page < MAX_PAGES; page++) {
+  for (let page = 0; hasTools && !list.isFull && page < MAX_PAGES; page++) {
     const request = connection.request("tools/list", cursor === undefined ? {} : { cursor });
     const timer = setTimeout(() => request.cancel("it took too long"), TIMEOUT);
     const result = await request.result.finally(() => clearTimeout(timer));
-    tools.push(...((result.tools ?? []) as ListedTool[]));
+    list.add(result.tools);
     cursor = result.nextCursor;
     if (cursor === undefined) break;
   }
   return {
-    server: { name, version, ...(title !== undefined && { title }) },
+    server: { name: short(name), version: short(version), ...(title !== undefined && { title: short(title) }) },
     revision: connection.revision,
-    ...(instructions !== undefined && { instructions }),
+    ...(instructions !== undefined && { instructions: instructions.slice(0, MAX_INSTRUCTIONS) }),
     resources: resources !== undefined,
-    tools,
+    tools: list.tools,
+    ...(list.left.length > 0 && { left: list.left }),
   };
 }
+
+const short = (text: string): string => text.slice(0, 200);
 
 /** For a file that an edge imports. */
 const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";

@@ -8,14 +8,14 @@ export type Progress = NonNullable<ExecutionState["progress"]>;
 
 /** Tells the runtime what the job is doing. */
 export class StateReport {
-  readonly #commands: Pick<Commands, "open" | "emitted">;
+  readonly #commands: Pick<Commands, "open" | "emitted" | "events">;
   readonly #run: Pick<FunctionRun, "isReplaying">;
   readonly #spending: Pick<Spending, "all">;
   readonly #onState: Runtime["onState"];
   #progress: Progress | undefined;
 
   constructor(
-    commands: Pick<Commands, "open" | "emitted">,
+    commands: Pick<Commands, "open" | "emitted" | "events">,
     run: Pick<FunctionRun, "isReplaying">,
     spending: Pick<Spending, "all">,
     onState: Runtime["onState"],
@@ -38,8 +38,12 @@ export class StateReport {
   }
 }
 
-function stateOf({ open: commands, emitted }: Pick<Commands, "open" | "emitted">, progress?: Progress): ExecutionState {
-  const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }) };
+function stateOf(
+  { open: commands, emitted: all, events }: Pick<Commands, "open" | "emitted" | "events">,
+  progress?: Progress,
+): ExecutionState {
+  const emitted = all - events;
+  const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }), ...(events > 0 && { events }) };
   const state: ExecutionState = { steps: [], awaiting: 0, callbacks: [], questions: [], ...told };
   for (const { kind, path, attempts, runningSince, lastError, pause, awaited, question, isRunning } of commands) {
     if (kind === "await") state.awaiting += 1;

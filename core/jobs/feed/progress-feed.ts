@@ -46,6 +46,8 @@ export const FeedEntry = z.object({
   spent: z.record(z.string(), z.object({ spent: z.number(), limit: z.number() })).optional(),
   /** How many partial results it has told. */
   emitted: z.number().optional(),
+  /** How many events it has told. */
+  events: z.number().optional(),
   /** Why the code that is here cannot go on with it. */
   blocked: z.string().optional(),
 });

@@ -6,7 +6,7 @@ export interface Subscription {
   id: string;
   name: string;
   url: string;
-  /** `{jobNames, kinds}` as JSON. */
+  /** Of which jobs, as JSON. */
   narrowing: string;
   secret: string;
   /** The secret before, which signs as well until `old_until`. */

@@ -64,7 +64,7 @@ export async function readDocument(fetcher: typeof fetch, url: URL): Promise<unk
 async function outcomeOf(response: Response, reads: boolean, signal: AbortSignal): Promise<Outcome> {
   const { status, ok, body } = response;
   if (!ok || !reads) {
-    await body?.cancel().catch(() => {});
+    void body?.cancel().catch(() => {});
     // A redirect is not followed: it could lead anywhere.
     return ok ? { ok, text: "" } : { ok, reason: status >= 500 ? "http_5xx" : "http_4xx", status };
   }

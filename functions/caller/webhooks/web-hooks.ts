@@ -4,7 +4,7 @@
  */
 import type { Caller } from "../../../core/definitions/caller.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
-import type { EventLog, LoggedEvent, LogQuery } from "../event-log.ts";
+import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
 import type { Occurrence } from "../occurrence.ts";
 import type { CallerStorage } from "../storage.ts";
 import { type Delivery, HookTable, type Subscription } from "./hook-table.ts";
@@ -16,8 +16,8 @@ const PAUSES = [5_000, 20_000, 60_000, 180_000, 420_000];
 /** How often a gap is tried to be told, in milliseconds, once the pauses are over. */
 const GAP_PAUSE = 15 * 60_000;
 
-/** For how long an attempt that a crash cut off is not made again, in milliseconds. */
-const ATTEMPT = 15_000;
+/** How long an attempt has. One that a crash cut off is made again after that; in milliseconds. */
+const ATTEMPT = 10_000;
 
 /** The most subscriptions of a caller, deliveries under way to one and to all, and deliveries in a minute. */
 const MOST = { subscriptions: 50, toOne: 4, toAll: 24, waiting: 100, aMinute: 600, verifications: 10 };
@@ -35,15 +35,15 @@ const SUSPEND = { after: 3_600_000, failures: 20 };
 const MINUTE = 60_000;
 
 /** What a client subscribes to, and where it wants it delivered. */
-export interface HookRequest extends Omit<LogQuery, "limit" | "jobs"> {
-  jobNames?: readonly string[] | undefined;
+export interface HookRequest extends Omit<LogQuery, "limit" | keyof Wanted> {
+  narrowed: Narrowed;
   url: string;
   secret: string;
   ttlMs?: number | null | undefined;
 }
 
 /** The key of a subscription. */
-export type HookKey = Pick<HookRequest, "name" | "jobNames" | "kinds" | "url">;
+export type HookKey = Pick<HookRequest, "name" | "narrowed" | "url">;
 
 export interface Granted {
   id: string;
@@ -63,14 +63,16 @@ export interface HookWorld {
   storage: CallerStorage;
   log: EventLog;
   encryptionKeys: string | undefined;
-  /** The promise ids of jobs with these names. */
-  idsOf(names: readonly string[]): string[];
+  /** What the log is asked for. */
+  jobsOf(narrowed: Narrowed): Wanted;
   /** What is told of an event. @throws {Error} where it cannot be read now */
   tell(event: LoggedEvent, caller: Caller): Promise<Occurrence>;
   /** Sends requests to the receiver at an address. */
   fetchTo(url: string): typeof fetch;
   /** Why a caller is to be told nothing more; undefined where it is. */
   endOf(caller: Caller): string | undefined;
+  /** Sets the alarm to what is to be done next. */
+  arm(): Promise<void>;
 }
 
 export class WebHooks {
@@ -127,7 +129,7 @@ export class WebHooks {
     const isRotated = known !== undefined && (await this.#open(id, known.secret)) !== secret;
     this.#table.put({
       ...{ id, name, url, secret: sealed, expires_at, active: 1, ended: null },
-      narrowing: JSON.stringify({ jobNames: request.jobNames, kinds: request.kinds }),
+      narrowing: JSON.stringify(request.narrowed),
       caller: JSON.stringify(caller),
       old_secret: isRotated ? known.secret : (known?.old_secret ?? null),
       old_until: isRotated ? Date.now() + ROTATION : (known?.old_until ?? 0),
@@ -208,12 +210,8 @@ export class WebHooks {
     }
     const room = MOST.waiting - this.#table.outstanding(id);
     if (room <= 0) return;
-    const { jobNames, kinds } = JSON.parse(narrowing) as Pick<HookRequest, "jobNames" | "kinds">;
-    const jobs = jobNames && this.#world.idsOf(jobNames);
-    const page = this.#world.log.read(
-      { name, jobs, kinds, cursor: this.#scanned.get(id) ?? position, limit: room },
-      now,
-    );
+    const wanted = this.#world.jobsOf(JSON.parse(narrowing));
+    const page = this.#world.log.read({ ...wanted, name, cursor: this.#scanned.get(id) ?? position, limit: room }, now);
     const isQuiet = page.events.length === 0 && !page.truncated;
     this.#scanned.set(id, page.cursor);
     if (isQuiet && !this.#world.log.isFar(position)) return;
@@ -231,6 +229,8 @@ export class WebHooks {
     const subscription = this.#table.get(delivery.subscription);
     if (!subscription) return;
     this.#table.schedule(delivery, delivery.attempts, Date.now() + ATTEMPT);
+    // Nothing is sent before both are stored.
+    await this.#world.arm();
     const body = await this.#bodyOf(delivery, subscription);
     if (body === undefined) {
       // The log has dropped it.
@@ -372,8 +372,9 @@ export class WebHooks {
 }
 
 /** The same for the same caller, address, type and arguments. */
-async function idOf({ key }: Caller, { url, name, jobNames, kinds }: HookKey): Promise<string> {
-  const text = JSON.stringify([key, url, name, jobNames ?? null, kinds ?? null]);
+async function idOf({ key }: Caller, { url, name, narrowed }: HookKey): Promise<string> {
+  const { jobNames = null, kinds = null, schedule = [] } = narrowed;
+  const text = JSON.stringify([key, url, name, jobNames, kinds].concat(schedule));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
   return `sub_${Array.from(digest.slice(0, 12), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }

@@ -1,0 +1,47 @@
+/** A server whose list is far too long and too deep: it is bounded while it is read, and what is left out is said. */
+import { readdir, readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+import { run, until } from "../../../testing/simulation/program.ts";
+import { connect, structuredOf } from "../support.ts";
+
+/** The most memory that the launcher and its worker have had, in MB, by their command lines. */
+async function memory(): Promise<number[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const found = pids.map(async (pid) => {
+    const [words, status] = await Promise.all(
+      ["cmdline", "status"].map((file) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "")),
+    );
+    const isOurs =
+      words?.includes(NAME) || (words?.includes("wrapped-worker") && (await environment(pid)).includes(NAME));
+    return isOurs ? [Number(/VmHWM:\s+(\d+)/.exec(status ?? "")?.[1]) / 1_000] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+const environment = (pid: string) => readFile(`/proc/${pid}/environ`, "utf8").catch(() => "");
+
+/** Stands in the arguments of the launcher, and in the environment of the worker. */
+const NAME = `endless-${process.pid}`;
+
+test("of 200,000 tools and a schema 8,000 deep so much is read as is offered, and launcher and worker stay small", async () => {
+  const command = ["--", process.execPath, resolve("test/wrap/list/endless.ts")];
+  await using program = run("cli/main.ts", {
+    args: ["wrap", "--memory", "--plain", "--name", NAME, ...command],
+    env: { ENDLESS: NAME },
+  });
+  await until("it to serve", () => /^Ready|Error|RangeError/m.test(program.output()), 60_000);
+  const output = program.output();
+  expect(output).toContain('"deep" is not read: it is nested more than 64 deep.');
+  expect(output).toContain('"wide" is not read: it is described in more than 64000 characters.');
+  expect(output).toMatch(
+    /Its list is longer than 2000 tools or 4000000 characters: what comes behind the first 2000 is/,
+  );
+  const [, url = ""] = /MCP endpoint +(\S+)/.exec(output) ?? [];
+  const client = await connect(url);
+  expect(structuredOf(await client.callTool({ name: "echo", arguments: {} })).text).toBe("echoed");
+  await client.close();
+  const all = await memory();
+  expect(all.length).toBeGreaterThanOrEqual(2);
+  for (const most of all) expect(most).toBeLessThan(400);
+});

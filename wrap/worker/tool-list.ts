@@ -1,0 +1,67 @@
+/** The tools of a server as they are read: bounded in number, in size and in depth, before anything else is done with them. */
+import { bounded, type ListedTool, MAX_TOOL } from "../snapshot.ts";
+
+/** The most tools that are read: more than are offered, since some may be chosen. All of them have up to `MAX_ALL` characters. */
+const MAX_READ = 2_000;
+const MAX_ALL = 4_000_000;
+/** How deep the fields of a tool are nested at most. */
+const MAX_DEPTH = 64;
+/** The most sentences about single tools. */
+const MAX_SENTENCES = 20;
+
+export class ToolList {
+  readonly tools: ListedTool[] = [];
+  readonly left: string[] = [];
+  isFull = false;
+  #size = 0;
+  #others = 0;
+
+  add(listed: unknown): void {
+    for (const each of Array.isArray(listed) ? listed : []) {
+      if (this.isFull) return;
+      const tool = typeof each?.name === "string" ? bounded(each) : undefined;
+      const { size, reason } = tool ? measured(tool) : { size: 0, reason: "it has no name" };
+      if (reason !== undefined) this.#leave(tool, reason);
+      else if (this.tools.length === MAX_READ || this.#size + size > MAX_ALL) this.#end();
+      else {
+        this.#size += size;
+        if (tool) this.tools.push(tool);
+      }
+    }
+  }
+
+  #leave(tool: ListedTool | undefined, reason: string): void {
+    const shown = tool ? JSON.stringify(tool.name.slice(0, 60)) : "A tool";
+    if (++this.#others <= MAX_SENTENCES) this.left.push(`${shown} is not read: ${reason}.`);
+    else if (this.#others === MAX_SENTENCES + 1) this.left.push("More tools are not read, for such reasons.");
+    // A list of nothing else does not go on forever.
+    if (this.#others === MAX_READ) this.#end();
+  }
+
+  #end(): void {
+    this.isFull = true;
+    this.left.push(
+      `Its list is longer than ${MAX_READ} tools or ${MAX_ALL} characters: what comes behind the first ${this.tools.length} is not read.`,
+    );
+  }
+}
+
+/** About how many characters of JSON a tool takes, or why it is too much. Not recursive, as `JSON.stringify` is. */
+function measured(tool: ListedTool): { size: number; reason?: string } {
+  let size = 0;
+  const open: [value: unknown, depth: number][] = [[tool, 0]];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [value, depth] = next;
+    size += typeof value === "string" ? value.length + 2 : 4;
+    if (depth > MAX_DEPTH) return { size, reason: `it is nested more than ${MAX_DEPTH} deep` };
+    if (typeof value === "object" && value !== null) {
+      for (const key in value) {
+        size += Array.isArray(value) ? 1 : key.length + 3;
+        open.push([(value as Record<string, unknown>)[key], depth + 1]);
+        if (size > MAX_TOOL) break;
+      }
+    }
+    if (size > MAX_TOOL) return { size, reason: `it is described in more than ${MAX_TOOL} characters` };
+  }
+  return { size };
+}
