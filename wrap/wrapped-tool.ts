@@ -58,8 +58,9 @@ export function wrappedTool(
     waits: true,
     start: launch,
     ...(read && { read }),
-    call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
-    resume: (promise, context) => waitFor(Promise.resolve(promise), context),
+    call: (args, context) =>
+      waitFor(launch(args, context), { ...context, patience: after ?? context.patience }, { passes: true }),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, { passes: true }),
   };
 }
 

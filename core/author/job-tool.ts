@@ -17,6 +17,7 @@ import { startJob } from "../jobs/starting/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting/waiting.ts";
 import { splitGeneration } from "../store/ids.ts";
+import { pause } from "../store/pacing/backoff.ts";
 import { withMedia } from "../tools/byte-range.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";
@@ -36,6 +37,9 @@ const PATIENCE = 45_000;
 
 /** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
 export const PROGRESS_INTERVAL = 2_500;
+/** When a job's own reports are looked for at first, in milliseconds; then after this share of the time that has passed. */
+const PASS_FIRST = 200;
+const PASS_SHARE = 0.1;
 
 /** Named in answers that start a job: hosts that search tools may show a model no others than it searched for. */
 const COLLECTING = ["await_result", "probe_status"];
@@ -257,6 +261,13 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
   }
 }
 
+interface WaitOptions {
+  name?: string;
+  consent?: readonly string[];
+  /** Whether what the job reports is told soon, and as it is: with its own numbers and words alone. */
+  passes?: boolean;
+}
+
 /**
  * Answers a call whose work is a job: with the result when it comes in time, otherwise with the job's name. Time counts from
  * the beginning of the call, as it does for its client.
@@ -264,7 +275,7 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
 export async function waitFor(
   launching: Promise<DurablePromise>,
   { store, signal, now, until, patience, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
-  { name: tool, consent = [] }: { name?: string; consent?: readonly string[] } = {},
+  { name: tool, consent = [], passes = false }: WaitOptions = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
   let settled: DurablePromise | undefined;
@@ -277,19 +288,39 @@ export async function waitFor(
     if (snapshot.questions.size > 0) asks.abort();
     return snapshot;
   };
+  let passed = "";
+  /** Tells what the job reports, as it is. */
+  const pass = async (job: JobSnapshot) => {
+    const { progress, message } = (await look(job)).feed.entry ?? {};
+    const news = JSON.stringify([progress, message]);
+    if (!progress || news === passed) return;
+    passed = news;
+    reportProgress?.(progress.done, progress.total, message);
+  };
+  const follow = async (job: JobSnapshot, over: AbortSignal) => {
+    const began = Date.now();
+    while (!over.aborted) {
+      await pause(Math.min(Math.max((Date.now() - began) * PASS_SHARE, PASS_FIRST), PROGRESS_INTERVAL), over);
+      await pass(job);
+    }
+  };
   const report = () => {
+    if (passed !== "") return;
     const at = Date.now();
     const { done, total } = snapshot ? countOf(snapshot, at) : { done: 0 };
     reportProgress?.(done, total, snapshot ? lineOf(snapshot, at) : "starting");
     if (snapshot) void look(snapshot);
   };
   const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
+  const over = new AbortController();
   const present = async (promise: DurablePromise) => presentJob(await withMedia(store, promise, signal));
+  let following: Promise<void> | undefined;
   let started: DurablePromise;
   try {
     started = await launching;
     if (started.state !== "pending") return await present(started);
     snapshot = withoutFeed(started);
+    if (reportProgress && passes) following = follow(snapshot, over.signal);
     await awaitSettled(store, [started.name], {
       timeout: Math.max(0, now + timeout - Date.now()),
       signal: AbortSignal.any([signal, asks.signal]),
@@ -299,7 +330,10 @@ export async function waitFor(
     });
   } finally {
     clearInterval(ticker);
+    over.abort();
   }
+  // The last report goes before the answer.
+  await following;
   if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
   const last = signal.aborted ? snapshot : await look(snapshot);
   const { name } = started;

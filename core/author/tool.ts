@@ -69,7 +69,7 @@ export interface ToolContext {
   /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
   idempotencyKey?: string;
   /** Reports progress, where the caller asked for it. A report without news is sent slightly greater, as the protocol demands. */
-  reportProgress?: (progress: number, total: number | undefined, message: string) => void;
+  reportProgress?: (progress: number, total: number | undefined, message?: string) => void;
 }
 
 /**
