@@ -178,6 +178,7 @@ function entryOf({
   questions,
   progress,
   emitted,
+  spent,
   events,
 }: ExecutionState): FeedEntry {
   // A failing step is more interesting than one that has just begun.
@@ -200,6 +201,7 @@ function entryOf({
     ...(awaiting > 0 && { awaiting }),
     ...(callbacks.length > 0 && { callbacks: callbacks.slice(0, 5) }),
     ...(emitted !== undefined && { emitted }),
+    ...(spent && { spent }),
     ...(events !== undefined && { events }),
   };
 }

@@ -1,6 +1,7 @@
 import type { Runtime } from "../runtime.ts";
 import type { ExecutionState } from "../state.ts";
 import type { Commands } from "./commands/commands.ts";
+import type { Spending } from "./commands/spending.ts";
 import type { FunctionRun } from "./function-run.ts";
 
 export type Progress = NonNullable<ExecutionState["progress"]>;
@@ -9,16 +10,19 @@ export type Progress = NonNullable<ExecutionState["progress"]>;
 export class StateReport {
   readonly #commands: Pick<Commands, "open" | "emitted" | "events">;
   readonly #run: Pick<FunctionRun, "isReplaying">;
+  readonly #spending: Pick<Spending, "all">;
   readonly #onState: Runtime["onState"];
   #progress: Progress | undefined;
 
   constructor(
     commands: Pick<Commands, "open" | "emitted" | "events">,
     run: Pick<FunctionRun, "isReplaying">,
+    spending: Pick<Spending, "all">,
     onState: Runtime["onState"],
   ) {
     this.#commands = commands;
     this.#run = run;
+    this.#spending = spending;
     this.#onState = onState;
   }
 
@@ -29,7 +33,8 @@ export class StateReport {
   }
 
   tell(): void {
-    this.#onState?.(stateOf(this.#commands, this.#progress));
+    const { all: spent } = this.#spending;
+    this.#onState?.({ ...stateOf(this.#commands, this.#progress), ...(spent && { spent }) });
   }
 }
 
