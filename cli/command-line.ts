@@ -69,6 +69,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "retry a blocked job now",
     run: async (args) => (await import("./operate/retry.ts")).run(args),
   },
+  histories: {
+    summary: "save what jobs have recorded, for tests of new code",
+    run: async (args) => (await import("./operate/histories.ts")).run(args),
+  },
   pause: {
     summary: "stop running jobs of a kind",
     run: async (args) => (await import("./operate/pause.ts")).run("pause", args),

@@ -50,6 +50,7 @@ export {
   type TypedQuestion,
   type Winner,
 } from "./definitions/context.ts";
+export { type EventDefinition, event } from "./definitions/event.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";
 export { jsonSchema } from "./definitions/json-schema.ts";
 export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";

@@ -1,5 +1,6 @@
 /** `durable-mcp-edge/testing`: the whole stack in a test, a clock that the test moves, and stand-ins for other servers. */
 
+export { replayHistories } from "./histories.ts";
 export { EndsDiffer, type Replayed, type ReplayedOptions, replayed } from "./replayed.ts";
 export type { LogLine, Program } from "./simulation/program.ts";
 export {

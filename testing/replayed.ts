@@ -76,8 +76,13 @@ export async function replayed<Args, Result>(
   args: Args,
   options: ReplayedOptions = {},
 ): Promise<Replayed<Result>> {
-  const { errors, budget } = typeof fn === "function" ? {} : (fn.job as Partial<Job>);
-  const world = () => ({ ...worldOf(options), ...(errors && { errors }), ...(budget && { budget }) });
+  const { errors, budget, events } = typeof fn === "function" ? {} : (fn.job as Partial<Job>);
+  const world = () => ({
+    ...worldOf(options),
+    ...(errors && { errors }),
+    ...(budget && { budget }),
+    ...(events && { events }),
+  });
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
   const inputs = () => {
     const all = new Inputs(code as object);

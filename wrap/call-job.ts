@@ -2,12 +2,16 @@
 import * as z from "zod";
 import { DAY } from "../core/definitions/context.ts";
 import { defineJob, type Job } from "../core/definitions/job.ts";
+import { readAnswersBy } from "../core/tools/answers.ts";
+import * as content from "../core/tools/content.ts";
 
 /** The arguments of the job. */
 export const CallArgs = z.object({
   /** The server's name for the tool; {@link READ} for a resource, whose `uri` is the argument. */
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
+  /** The caller's `_meta`, without what is between it and the edge. */
+  meta: z.record(z.string(), z.unknown()).optional(),
   /** Identifies the call among those of the tool. */
   key: z.string(),
   /** Whether the call is sent at most once, by the policy at the start of the job. */
@@ -25,6 +29,8 @@ export const NOT_DONE = "Nothing was done";
 
 /** How long a job may take; questions wait meanwhile, and the server's time limit is shorter. */
 const DEADLINE = 7 * DAY;
+
+readAnswersBy(content);
 
 export function callJob(kind: string, prefix: string, shared: boolean): Job<CallArgs> {
   return defineJob<CallArgs>({

@@ -45,10 +45,10 @@ export function wrapServer(options: WrapOptions): Wrapped {
     options,
     jobs: { own, shared },
     tools(snapshot) {
-      const read = snapshot.resources ? resourceReader(name, own, options.apps) : undefined;
+      const reader = resourceReader({ name, jobs: [own, shared], isOffered: snapshot.resources, apps: options.apps });
       return chosen(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
-        return wrappedTool(tool, policy, options, policy.shared ? shared : own, read);
+        return wrappedTool(tool, policy, options, policy.shared ? shared : own, reader);
       });
     },
   };

@@ -15,7 +15,7 @@ const tool = {
 
 test("a server's own app is not listed, because hosts would let it act as this server", async () => {
   expect(listingOf(tool, {}, false)._meta).toEqual({ "acme/cost": 2 });
-  const read = resourceReader("acme", undefined as never);
+  const { read } = resourceReader({ name: "acme", jobs: [undefined as never], isOffered: true });
   await expect(read("ui://acme/app", {} as never)).rejects.toThrow("acme: its apps are not shown here");
 });
 

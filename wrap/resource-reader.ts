@@ -1,6 +1,6 @@
 /** Reads the resources that a wrapped server's results refer to. Each read is a job, because only workers reach the server. */
 
-import type { Tool } from "../core/author/tool.ts";
+import type { ResourceReader } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
 import { partsIn } from "../core/jobs/parts.ts";
 import type { DurablePromise } from "../core/jobs/remote-store.ts";
@@ -18,9 +18,46 @@ const FRESH_FOR = 10_000;
 /** How long a request waits for its read, in milliseconds. */
 const PATIENCE = 45_000;
 
-/** Reads the resource of a URI on behalf of the caller. */
-export function resourceReader(name: string, job: Job<CallArgs>, apps = false): NonNullable<Tool["read"]> {
+/** How many of a caller's last calls are searched for the name of a resource, and how many are read at once. */
+const LOOKED_AT = 50;
+const PAGE = 10;
+
+interface ReaderOptions {
+  /** The server's name. */
+  name: string;
+  /** The jobs of its calls; the first one reads. */
+  jobs: readonly [Job<CallArgs>, ...Job<CallArgs>[]];
+  /** Whether the server has resources. */
+  isOffered: boolean;
+  /** Whether its apps may be read. */
+  apps?: boolean | undefined;
+}
+
+/** Reads a server's resources on behalf of callers. */
+export function resourceReader(options: ReaderOptions): ResourceReader {
+  return {
+    read: readerOf(options),
+    async named(uri, { store, signal }) {
+      const quoted = JSON.stringify(uri);
+      const lastOf = async ({ kind }: Job<CallArgs>) => {
+        let looked = 0;
+        for await (const { job } of store.started({ kind, limit: PAGE }, signal)) {
+          const value = job && (job.promise?.value ?? (await store.get(job.name, signal))?.value);
+          const text = partsIn(value)?.text ?? JSON.stringify(value ?? null);
+          if (job && text.includes(quoted)) return job.startedAt;
+          looked += 1;
+          if (looked === LOOKED_AT) break;
+        }
+        return 0;
+      };
+      return Math.max(...(await Promise.all(options.jobs.map(lastOf))));
+    },
+  };
+}
+
+function readerOf({ name, jobs: [job], isOffered, apps = false }: ReaderOptions): ResourceReader["read"] {
   return async (uri, { store, now, until, signal }) => {
+    if (!isOffered) throw new ProtocolError(ErrorCode.InvalidParams, `${name} has no resources`, { uri });
     if (!apps && uri.startsWith(APP_URI)) {
       throw new ProtocolError(ErrorCode.InvalidParams, `${name}: its apps are not shown here`, { uri });
     }

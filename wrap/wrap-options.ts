@@ -53,6 +53,10 @@ export interface WrapOptions {
    * its open calls. Default: two minutes; 0: it ends with its worker.
    */
   keep?: number;
+  /** How long the server may take to answer when it is connected to, in milliseconds. Default: 30 s; a program ten minutes. */
+  startTimeout?: number;
+  /** The revision of the protocol to speak, for example `2025-11-25`. Default: the newest that the server has. */
+  revision?: string;
   /** The names of the tools to offer, with `*` as a wildcard. Default: all. */
   tools?: readonly string[];
   /**
@@ -75,8 +79,16 @@ export interface WrapOptions {
   apps?: boolean;
   /** Policies by the names of tools, with `*` as a wildcard; the first match counts. */
   policies?: Readonly<Record<string, CallPolicy>>;
-  /** How many calls each worker makes at once. Default: 16. */
+  /**
+   * How many calls each worker makes at once. Default: 16. Callers who are told apart take turns, and one of them gets no more
+   * than three quarters. A call that waits for an answer is not counted.
+   */
   concurrency?: number;
+  /**
+   * How many processes of a program each worker runs, in place of `concurrency`: each serves one call at a time, so that a
+   * question belongs to its call, and an end of the process ends no other. A call that waits for an answer keeps its process.
+   */
+  processes?: number;
   /** How long the server may take for a call, in milliseconds. Default: an hour. */
   timeout?: number;
   /**
@@ -89,7 +101,8 @@ export interface WrapOptions {
 
 /** @throws {Error} for invalid options */
 export function checkOptions(options: WrapOptions): void {
-  const { name, url, command, headers, env, keep, after, concurrency, timeout } = options;
+  const { name, url, command, headers, env, keep, after, concurrency, timeout, startTimeout, revision, processes } =
+    options;
   const wrong = (what: string): never => {
     throw new Error(`wrapServer: ${what}`);
   };
@@ -103,8 +116,14 @@ export function checkOptions(options: WrapOptions): void {
   if (url === undefined && headers !== undefined) wrong(`${name} has headers, which only a url takes`);
   if (command === undefined && env !== undefined) wrong(`${name} has env, which only a command takes`);
   if (url !== undefined && keep !== undefined) wrong(`${name} has keep, which only a command takes`);
+  if (processes !== undefined && (url !== undefined || concurrency !== undefined)) {
+    wrong(`${name} has processes, which only a command takes, in place of concurrency`);
+  }
+  if (revision !== undefined && !/^20\d\d-\d\d-\d\d$/.test(revision)) {
+    wrong(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
+  }
   if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
-  for (const [what, value] of Object.entries({ after, concurrency, timeout })) {
+  for (const [what, value] of Object.entries({ after, concurrency, timeout, startTimeout, processes })) {
     if (value !== undefined && !(value >= 1)) wrong(`${what} of ${name} is ${value}; it takes 1 or more`);
   }
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { waitFor } from "../core/author/job-tool.ts";
-import { type CallContext, type Tool, ToolError } from "../core/author/tool.ts";
+import { type CallContext, type ResourceReader, type Tool, ToolError } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
 import type { DurablePromise } from "../core/jobs/durable-promise.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
@@ -19,7 +19,7 @@ export function wrappedTool(
   policy: Policy,
   options: WrapOptions,
   job: Job<CallArgs>,
-  read: Tool["read"],
+  reader: ResourceReader,
 ): Tool {
   const { prefix, after } = options;
   // The arguments name a shared call.
@@ -28,6 +28,8 @@ export function wrappedTool(
     const { key, args, isNew } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
     const wanted: CallArgs = { tool: tool.name, arguments: args, key, once: policy.once };
     if (policy.freshFor !== undefined) wanted.fresh_for = policy.freshFor;
+    // A result that answers several calls is that of their arguments alone.
+    else if (context.meta) wanted.meta = context.meta;
     if (policy.once && isNew) {
       const how = named
         ? `To have it sent once in all, repeat it with ${JOB_NAME}: "${key}".`
@@ -57,8 +59,10 @@ export function wrappedTool(
     job: job as Job,
     waits: true,
     start: launch,
-    ...(read && { read }),
-    call: (args, context) => waitFor(launch(args, context), { ...context, patience: after ?? context.patience }),
+    reader,
+    call: (args, context) =>
+      waitFor(launch(args, context), { ...context, patience: after ?? context.patience }, { passes: true }),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, { passes: true }),
   };
 }
 

@@ -23,8 +23,8 @@ less of a tool, or none. --accept writes the rest as well: new tools, other text
 Where \`wrap\` was started in this folder, it accepts what that run has shown. With a URL or a command it adds that server to
 the project.
 
-${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
-  --help                  show this text
+${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
+  --help                    show this text
 `;
 
 export async function run(args: string[]): Promise<void> {

@@ -3,6 +3,8 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { Log } from "../../core/index.ts";
+import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
 import { updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
@@ -14,14 +16,16 @@ import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts
 import { agreedIn, directoryOf, projectIn } from "../wrap/wrap-directory.ts";
 import { FILES, writeProject } from "../wrap/wrap-project.ts";
 
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+
 const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
        ${typed(readProject(), "wrap", "[options] -- COMMAND ...")}
 
 Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL or started by COMMAND.
 Its tools become durable jobs.
 
-${OPTIONS.map(([option, text]) => `  ${option.padEnd(23)} ${text}`).join("\n")}
-  --help                  show this text
+${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
+  --help                    show this text
 
 Its state is kept in a directory of its own below .resonate. Also the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
 `;
@@ -32,25 +36,35 @@ export async function run(args: string[]): Promise<void> {
   hideArguments(given);
   const { options, rest, secrets } = given;
   Object.assign(process.env, secrets);
-  const server = new WrappedServer(options, process.env);
-  console.log(`Asking ${options.name} for its tools ...`);
-  const now = await server.look(silentLog);
-  await server.close();
-  const { name, version } = now.server;
-  console.log(`${name} ${version}, revision ${now.revision}, ${now.tools.length} tools\n`);
   const { memory, data } = dataIn(rest);
   const own = directoryOf(
     options,
     args.some((arg) => /^--name(=|$)/.test(arg)),
   );
+  const state = data ?? own.data;
+  const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
+  if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
+  process.env.WRAP_FOLDER = root;
+  const server = new WrappedServer(options, process.env, true);
+  // A program goes on without its user for a while: one that nobody is to use is ended.
+  process.once("exit", endPrograms);
+  const quit = () => process.exit(130);
+  for (const signal of SIGNALS) process.once(signal, quit);
+  console.log(`Asking ${options.name} for its tools ...`);
+  let said = "";
+  const info: Log["info"] = (_message, { says } = {}) => {
+    said = String(says ?? said);
+  };
+  const now = await server.look({ ...silentLog, info }, (what) =>
+    console.log(said === "" ? what : `${what}; it wrote: ${said}`),
+  );
+  const { name, version } = now.server;
+  console.log(`${name} ${version}, revision ${now.revision}, ${now.tools.length} tools\n`);
   if (own.isTaken) {
     console.log(
       `${options.name} is the name of another server here: this one is ${own.name}. --name gives it another.\n`,
     );
   }
-  const state = data ?? own.data;
-  const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
-  if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
   const update = updated(await agreedIn(root, options), now, options);
   const { snapshot } = update;
   for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
@@ -61,11 +75,18 @@ export async function run(args: string[]): Promise<void> {
   checkChosen(snapshot, options);
   console.log("");
   const served = { ...options, name: own.name };
-  Object.assign(process.env, { WRAP_FOLLOW: accept, WRAP_FOLDER: root });
+  process.env.WRAP_FOLLOW = accept;
   const project = { root, name: own.name, scripts: readProject().scripts, settings: { wrapped: FILES.options } };
   const launch = memory || data !== undefined ? rest : [...rest, "--data", state];
+  for (const signal of SIGNALS) process.off(signal, quit);
+  let isHandedOver = false;
   // Nothing is written before the state is locked: it may be another run's.
-  await start("wrap", launch, project, () => writeProject(root, served, now, update));
+  await start("wrap", launch, project, async () => {
+    isHandedOver = true;
+    await writeProject(root, served, now, update);
+    await server.handOver();
+  });
+  if (!isHandedOver) await server.close();
 }
 
 /** What the arguments for `start` say of the state. */

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
-import type { WrapOptions } from "../../wrap/wrap-options.ts";
+import { checkOptions, type WrapOptions } from "../../wrap/wrap-options.ts";
 
 /** The options of `wrap` and `sync`, for `--help`. */
 export const OPTIONS = [
@@ -10,6 +10,10 @@ export const OPTIONS = [
   ["--tools 'a,b_*'", "the tools to offer (default: all)"],
   ["--prefix NAME", "a prefix for the names of its tools"],
   ["--after SECONDS", "how long a call waits for its result before it returns its job (default 4)"],
+  ["--concurrency N", "how many calls are made at once (default 16)"],
+  ["--processes N", "so many processes of a command, each for one call at a time, whose questions are so told apart"],
+  ["--start-timeout SECONDS", "how long it may take to start (default: 30 for a URL, 600 for a command)"],
+  ["--revision DATE", "the revision of the protocol to speak, as 2025-11-25 (default: the newest that it has)"],
   ["--repeatable 'a,b_*'", "tools whose calls may be repeated, despite their annotations"],
   ["--once 'a,b_*'", "tools whose calls must not be repeated"],
   ["--header 'NAME: VALUE'", "a header for every request to a URL; may be repeated"],
@@ -26,6 +30,10 @@ const PARSED = {
   tools: { type: "string" },
   prefix: { type: "string" },
   after: { type: "string" },
+  concurrency: { type: "string" },
+  processes: { type: "string" },
+  "start-timeout": { type: "string" },
+  revision: { type: "string" },
   repeatable: { type: "string" },
   once: { type: "string" },
   header: { type: "string", multiple: true },
@@ -100,6 +108,9 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   for (const [name, value = ""] of Object.entries(inFile)) variables.push([name, hidden(value)]);
   const after = values.after === undefined ? undefined : Number(values.after);
   if (after !== undefined && !(after > 0 && after <= 300)) throw new Error("--after takes seconds, up to 300");
+  const concurrency = numberOf(values, "concurrency");
+  const processes = numberOf(values, "processes");
+  const startTimeout = numberOf(values, "start-timeout");
   const policies = Object.fromEntries([
     ...list(values.once).map((pattern) => [pattern, { repeatable: false }]),
     ...list(values.repeatable).map((pattern) => [pattern, { repeatable: true }]),
@@ -117,10 +128,21 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
     ...(values.tools !== undefined && { tools: list(values.tools) }),
     ...(values.prefix !== undefined && { prefix: values.prefix }),
     ...(after !== undefined && { after: after * 1_000 }),
+    ...(concurrency !== undefined && { concurrency }),
+    ...(processes !== undefined && { processes }),
+    ...(startTimeout !== undefined && { startTimeout: startTimeout * 1_000 }),
+    ...(values.revision !== undefined && { revision: values.revision }),
     ...(Object.keys(policies).length > 0 && { policies }),
   };
+  checkOptions(options);
   const isExposed = values.header !== undefined || values.env?.some((each) => each.includes("=")) === true;
   return { options, rest, secrets, isExposed };
+}
+
+function numberOf(values: Readonly<Record<string, unknown>>, name: string): number | undefined {
+  const value = values[name] === undefined ? undefined : Number(values[name]);
+  if (value !== undefined && !(value >= 1)) throw new Error(`--${name} takes a number from 1`);
+  return value;
 }
 
 /** Takes the arguments out of the list of processes, and says how they are given unseen. */

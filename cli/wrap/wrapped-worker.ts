@@ -2,7 +2,9 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Log } from "../../core/index.ts";
 import { runWorker } from "../../worker/index.ts";
+import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
 import { runWrapped } from "../../wrap/worker/index.ts";
 import { FILES } from "./wrap-project.ts";
@@ -11,4 +13,12 @@ const folder = resolve(process.env.WRAP_FOLDER ?? "");
 const options = JSON.parse(readFileSync(resolve(folder, FILES.options), "utf8"));
 const snapshot = pathToFileURL(resolve(folder, FILES.snapshot));
 
-await runWorker({ functions: runWrapped(wrapServer(options), { snapshot }) });
+const line = lineLog(process.env.LOG_LEVEL || "info");
+const connect: Log = {
+  debug: (message, fields = {}) => line.debug(fields, message),
+  info: (message, fields = {}) => line.info(fields, message),
+  warn: (message, fields = {}) => line.warn(fields, message),
+  error: (message, fields = {}) => line.error(fields, message),
+};
+// It takes over the program that `wrap` has started.
+await runWorker({ functions: runWrapped(wrapServer(options), { snapshot, connect }) });

@@ -2,6 +2,7 @@
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { replayed } from "../../testing/replayed.ts";
+import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import {
   type Context,
   HOUR,
@@ -209,6 +210,23 @@ test("what is spent side by side is counted once, and the call that crosses the 
   const { result, runs } = await replayed(budgeted(120, "fail", research), {});
   expect(result).toEqual({ failed: 1, spent: ["BudgetExceeded", "150 of 120 tokens are spent"] });
   expect(runs).toBeGreaterThan(50);
+});
+
+test("those who look at a job are told what it has spent, also after another worker has taken it over", async () => {
+  const told: unknown[] = [];
+  const code = async (ctx: Context) => {
+    await ctx.spend(await ctx.step("search", () => 30), { of: "tokens" });
+    await ctx.sleep("an hour", HOUR);
+    await ctx.sleep("another", HOUR);
+  };
+  const budget = { tokens: { limit: 100 } };
+  const job = new SimulatedJob(code, { budget, onState: ({ spent }) => void told.push(spent) });
+  await job.execute();
+  job.forget();
+  told.push("taken over");
+  await job.next();
+  const spent = { tokens: { spent: 30, limit: 100, left: 70 } };
+  expect(told.slice(told.indexOf("taken over") - 1)).toEqual([spent, "taken over", spent]);
 });
 
 test("a budget that asks goes on when more is allowed, and asks once for all that wait", async () => {

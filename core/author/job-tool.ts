@@ -1,11 +1,12 @@
 /** Tools whose work is a job. */
 
 import type * as z from "zod";
-import { defineJob, type Job, type JobOptions, type Schema } from "../definitions/job.ts";
+import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import {
   countOf,
   howToAnswer,
+  inputRequestsOf,
   type JobSnapshot,
   jobSnapshotOf,
   lineOf,
@@ -16,7 +17,8 @@ import { startJob } from "../jobs/starting/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting/waiting.ts";
 import { splitGeneration } from "../store/ids.ts";
-import { withMedia } from "../tools/byte-range.ts";
+import { pause } from "../store/pacing/backoff.ts";
+import { withMedia } from "../tools/answers.ts";
 import { presentJob, structured } from "../tools/present.ts";
 import { noteLimit } from "../tools/results.ts";
 import {
@@ -35,6 +37,12 @@ const PATIENCE = 45_000;
 
 /** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
 export const PROGRESS_INTERVAL = 2_500;
+/** When a job's own reports are looked for at first, in milliseconds; then after this share of the time that has passed. */
+const PASS_FIRST = 200;
+const PASS_SHARE = 0.1;
+
+/** Named in answers that start a job: hosts that search tools may show a model no others than it searched for. */
+const COLLECTING = ["await_result", "probe_status"];
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -116,6 +124,7 @@ export interface DurableToolOptions<Args, Result>
       | "view"
       | "errors"
       | "budget"
+      | "events"
       | "concurrency"
     > {
   /** The function's result: advertised, and checked before it is stored. */
@@ -194,8 +203,10 @@ function jobTool<Input, Args, Result, Output extends object>(
   const find = async (args: unknown, context: ToolContext) =>
     context.jobs.find(job, await argsOf(args as Input, context));
   if ("answer" in options) {
+    const about = describeTool(described, options.output);
+    const mayAdd = (about.listing.outputSchema as JsonSchema).additionalProperties !== false;
     return {
-      ...describeTool(described, options.output),
+      ...about,
       job,
       find,
       argsOf: (args, context) => argsOf(args as Input, context),
@@ -206,7 +217,8 @@ function jobTool<Input, Args, Result, Output extends object>(
         const promise = await launch(input, context);
         const output = await options.answer(startedOf(promise), input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
-        const answer = structured(output, { job: promise.name, isView: promise_id === promise.name });
+        const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
+        const answer = structured({ ...output, ...how }, { job: promise.name, isView: promise_id === promise.name });
         const { note } = promise;
         return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
       },
@@ -223,6 +235,7 @@ function jobTool<Input, Args, Result, Output extends object>(
     argsOf: (args, context) => argsOf(args as Input, context),
     start: (args, context) => launch(args as Input, context),
     call: (args, context) => waitFor(launch(args as Input, context), context, options),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),
   };
 }
 
@@ -248,14 +261,21 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
   }
 }
 
+interface WaitOptions {
+  name?: string;
+  consent?: readonly string[];
+  /** Whether what the job reports is told soon, and as it is: with its own numbers and words alone. */
+  passes?: boolean;
+}
+
 /**
  * Answers a call whose work is a job: with the result when it comes in time, otherwise with the job's name. Time counts from
  * the beginning of the call, as it does for its client.
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
-  { store, signal, now, until, patience, reportProgress, mayConfirm }: CallContext,
-  { name: tool, consent = [] }: { name?: string; consent?: readonly string[] } = {},
+  { store, signal, now, until, patience, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
+  { name: tool, consent = [], passes = false }: WaitOptions = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
   let settled: DurablePromise | undefined;
@@ -268,19 +288,39 @@ export async function waitFor(
     if (snapshot.questions.size > 0) asks.abort();
     return snapshot;
   };
+  let passed = "";
+  /** Tells what the job reports, as it is. */
+  const pass = async (job: JobSnapshot) => {
+    const { progress, message } = (await look(job)).feed.entry ?? {};
+    const news = JSON.stringify([progress, message]);
+    if (!progress || news === passed) return;
+    passed = news;
+    reportProgress?.(progress.done, progress.total, message);
+  };
+  const follow = async (job: JobSnapshot, over: AbortSignal) => {
+    const began = Date.now();
+    while (!over.aborted) {
+      await pause(Math.min(Math.max((Date.now() - began) * PASS_SHARE, PASS_FIRST), PROGRESS_INTERVAL), over);
+      await pass(job);
+    }
+  };
   const report = () => {
+    if (passed !== "") return;
     const at = Date.now();
     const { done, total } = snapshot ? countOf(snapshot, at) : { done: 0 };
     reportProgress?.(done, total, snapshot ? lineOf(snapshot, at) : "starting");
     if (snapshot) void look(snapshot);
   };
-  const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+  const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
+  const over = new AbortController();
   const present = async (promise: DurablePromise) => presentJob(await withMedia(store, promise, signal));
+  let following: Promise<void> | undefined;
   let started: DurablePromise;
   try {
     started = await launching;
     if (started.state !== "pending") return await present(started);
     snapshot = withoutFeed(started);
+    if (reportProgress && passes) following = follow(snapshot, over.signal);
     await awaitSettled(store, [started.name], {
       timeout: Math.max(0, now + timeout - Date.now()),
       signal: AbortSignal.any([signal, asks.signal]),
@@ -290,7 +330,10 @@ export async function waitFor(
     });
   } finally {
     clearInterval(ticker);
+    over.abort();
   }
+  // The last report goes before the answer.
+  await following;
   if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
   const last = signal.aborted ? snapshot : await look(snapshot);
   const { name } = started;
@@ -300,6 +343,6 @@ export async function waitFor(
   const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
     { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
-    { job: name, isView: true },
+    { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
   );
 }

@@ -60,7 +60,7 @@ export interface ToolContext {
   until: number;
   /** Whether the client understands tasks, and so follows a job as a task. */
   tasks: boolean;
-  /** Whether the client can put a running job's questions to its user. */
+  /** Whether the client can put a running job's questions to its user: as a task's, or in answer to the call. */
   asks: boolean;
   /** Whether arguments may express the user's consent; see {@link ToolOptions.consent}. */
   mayConfirm: boolean;
@@ -69,7 +69,7 @@ export interface ToolContext {
   /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
   idempotencyKey?: string;
   /** Reports progress, where the caller asked for it. A report without news is sent slightly greater, as the protocol demands. */
-  reportProgress?: (progress: number, total: number | undefined, message: string) => void;
+  reportProgress?: (progress: number, total: number | undefined, message?: string) => void;
 }
 
 /**
@@ -129,6 +129,8 @@ export interface CallContext extends ToolContext {
   showsCards: boolean;
   /** How long a call without progress waits for its job, in milliseconds. */
   patience: number;
+  /** The request's `_meta`, without what is between the client and this server. */
+  meta?: Record<string, unknown>;
   /** Says what its caller is to do if the call fails from here on, where a repeat is another call. */
   advise?(words: string): void;
 }
@@ -162,19 +164,24 @@ export interface Tool {
    * @throws {ToolError}
    */
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
-  /**
-   * Reads a resource that its results may refer to. `resources/read` asks all tools in turn; tools that share a function are
-   * asked once.
-   *
-   * @throws {ProtocolError}
-   */
-  read?(uri: string, context: CallContext): Promise<{ contents: unknown[] }>;
+  /** Reads what its results refer to; the tools of one server share it. */
+  readonly reader?: ResourceReader;
+  /** Answers a call whose job was started before, where the call waits for it. */
+  resume?(promise: DurablePromise, context: CallContext): Promise<ToolAnswer>;
   /** Finds the newest generation of a call's job without starting it, where the tool can. @throws {ToolError} */
   find?(args: unknown, context: ToolContext): Promise<Started | undefined>;
   /** The arguments of the job of a call, where its work is one job. @throws {ToolError} */
   argsOf?(args: unknown, context: ToolContext): Promise<unknown>;
   /** Whether the tool serves only clients that understand tasks. */
   readonly tasksOnly?: boolean;
+}
+
+/** Reads the resources of the server behind a tool. */
+export interface ResourceReader {
+  /** When the caller began the last call whose result names the resource, in milliseconds since the epoch; 0 for none. */
+  named(uri: string, context: CallContext): Promise<number>;
+  /** @throws {ProtocolError} */
+  read(uri: string, context: CallContext): Promise<{ contents: unknown[] }>;
 }
 
 /**

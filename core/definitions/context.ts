@@ -456,6 +456,14 @@ export interface Context<Env = unknown> {
   emit(value: unknown): Promise<void>;
 
   /**
+   * Tells those who subscribe to it an event of the definition's `events`: its payload is up to 16 kB of JSON. Events are
+   * kept with the job in the order of the calls, each once. Temporal and Restate have no counterpart.
+   *
+   * @example await ctx.event("price.changed", { price: await ctx.step("price", () => 12) });
+   */
+  event(name: string, payload: unknown): Promise<void>;
+
+  /**
    * The time, in milliseconds since the epoch: that of the Resonate server when the newest outcome came about that the
    * function knows of. The same whenever the function runs again.
    *

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import { escapeId, mayBeName } from "../store/ids.ts";
 import type { Budgets, ErrorClass } from "./context.ts";
+import type { EventDefinition } from "./event.ts";
 import type { View } from "./view.ts";
 
 /** A job was not started, and nothing else was done: why, in words for the caller. */
@@ -131,6 +132,8 @@ export interface JobOptions<Args, Result = unknown> {
   concurrency?: { key(args: Args): string | number; limit: number };
   /** What a job may spend, by name; see `ctx.spend`. Default: nothing is counted. */
   budget?: Budgets;
+  /** The types of events that jobs tell with `ctx.event`. Default: none. */
+  events?: readonly EventDefinition[];
   /** How jobs are shown to people. Default: their results as a tree. */
   view?: View;
   /**
@@ -161,6 +164,7 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly keepFor: number | "forever" | undefined;
   readonly errors?: readonly ErrorClass[];
   readonly budget?: Budgets;
+  readonly events?: readonly EventDefinition[];
   readonly concurrency?: { key(args: Args): string | number; readonly limit: number };
   /**
    * The job name, which agents see and pass back. It never contains `:` or `~`, which separate the parts of promise ids.
@@ -261,6 +265,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),
     ...(options.budget && { budget: options.budget }),
+    ...(options.events && { events: options.events }),
     ...(options.concurrency && { concurrency: options.concurrency }),
   };
 }

@@ -163,8 +163,8 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
     deadline: runtime.deadline,
   });
   const writer = new JournalWriter(journal, lease, wakeup);
-  const report = new StateReport(commands, run, runtime.onState);
   const spending = new Spending(runtime.budget);
+  const report = new StateReport(commands, run, spending, runtime.onState);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, run });
   const replay = new Replay({ journal, commands, awaitables, run, runtime });
   return {

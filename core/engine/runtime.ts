@@ -1,5 +1,6 @@
 /** What an execution works with, and how it ends. */
 import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../definitions/context.ts";
+import type { EventDefinition } from "../definitions/event.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalRecord } from "./journal.ts";
@@ -83,6 +84,8 @@ export interface Runtime {
   memo?: ReadonlyMap<string, JournalRecord>;
   /** What the job may spend. */
   budget?: Budgets;
+  /** The events that the job may tell. */
+  events?: readonly EventDefinition[];
   /** The classes of errors that steps give back as they were thrown. */
   errors?: readonly ErrorClass[];
   /** Waits until one more attempt may be under way; resolves with a function that ends it. Default: at once. */

@@ -13,5 +13,9 @@ export interface ExecutionState {
   questions: { key: string; promiseId: string; question: Question }[];
   /** How many partial results it has told. */
   emitted?: number;
+  /** What it has spent of its budgets. */
+  spent?: Record<string, { spent: number; limit: number }>;
+  /** How many events it has told. */
+  events?: number;
   progress?: { done?: number; total?: number; message?: string };
 }

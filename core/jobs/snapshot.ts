@@ -84,6 +84,15 @@ export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "do
   return { ...(text !== undefined && { doing: text }), ...(waiting_for.length > 0 && { waiting_for }) };
 }
 
+/** The open questions of a job as requests for a client's user, by key. */
+export function inputRequestsOf({ questions }: JobSnapshot) {
+  const asked = [...questions].map(([key, { question }]) => {
+    const { answeredBy, ...form } = question;
+    return [key, { method: "elicitation/create" as const, params: { mode: "form" as const, ...form } }] as const;
+  });
+  return Object.fromEntries(asked);
+}
+
 /** How to answer a job's open questions, in words; undefined where it has none. */
 export function howToAnswer(jobName: string, { questions, promise }: JobSnapshot): string | undefined {
   if (questions.size === 0) return undefined;

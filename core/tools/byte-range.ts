@@ -11,8 +11,7 @@ import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";
 import { decodeValue } from "../store/codec.ts";
 import { chunkId } from "../store/ids.ts";
-import { MAX_MEDIA } from "./content.ts";
-import { boundary, FIRST_PART, pick, type Selection } from "./results.ts";
+import { boundary, FIRST_PART, limitIn, MAX_MEDIA, pick, type Selection } from "./results.ts";
 
 /** The characters of JSON text in each chunk but the last. Each takes three bytes at most. */
 export const PART = 100_000;
@@ -26,20 +25,23 @@ export const PART = 100_000;
 export async function viewOfRange(
   store: RemoteStore,
   promise: DurablePromise,
-  { result: wanted, fields = [], offset = 0 }: Selection,
-  limit: number,
+  selection: Selection,
+  room: number,
   signal?: AbortSignal,
 ): Promise<JobView> {
+  const { result: wanted, fields = [], offset = 0 } = selection;
+  const isWhole = wanted !== "full" && fields.length === 0 && offset === 0 && selection.limit === undefined;
+  const limit = limitIn(selection, room);
   const view = viewOf(promise.name, promise);
   const parts = promise.job.answers ? partsIn(view.result) : undefined;
-  if (!parts || wanted === "none" || (wanted !== "full" && fields.length === 0 && offset === 0)) return view;
+  if (!parts || wanted === "none" || isWhole) return view;
   const picked = fields.length > 0 ? pick(parts.shape, fields) : undefined;
   // One more at either end shows whether that is within a character.
   const from = Math.max(0, offset - 1);
   const range = { picked, from, to: offset + limit + 1, signal };
   const { text, characters } = await textOfRange(store, promise.id, parts, range);
   const begin = boundary(text, Math.min(offset - from, text.length));
-  const most = wanted === "full" ? limit : FIRST_PART;
+  const most = wanted === "full" || selection.limit !== undefined ? limit : FIRST_PART;
   const shown = { ...parts, characters, text: text.slice(begin, boundary(text, begin + most)), offset: from + begin };
   return { ...view, result: { [PARTS]: shown } };
 }

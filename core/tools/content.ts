@@ -1,6 +1,8 @@
 /** What a wrapped server answers, as content: without what only this server says. */
-import { type CallToolResult, ProtocolError } from "./mcp.ts";
-import { JOB_SCHEME } from "./results.ts";
+import { type CallToolResult, OURS, ProtocolError } from "./mcp.ts";
+import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
+
+export { viewOfRange, withMedia } from "./byte-range.ts";
 
 /** The key under which a stored answer holds the protocol error that it stands for. */
 export const RPC_FAILURE = "durable-mcp:error";
@@ -18,13 +20,10 @@ export function protocolErrorIn(stored: unknown): ProtocolError | undefined {
   return failure && new ProtocolError(failure.code, failure.message, failure.data);
 }
 
-/** The keys of `_meta` that are this server's, or the protocol's between it and its clients. */
-export const OURS = /^(view_url|ui|durable-mcp\/.*|([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/.*)$/;
-
 type Part = CallToolResult["content"][number];
 
 /** The answer without fields of this server's: they would be taken for its word. */
-export function asContent(stored: unknown): CallToolResult {
+function asContent(stored: unknown): CallToolResult {
   const entries = Object.entries(Object(stored)).flatMap(([key, value]): [string, unknown][] => {
     if (key === "resultType") return [];
     if (key === "content") return [[key, Array.isArray(value) ? value.map(asPart) : []]];
@@ -43,9 +42,6 @@ function asPart(part: unknown): Part {
   return typeof type === "string" && !isOurs ? (part as Part) : { type: "text", text: JSON.stringify(part) };
 }
 
-/** The most base64 of images, sounds and files in one answer, in characters. */
-export const MAX_MEDIA = 4_000_000;
-
 /** The base64 of an image, a sound or a file; empty for any other part. */
 function base64Of(part: unknown): string {
   const { type, data, resource } = Object(part);
@@ -55,7 +51,7 @@ function base64Of(part: unknown): string {
 
 const isMedium = (part: unknown): boolean => base64Of(part) !== "";
 
-export const mediaOf = ({ content }: Pick<CallToolResult, "content">): Part[] => content.filter(isMedium);
+const mediaOf = ({ content }: Pick<CallToolResult, "content">): Part[] => content.filter(isMedium);
 
 /** The size of an answer in characters: of its base64, and of the rest, in which text and its structured twin count once. */
 export function sizeOf({ content, structuredContent, ...rest }: CallToolResult): { media: number; text: number } {
@@ -66,7 +62,7 @@ export function sizeOf({ content, structuredContent, ...rest }: CallToolResult):
 }
 
 /** The answer with its media replaced by words, for an answer that shows the media beside it. */
-export function withoutMedia(answer: CallToolResult): CallToolResult {
+function withoutMedia(answer: CallToolResult): CallToolResult {
   const { length } = mediaOf(answer);
   if (length === 0) return answer;
   let n = 0;
@@ -79,4 +75,20 @@ export function withoutMedia(answer: CallToolResult): CallToolResult {
     ) as Part;
   };
   return { ...answer, content: answer.content.map(shown) };
+}
+
+/** A stored answer; whether it may be sent whole, with a text of up to `limit` characters; and its media, if those may be sent. */
+export function bounded(stored: unknown, limit: number) {
+  const content = asContent(stored);
+  const { media, text } = sizeOf(content);
+  const hasRoom = media <= MAX_MEDIA;
+  return { content, isWhole: hasRoom && text <= limit, media: hasRoom ? mediaOf(content) : [] };
+}
+
+/** An answer without its media, if those have no more than `room` characters; these media; and how much room they take. */
+export function apart(stored: unknown, room: number): { shown: unknown; media: Part[]; size: number } {
+  const content = asContent(stored);
+  const { media: size } = sizeOf(content);
+  if (size === 0 || size > room) return { shown: stored, media: [], size: 0 };
+  return { shown: withoutMedia(content), media: mediaOf(content), size };
 }

@@ -1,7 +1,7 @@
 import { partsIn } from "../jobs/parts.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import { viewOf } from "../jobs/status.ts";
-import { asContent, MAX_MEDIA, mediaOf, protocolErrorIn, sizeOf } from "./content.ts";
+import { answersOf } from "./answers.ts";
 import { type CallToolResult, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
 
@@ -18,6 +18,8 @@ export interface About {
   isView?: boolean;
   /** Links to results that the answer summarizes. */
   links?: readonly ResourceLink[];
+  /** The job, where its questions may be put to the caller in the answer, and those questions. */
+  asks?: { promise: DurablePromise; inputRequests: Record<string, object> };
   /** Images, sounds and files that are shown beside the structured content. */
   media?: CallToolResult["content"];
 }
@@ -40,22 +42,21 @@ export function structured(content: object, about?: About): ToolAnswer {
  * @throws {ProtocolError} with which a wrapped server has answered
  */
 export function presentJob(promise: DurablePromise): ToolAnswer {
-  const failure = promise.job.answers ? protocolErrorIn(promise.value) : undefined;
-  if (failure) throw failure;
   const job = promise.name;
   const limit = limitOf(promise.job);
-  const isAnswer = promise.job.answers && promise.state === "resolved" && !partsIn(promise.value);
-  const content = isAnswer ? asContent(promise.value) : undefined;
-  const size = content && sizeOf(content);
-  const hasRoom = size !== undefined && size.media <= MAX_MEDIA;
-  if (content && hasRoom && size.text <= limit) return { ...content, [ABOUT]: { job } };
+  const answers = answersOf(promise.job);
+  const failure = answers?.protocolErrorIn(promise.value);
+  if (failure) throw failure;
+  const isKnown = promise.state === "resolved" && !partsIn(promise.value);
+  const answered = isKnown ? answers?.bounded(promise.value, limit) : undefined;
+  if (answered?.isWhole) return { ...answered.content, [ABOUT]: { job } };
   // An answer that is too large is summarized as every large result is, with its images beside the summary.
   const fitted = arrange([hold(viewOf(job, promise), {}, limit)], limit);
   const note = [promise.note, noteOn(fitted)].filter((each) => each !== undefined).join(" ");
   const [view] = fitted.views;
   const answer = structured(
     { ...view, ...(note !== "" && { note }) },
-    { job, isView: true, links: linksTo([view?.summary]), media: content && hasRoom ? mediaOf(content) : [] },
+    { job, isView: true, links: linksTo([view?.summary]), media: answered?.media ?? [] },
   );
   const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
   return isError ? { ...answer, isError: true } : answer;

@@ -33,3 +33,28 @@ test("many fields of a long list are picked without looking at all of them for e
   const paths = Array.from({ length: 5_000 }, (_, i) => `rows.${["n", "day", "text"][i % 3]}`);
   for (let times = 0; times < 5; times++) expect(pick(value, paths)).toEqual(value);
 });
+
+test("parts as short as a host's cut are read one after another, each between its own offset and the next", () => {
+  const result = { text: "🌧 and sun ".repeat(200) };
+  const view = { job_name: "weather", status: "complete", result } as const;
+  let text = "";
+  let most = 0;
+  for (let offset: number | undefined = 0; offset !== undefined; ) {
+    const fitted = arrange([hold(view, { result: "full", offset, limit: 501 }, MAX_ANSWER)], MAX_ANSWER);
+    const { summary } = fitted.views[0] ?? {};
+    if (!summary) throw new Error("a part was expected");
+    expect(
+      Object.keys(summary)
+        .filter((key) => /offset|part/.test(key))
+        .slice(0, 2),
+    ).toEqual(["offset", "part"]);
+    expect(summary.offset).toBe(offset);
+    most = Math.max(most, summary.part.length);
+    text += summary.part;
+    offset = summary.next_offset;
+  }
+  expect([JSON.parse(text), most]).toEqual([result, 501]);
+  // What is as short as that comes as it is.
+  const whole = arrange([hold(view, { limit: 5_000 }, MAX_ANSWER)], MAX_ANSWER);
+  expect(whole.views[0]?.result).toEqual(result);
+});

@@ -10,6 +10,9 @@ import type { JobView, ResultSummary } from "../jobs/status.ts";
 /** The most characters of an answer by default: hosts in wide use show a model no more. */
 export const MAX_ANSWER = 50_000;
 
+/** The most base64 of images, sounds and files in one answer of a wrapped server, in characters. */
+export const MAX_MEDIA = 4_000_000;
+
 /** The least bound that a tool may set: room for the summary of a result with the longest job name. */
 export const MIN_ANSWER = 5_000;
 
@@ -45,6 +48,8 @@ export interface Selection {
   fields?: readonly string[] | undefined;
   /** Where in the result as JSON text to begin, in characters. */
   offset?: number | undefined;
+  /** The most characters of a part, where a host cuts answers that the server would send. */
+  limit?: number | undefined;
 }
 
 /** A job until the answer is made, with no more of its result than an answer may hold. */
@@ -70,7 +75,9 @@ export const JOB_SCHEME = "job://";
 export const uriOf = (name: string): string => `${JOB_SCHEME}${encodeURIComponent(name)}`;
 
 /** Reduces a job to what an answer of at most `limit` characters may hold. */
-export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }: Selection, limit: number): Held {
+export function hold(given: JobView, selection: Selection, room: number): Held {
+  const { result: wanted, fields = [], offset = 0 } = selection;
+  const limit = limitIn(selection, room);
   const { result, ...rest } = given;
   const view = withShortTexts(rest, MAX_TEXT);
   if (view.status !== "complete" || wanted === "none") return { view };
@@ -80,7 +87,7 @@ export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }
   const json = JSON.stringify(value) ?? "null";
   const begin = boundary(json, Math.min(offset, json.length));
   const isInline = begin === 0 && wanted !== "summary" && json.length <= limit;
-  const most = wanted === "full" ? limit : FIRST_PART;
+  const most = wanted === "full" || selection.limit !== undefined ? limit : FIRST_PART;
   return {
     view,
     result: {
@@ -92,6 +99,9 @@ export function hold(given: JobView, { result: wanted, fields = [], offset = 0 }
     },
   };
 }
+
+/** How many characters of a result an answer that has `room` for so many may hold: at least a pair of surrogates. */
+export const limitIn = ({ limit }: Selection, room: number): number => Math.max(2, Math.min(limit ?? room, room));
 
 /** How many characters a value adds to a message; `copies`: 2 as structured content and text, 1 as text alone. */
 export function costOf(value: unknown, copies: 1 | 2 = 2): number {
@@ -211,7 +221,7 @@ export function noteOn({ views, leftOut }: Fitted): string | undefined {
 }
 
 const readOn = (name: string): string =>
-  `A result that is larger than an answer may be is there in part, as JSON text. The rest: probe_status(job_names: ["${name}"], result: "full", offset: its next_offset), some of it: with fields; or read the resource at its uri.`;
+  `A result that is larger than an answer may be is there in part, as JSON text. The rest: probe_status(job_names: ["${name}"], result: "full", offset: its next_offset), with limit where your host cuts answers; some of it: with fields; or read the resource at its uri.`;
 
 export interface ResourceLink {
   type: "resource_link";

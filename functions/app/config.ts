@@ -65,8 +65,11 @@ const Env = z.object({
    * Clients give up after 5 seconds or more, and none tells its limit.
    */
   WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
-  /** `off` removes the arguments by which a model states that the user agreed to something. */
-  CONFIRM_ARGUMENTS: z.enum(["on", "off"]).default("on"),
+  /**
+   * Whether the arguments by which a model states that the user agreed are believed: `on`, of clients that cannot ask their
+   * user; `always`, of all; `off` removes them.
+   */
+  CONFIRM_ARGUMENTS: z.enum(["on", "off", "always"]).default("on"),
   /** How many days jobs are kept after their end, or `forever`, where that is known. */
   RETENTION_DAYS: z.string().regex(DAYS, "must be a number of days above 0, or `forever`").exactOptional(),
   /** The streams that a caller may have open at once in one isolate; 0 for any number. */

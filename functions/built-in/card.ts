@@ -11,7 +11,8 @@ import { giveAnswer, jsonOf, jsonText } from "./answer-question.ts";
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
 const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
 
-const _meta = { ui: { visibility: ["app"] } };
+/** Hidden from models: by MCP Apps, and in the words of the hosts before it. */
+const _meta = { ui: { visibility: ["app"] }, "openai/visibility": "private", "openai/widgetAccessible": true };
 const description = "For cards, not models.";
 
 /** The most arguments of a job that a card gets, in characters of JSON. */

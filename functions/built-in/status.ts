@@ -17,9 +17,8 @@ import {
   WaitingFor,
 } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
+import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
-import { viewOfRange, withMedia } from "../../core/tools/byte-range.ts";
-import { asContent, MAX_MEDIA, mediaOf, sizeOf, withoutMedia } from "../../core/tools/content.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import {
   arrange,
@@ -29,6 +28,7 @@ import {
   inShort,
   linksTo,
   MAX_ANSWER,
+  MAX_MEDIA,
   noteOn,
   type Selection,
 } from "../../core/tools/results.ts";
@@ -51,6 +51,7 @@ const selection = {
   result: z.enum(["none", "summary", "full"]).optional().describe("How much."),
   fields: z.array(z.string().max(200)).max(50).optional().describe("Such as daily.time."),
   offset: z.int().min(0).optional().describe("In a large one."),
+  limit: z.int().optional().describe("Characters."),
 };
 
 /** How much of partial results an answer tells, in characters, of all its jobs together. */
@@ -61,9 +62,7 @@ const partial_from = z.int().min(0).optional().describe("Partial results known."
 export const probeStatus = builtInTool({
   name: "probe_status",
   title: "Probe job status",
-  description:
-    "Check the status of jobs, without waiting: running, complete (with result), failed (why), cancelled, timed_out or " +
-    "not_found.",
+  description: "Check the status of jobs, and read a result, without waiting.",
   input: z.object({ job_names: jobNames, ...selection, partial_from }),
   output: z.object({
     statuses: z.array(JobView).describe("One entry a name, in the order asked."),
@@ -168,12 +167,15 @@ export const awaitResult = builtInTool({
   ) {
     const held = new Map<string, Held>();
     const media: Media = [];
+    let room = MAX_MEDIA;
     const large: DurablePromise[] = [];
     /** Holds a job that has ended; what its result shows beside the text is taken out of it. */
     const take = (name: string, promise: DurablePromise | undefined) => {
-      const { shown, taken } = apart(promise, MAX_MEDIA - charactersOf(media));
-      media.push(...taken);
-      const view = viewOf(name, shown);
+      const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
+      const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room) : undefined;
+      media.push(...(answer?.media ?? []));
+      room -= answer?.size ?? 0;
+      const view = viewOf(name, promise && answer ? { ...promise, value: answer.shown } : promise);
       held.set(name, hold(view, {}, MAX_ANSWER));
       return view;
     };
@@ -201,7 +203,7 @@ export const awaitResult = builtInTool({
         },
       });
       for (const promise of large) {
-        if ((partsIn(promise.value)?.media ?? 0) > MAX_MEDIA - charactersOf(media)) continue;
+        if ((partsIn(promise.value)?.media ?? 0) > room) continue;
         take(promise.name, await withMedia(store, promise, signal));
       }
       await Promise.all(
@@ -238,18 +240,6 @@ type Media = CallToolResult["content"];
 
 /** The key of the images, sounds and files of results, which are no part of the JSON. */
 const MEDIA = Symbol("media");
-
-/** An ended job without the media of its result, if they have no more than `room` characters, and those media. */
-function apart(promise: DurablePromise | undefined, room: number) {
-  const asItIs = { shown: promise, taken: [] as Media };
-  if (!promise?.job.answers || promise.state !== "resolved" || partsIn(promise.value)) return asItIs;
-  const answer = asContent(promise.value);
-  const taken = mediaOf(answer);
-  if (taken.length === 0 || charactersOf(taken) > room) return asItIs;
-  return { shown: { ...promise, value: withoutMedia(answer) }, taken };
-}
-
-const charactersOf = (content: Media) => sizeOf({ content }).media;
 
 /** A function that reports how far a job is, as it was read after the report before. */
 function reportOn(

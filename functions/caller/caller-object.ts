@@ -14,6 +14,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import { outputId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -23,9 +24,18 @@ import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
 import { createRecords } from "./callers.ts";
-import { EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
+import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
-import { endedEvent, JOB_ENDED, JOB_PROGRESS, type Occurrence, occurrenceOf, tellingEvents } from "./occurrence.ts";
+import {
+  endedEvent,
+  isTold,
+  JOB_ENDED,
+  JOB_PROGRESS,
+  type Occurrence,
+  occurrenceOf,
+  tellingEvents,
+  toldEvent,
+} from "./occurrence.ts";
 import { Schedules } from "./schedules.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
@@ -48,6 +58,9 @@ const DAY = 86_400_000;
 
 /** How long after a start jobs are looked at because of subscriptions, and the longest pause; in milliseconds. */
 const HEARING = { first: 30_000, most: 3_600_000 };
+
+/** How many of the things that a job has told are read at once. */
+const TOLD = 8;
 
 /** How many of the newest jobs are gone of a caller that was forgotten. */
 const FORGOTTEN = 5;
@@ -91,6 +104,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #schedules: Schedules;
   /** When jobs are looked at next because somebody has subscribed to events; undefined where nobody has. */
   #hearing: { at: number; pause: number } | undefined;
+  /** Until when somebody who does not subscribe wants to know what jobs tell; in milliseconds since the epoch. */
+  #toldUntil = 0;
   readonly #takeover: Takeover;
   readonly #config: Config;
   readonly #keep: number;
@@ -169,10 +184,39 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void> {
+    // What a job has told at last is logged before its end.
+    const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
+    if (this.#isToldWanted) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
     this.#jobs.transaction(() => {
       for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
     });
     this.#onNews();
+  }
+
+  get #isToldWanted(): boolean {
+    return this.#toldUntil > Date.now() || this.#hooks.names.some(isTold);
+  }
+
+  /** Logs what a job has told since, in its order. */
+  async #noteTold(id: string): Promise<void> {
+    const [name, kind] = [this.#nameOf(id), this.#jobs.kindOf(id)];
+    if (kind === undefined) return;
+    for (let from = this.#log.lastTold(id) + 1, isMore = true; isMore; from += TOLD) {
+      const numbers = Array.from({ length: TOLD }, (_, i) => from + i);
+      const get = (n: number) => this.#client.call({ kind: "promise.get", data: { id: outputId(id, n) } });
+      const records = await Promise.all(numbers.map(get));
+      // One that is told beside others may be written after them.
+      const end = records.indexOf(undefined);
+      const known = end < 0 ? records : records.slice(0, end);
+      const now = Date.now();
+      this.#jobs.transaction(() => {
+        for (const [i, record] of known.entries())
+          if (record && record.createdAt > now - EVENT_RETENTION)
+            this.#log.append(toldEvent({ id, name, kind }, from + i, record), now);
+      });
+      if (known.length > 0) this.#onNews();
+      isMore = known.length === TOLD;
+    }
   }
 
   /** Something may have been logged. */
@@ -209,6 +253,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#begin(caller.key);
       const until = Date.now() + wait;
       this.#watch.extend(until + INTEREST, query.name !== JOB_ENDED);
+      if (isTold(query.name)) this.#toldUntil = until + INTEREST;
       const wanted = { ...query, ...this.#jobsOf(narrowed) };
       let page: LogPage = this.#log.read(wanted, Date.now());
       while (page.events.length === 0 && !page.truncated && Date.now() < until) {
@@ -437,12 +482,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async #readFeed(job: Running, channel: Channel): Promise<void> {
     for (let isWritten = true; isWritten; ) {
       const newest = await this.#feeds.newest(job.id);
-      this.#noteFeed(job.id, newest);
+      await this.#noteFeed(job.id, newest);
       isWritten = await this.#feeds.listenToEntry(job, newest.n + 1, channel);
     }
   }
 
-  #noteFeed(id: string, newest: NewestEntry): void {
+  async #noteFeed(id: string, newest: NewestEntry): Promise<void> {
     const [name, kind] = [this.#nameOf(id), this.#jobs.kindOf(id)];
     if (kind === undefined) return;
     const now = Date.now();
@@ -452,6 +497,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
         .map((event) => this.#log.append(event, now)),
     );
     if (isNew.includes(true)) this.#onNews();
+    const { emitted = 0, events = 0 } = newest.entry ?? {};
+    if (emitted + events > this.#log.lastTold(id) && this.#isToldWanted) await this.#noteTold(id);
   }
 
   #nameOf(id: string): string {

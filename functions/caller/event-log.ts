@@ -101,6 +101,12 @@ export class EventLog {
     return row?.at == null ? undefined : Number(row.at);
   }
 
+  /** The number of the last of the things told by a job that is in the log; 0 where there is none. */
+  lastTold(job: string): number {
+    const [row] = this.#all("SELECT max(json_extract(data, '$.told')) AS told FROM events WHERE job = ?", job);
+    return Number(row?.told ?? 0);
+  }
+
   read({ name, jobs, kinds, schedule, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
     const head = this.#head();
     const cursorAt = (position: number) => this.cursorAt(position);

@@ -1,5 +1,6 @@
 /** Events as callers are told them: what the log refers to is read from the promises. */
 
+import { EVENT } from "../../core/definitions/event.ts";
 import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
@@ -7,6 +8,8 @@ import { partsIn } from "../../core/jobs/parts.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { outputId } from "../../core/store/ids.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 import type { LoggedEvent } from "./event-log.ts";
 
@@ -16,6 +19,12 @@ export const JOB_ENDED = "job.ended";
 /** The names of the events that a job asks something, and that it tells how far it is. */
 export const JOB_QUESTION = "job.question";
 export const JOB_PROGRESS = "job.progress";
+
+/** The name of the event that a job has told a partial result. */
+export const JOB_OUTPUT = "job.output";
+
+/** Whether a job itself tells such events: partial results, and those of its author. */
+export const isTold = (name: string): boolean => ![JOB_ENDED, JOB_QUESTION, JOB_PROGRESS].includes(name);
 
 /** The most characters of a result that an event holds, as JSON text. */
 const MAX_RESULT = 16_000;
@@ -57,6 +66,17 @@ export function tellingEvents(
   return [...asked, told];
 }
 
+/** What a job has told as its `n`th: a partial result, or an event of its author's. */
+export function toldEvent(
+  { id, name, kind }: { id: string; name: string; kind: string },
+  n: number,
+  { param, createdAt: at }: PromiseRecord,
+): LoggedEvent {
+  const { [EVENT]: own = JOB_OUTPUT } = (decodeValue(param) ?? {}) as { [EVENT]?: string };
+  const data = JSON.stringify({ told: n });
+  return { id: `${own === JOB_OUTPUT ? "output" : "event"}_${token(name)}_${n}`, name: own, at, job: id, kind, data };
+}
+
 /** Text in a form that a header and the signature of a web hook may hold. */
 const token = (text: string): string =>
   encodeURIComponent(text).replace(/[.!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
@@ -73,7 +93,8 @@ export interface Telling {
 /** An event of the log with all that is told of it. */
 export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promise<Occurrence> {
   const name = new Names([], telling.namespace, telling.key).nameIn(event.job);
-  const data = event.name === JOB_ENDED ? await endOf(event, name, telling) : await feedOf(event, telling);
+  const tell = event.name === JOB_ENDED ? endOf : isTold(event.name) ? toldOf : feedOf;
+  const data = await tell(event, telling, name);
   const page = await telling.pageOf(name);
   return {
     eventId: event.id,
@@ -83,7 +104,7 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   };
 }
 
-async function endOf(event: LoggedEvent, name: string, { client }: Telling): Promise<object> {
+async function endOf(event: LoggedEvent, { client }: Telling, name: string): Promise<object> {
   const { state, startedAt, settledAt } = JSON.parse(event.data);
   const record = await client.call({ kind: "promise.get", data: { id: event.job } });
   const { result, ...view } = viewOf(name, {
@@ -104,6 +125,18 @@ async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
   if (!asked) return { question: key };
   const { message, requestedSchema, answeredBy = "user" } = asked;
   return { question: key, message, answered_by: answeredBy, answer_schema: requestedSchema };
+}
+
+/** A partial result with its number, or what the author tells; nothing more once the job is removed. */
+async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> {
+  const { told } = JSON.parse(event.data) as { told: number };
+  const record = await client.call({ kind: "promise.get", data: { id: outputId(event.job, told) } });
+  const value = record && decodeValue(record.param);
+  if (event.name !== JOB_OUTPUT) return value ? { payload: (value as { payload: unknown }).payload } : {};
+  const text = JSON.stringify(value ?? null);
+  if (text.length <= MAX_RESULT) return { offset: told - 1, output: value ?? null };
+  const part = text.slice(0, boundary(text, FIRST_PART));
+  return { offset: told - 1, summary: { characters: text.length, part } };
 }
 
 /** A result where it is short enough; else how long it is, how it begins, and where it is. */

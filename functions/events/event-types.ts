@@ -1,7 +1,9 @@
 /** The types of events that a deployment tells of, as `events/list` has them. */
 import * as z from "zod";
+import type { EventDefinition } from "../../core/definitions/event.ts";
+import type { Job } from "../../core/definitions/job.ts";
 import { JobView } from "../../core/jobs/status.ts";
-import { JOB_ENDED, JOB_PROGRESS, JOB_QUESTION } from "../caller/occurrence.ts";
+import { JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../caller/occurrence.ts";
 
 /** How many names and kinds one subscription may be narrowed to. */
 const MOST = 100;
@@ -35,6 +37,13 @@ const Progress = z.object({
   total: z.number().optional(),
 });
 
+const Output = z.object({
+  ...ofAJob,
+  offset: z.int(),
+  output: z.unknown(),
+  summary: z.object({ characters: z.int(), part: z.string() }).optional(),
+});
+
 const Ended = JobView.omit({ doing: true, newer: true, waiting_for: true }).extend(ofAJob);
 
 export interface EventType {
@@ -50,8 +59,13 @@ const schemaOf = (schema: z.ZodType, io: "input" | "output"): object => {
   return plain;
 };
 
+/** The events that these jobs tell, one of each name. */
+const ownEvents = (jobs: readonly Job[]): EventDefinition[] => [
+  ...new Map(jobs.flatMap(({ events = [] }) => events.map((event) => [event.name, event]))).values(),
+];
+
 /** `hooks`: whether they are delivered by web hook as well. */
-export function eventTypes(hooks: boolean): EventType[] {
+export function eventTypes(hooks: boolean, jobs: readonly Job[]): EventType[] {
   const delivery: EventType["delivery"] = hooks ? ["poll", "push", "webhook"] : ["poll", "push"];
   const inputSchema = schemaOf(Narrowing, "input");
   const type = (name: string, description: string, payload: z.ZodType): EventType => ({
@@ -61,5 +75,9 @@ export function eventTypes(hooks: boolean): EventType[] {
     type(JOB_ENDED, "A job that the caller started has ended: with its result, or why there is none.", Ended),
     type(JOB_QUESTION, "A job that the caller started waits for an answer.", Question),
     type(JOB_PROGRESS, "How far a job is that the caller started; at most one in 5 seconds a job.", Progress),
+    type(JOB_OUTPUT, "A partial result of a job that the caller started.", Output),
+    ...ownEvents(jobs).map(({ name, payload }) =>
+      type(name, payload.description ?? "", z.object({ ...ofAJob, payload })),
+    ),
   ];
 }

@@ -1,6 +1,7 @@
 /** The methods of the Events extension. */
 import * as z from "zod";
 import type { Caller } from "../../core/definitions/caller.ts";
+import type { Job } from "../../core/definitions/job.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
@@ -66,8 +67,8 @@ export interface EventsOptions {
   codes: keyof typeof CODES;
   /** Whether web hooks are offered: to callers who are told apart. */
   hooks: boolean;
-  /** The kinds of jobs that there are. */
-  kinds: readonly string[];
+  /** The jobs that there are. */
+  jobs: readonly Job[];
 }
 
 export class Events {
@@ -77,9 +78,9 @@ export class Events {
   readonly #kinds: ReadonlySet<string>;
 
   constructor(options: EventsOptions) {
-    const { events, codes, hooks, kinds } = options;
-    this.#kinds = new Set(kinds);
-    this.#types = eventTypes(hooks);
+    const { events, codes, hooks, jobs } = options;
+    this.#kinds = new Set(jobs.map(({ kind }) => kind));
+    this.#types = eventTypes(hooks, jobs);
     this.#events = events;
     this.#codes = CODES[codes];
   }

@@ -7,7 +7,7 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { ErrorCode, isInputRequired, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, isInputRequired, OURS, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
@@ -92,10 +92,11 @@ export function createSdk(
 
 function callOf(context: ServerContext): CallRequest {
   const { signal, _meta, inputResponses = {}, notify } = context.mcpReq;
-  const { progressToken, idempotencyKey } = { ..._meta } as {
+  const { progressToken, idempotencyKey, ...others } = { ..._meta } as {
     progressToken?: string | number;
     idempotencyKey?: unknown;
   };
+  const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
   const call = {
     scope: scopeOf(context),
     declaresTasks: declaresTasks(context),
@@ -103,6 +104,8 @@ function callOf(context: ServerContext): CallRequest {
     showsCards: showsCards(capabilitiesOf(context)),
     signal,
     inputResponses,
+    ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
+    requestState: context.mcpReq.requestState<string>(),
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
   };
   if (progressToken === undefined) return call;

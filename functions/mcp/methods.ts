@@ -106,7 +106,10 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity }: Off
       "resources/list": listed({ resources: [] }),
       "resources/templates/list": listed({ resourceTemplates: TEMPLATES }),
       // Reading a resource of a tool starts a job.
-      "resources/read": { access: ({ uri }) => (calls.reads(uri) ? "write" : "read") },
+      "resources/read": {
+        access: ({ uri }) => (calls.reads(uri) ? "write" : "read"),
+        weight: ({ uri }) => calls.weightOfRead(uri),
+      },
       "tools/call": toolCall(calls, info),
       "tasks/get": {
         form: { params: ["taskId"], namedBy: "taskId" },

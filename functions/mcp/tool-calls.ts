@@ -1,11 +1,18 @@
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { withoutConsent } from "../../core/author/consent.ts";
-import { type CallContext, refusal, type Tool, type ToolContext, ToolError } from "../../core/author/tool.ts";
+import {
+  type CallContext,
+  type ResourceReader,
+  refusal,
+  type Tool,
+  type ToolContext,
+  ToolError,
+} from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
-import { SearchRefused } from "../../core/jobs/remote-store.ts";
+import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { check } from "../../core/tools/arguments.ts";
-import { sizeOf } from "../../core/tools/content.ts";
 import {
   type CallToolResult,
   ErrorCode,
@@ -14,29 +21,35 @@ import {
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
-import { ABOUT, structured, type ToolAnswer } from "../../core/tools/present.ts";
+import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
-import { createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
+import { checkAnswer } from "../tasks/answer.ts";
+import { createTask, type JobLinks, missingTasksCapability, promiseOf, type TaskService } from "../tasks/service.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
   extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress"> {
   scope: RequestScope;
+  /** What an answer that asked something gave the client to repeat. */
+  requestState?: string | undefined;
   /** Whether the request declares that its client understands tasks, shows forms to its user, and shows cards. */
   declaresTasks: boolean;
   showsForms: boolean;
   showsCards: boolean;
+  /** Its `_meta`, without what is between the client and this server. */
+  meta?: Record<string, unknown>;
 }
 
 /** The rules of a deployment for calls. */
 export interface CallRules {
   /** How long a call waits for its job when its caller did not ask for progress, in milliseconds. */
   patience: number;
-  /** Whether an argument may state that the user agreed. */
+  /** Whether an argument may state that the user agreed, and whether that of a client that can ask its user counts too. */
   mayConfirm: boolean;
+  trusts: boolean;
 }
 
 export interface ToolCallsOptions {
@@ -52,7 +65,7 @@ export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnTy
 export class ToolCalls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<unknown, Tool>;
-  readonly #readers: readonly NonNullable<Tool["read"]>[];
+  readonly #readers: readonly ResourceReader[];
   readonly #log: EdgeLog;
   readonly #links: JobLinks;
   readonly #rules: CallRules;
@@ -63,7 +76,7 @@ export class ToolCalls {
     this.#links = links;
     this.#rules = rules;
     const offered = rules.mayConfirm ? tools : tools.map(withoutConsent);
-    this.#readers = [...new Set(tools.flatMap(({ read }) => read ?? []))];
+    this.#readers = [...new Set(tools.flatMap(({ reader }) => reader ?? []))];
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
@@ -120,22 +133,26 @@ export class ToolCalls {
     const advise = (words: string) => {
       advice = words;
     };
-    const context = { ...this.#contextOf(request, tasks !== undefined), advise };
+    const context = { ...this.#contextOf(request, tasks !== undefined, tool), advise };
+    // Whom one can ask is asked: a model's word for it does not count.
+    const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
       if (!tasks || !tool.start) {
-        const result = await tool.call(checked.args, context);
+        const answered = await this.#answered(tool, request);
+        const result = await (answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context));
         if (isInputRequired(result)) return result;
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
+        if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
         const more = [
-          ...(about?.media ?? []),
           ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
         const shown = tool.job ? await this.#withPage(result, caller) : result;
-        return bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
+        const answer = bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
+        return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
       }
-      const started = await tool.start(checked.args, context);
+      const started = await tool.start(heard, context);
       if (isInputRequired(started)) return started;
       line.job = store.logName(started.name);
       return await createTask(tasks, caller, started, note);
@@ -151,24 +168,69 @@ export class ToolCalls {
     return this.#readers.length > 0 && !String(uri).startsWith("job:");
   }
 
-  /** Reads a resource by the first tool that can. */
-  async read(uri: string, request: CallRequest): Promise<{ contents: unknown[] }> {
-    let why: unknown;
-    for (const read of this.#readers) {
-      try {
-        return await read(uri, this.#contextOf(request, false));
-      } catch (error) {
-        why = error;
-      }
-    }
-    throw why;
+  /** What a read costs: of several servers, the one is looked for that has named the resource. */
+  weightOfRead(uri: unknown): number {
+    return this.#readers.length > 1 && this.reads(uri) ? 10 : 1;
   }
 
-  #contextOf({ scope, showsForms, ...request }: CallRequest, tasks: boolean): CallContext {
+  /**
+   * Reads a resource from the server that has named it to the caller: its address may be a secret of that server's.
+   *
+   * @throws {ProtocolError}
+   */
+  async read(uri: string, request: CallRequest): Promise<{ contents: unknown[] }> {
+    const context = this.#contextOf(request, false);
+    const [first, ...others] = this.#readers;
+    if (first && others.length === 0) return first.read(uri, context);
+    const named = await Promise.all(this.#readers.map((reader) => reader.named(uri, context)));
+    const reader = this.#readers[named.indexOf(Math.max(...named.filter((at) => at > 0)))];
+    if (reader) return reader.read(uri, context);
+    const words = "none of your last results names this resource: call the tool that does";
+    throw new ProtocolError(ErrorCode.InvalidParams, words, { uri: printable(uri) });
+  }
+
+  /** The answer that puts a job's questions to the client, which repeats its call with the answers. */
+  async #asking({ promise, inputRequests }: NonNullable<About["asks"]>, caller: Caller): Promise<InputRequiredResult> {
+    const requestState = await this.#tasks?.handles.seal(promise.name, caller.id, promise.createdAt);
+    return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
+  }
+
+  /**
+   * The job about which an earlier answer asked, once its questions have the answers that the call brings; undefined for a
+   * call that brings none.
+   *
+   * @throws {ToolError} for an answer that does not fit
+   */
+  async #answered({ resume }: Tool, request: CallRequest): Promise<DurablePromise | undefined> {
+    const { requestState, inputResponses, scope, signal } = request;
+    if (!this.#tasks || !resume || requestState === undefined) return undefined;
+    const promise = await promiseOf(this.#tasks, requestState, { ...scope, signal });
+    const { questions } = await jobSnapshotOf(scope.store, promise, signal);
+    for (const [key, { promiseId, question }] of questions) {
+      if (!Object.hasOwn(inputResponses, key)) continue;
+      const checked = await checkAnswer(question, inputResponses[key]);
+      if ("reason" in checked)
+        throw new ToolError(`Nothing was done: ${key}: ${checked.reason}. The question stays open.`);
+      await scope.store.feeds.answer(promiseId, checked.answer);
+    }
+    return promise;
+  }
+
+  #contextOf({ scope, showsForms, ...request }: CallRequest, tasks: boolean, tool?: Tool): CallContext {
     const { store, until } = scope;
     const now = Date.now();
     const jobs = new CallerJobs(store, now, request.signal);
-    return { ...this.#rules, ...request, store, jobs, now, until, tasks, asks: tasks && showsForms };
+    const isAskedInCalls = this.#tasks !== undefined && tool?.resume !== undefined;
+    return {
+      ...this.#rules,
+      ...request,
+      store,
+      jobs,
+      now,
+      until,
+      tasks,
+      asks: showsForms && (tasks || isAskedInCalls),
+    };
   }
 
   /** The result about a job, with the address of its page. */
@@ -209,6 +271,9 @@ function mayRepeat({ job, listing }: Tool): boolean {
   return job !== undefined || readOnlyHint === true || idempotentHint === true;
 }
 
+const withoutKeys = (args: unknown, keys: readonly string[]): unknown =>
+  keys.length === 0 ? args : Object.fromEntries(Object.entries(args as object).filter(([key]) => !keys.includes(key)));
+
 /** The result; an error in place of one that is larger than the tool allows. */
 function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
   // A wrapped server's answer is bounded by kind.
@@ -216,7 +281,7 @@ function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool
   // Most results are clearly short enough: measuring one means serializing it.
   const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
   if (isShort && result.content.length < 10) return result;
-  const length = JSON.stringify(result).length - sizeOf(result).media;
+  const { length } = JSON.stringify(result);
   if (length <= maxAnswer) return result;
   const job = result[ABOUT]?.job;
   const about = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;

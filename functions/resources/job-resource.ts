@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { viewOfRange } from "../../core/tools/byte-range.ts";
+import { viewOfRange } from "../../core/tools/answers.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { arrange, hold, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
 import { printable } from "../http/log.ts";

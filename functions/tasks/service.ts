@@ -1,7 +1,7 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
-import { withMedia } from "../../core/tools/byte-range.ts";
+import { withMedia } from "../../core/tools/answers.ts";
 import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";

@@ -2,8 +2,9 @@
 
 import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
-import { howToAnswer, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
-import { protocolErrorIn, type RpcFailure } from "../../core/tools/content.ts";
+import { howToAnswer, inputRequestsOf, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
+import { answersOf } from "../../core/tools/answers.ts";
+import type { RpcFailure } from "../../core/tools/content.ts";
 import { CARD, type CallToolResult, ErrorCode, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
@@ -81,12 +82,8 @@ export function detailedTask(
         const statusMessage = howToAnswer(promise.name, snapshot) ?? lineOf(snapshot, now);
         return { ...base, status: "working", pollIntervalMs, statusMessage: withPage(statusMessage, page) };
       }
-      const asked = [...questions].map(([key, { question }]) => {
-        const { answeredBy, ...form } = question;
-        return [key, { method: "elicitation/create", params: { mode: "form", ...form } }];
-      });
       const statusMessage = [...questions.values()].map(({ question }) => question.message).join("\n");
-      const inputRequests = Object.fromEntries(asked);
+      const inputRequests = inputRequestsOf(snapshot);
       return { ...base, status: "input_required", pollIntervalMs, statusMessage, inputRequests };
     }
     case "rejected_canceled":
@@ -116,7 +113,7 @@ const failed = (base: TaskBase, { code, message, data }: RpcFailure): DetailedTa
 };
 
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
-  const failure = promise.job.answers ? protocolErrorIn(promise.value) : undefined;
+  const failure = answersOf(promise.job)?.protocolErrorIn(promise.value);
   if (failure) return failed(base, failure);
   // The same result that the call itself would have had.
   const answer = presentJob(promise);

@@ -2,7 +2,7 @@ import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { subscribe } from "../../core/jobs/waiting/promise-watcher.ts";
-import { withMedia } from "../../core/tools/byte-range.ts";
+import { withMedia } from "../../core/tools/answers.ts";
 import { type Audience, type DetailedTask, detailedTask } from "./task.ts";
 
 /** A task that is watched, and the name of its job. */

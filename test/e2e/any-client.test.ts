@@ -63,6 +63,15 @@ describe("the list", () => {
     expect(size(paid.filter(isLater))).toBeLessThan(1_300);
   });
 
+  test("marks the tools of cards as none of a model's, in the words of each kind of host", async () => {
+    const { tools } = (await rpc(stack.url, "tools/list")).result;
+    const hidden = tools.filter((tool: { _meta?: object }) => "openai/visibility" in { ...tool._meta });
+    expect(hidden.map(({ name }: { name: string }) => name)).toEqual(["job_card", "answer_for_user"]);
+    for (const { _meta } of hidden) {
+      expect(_meta).toMatchObject({ ui: { visibility: ["app"] }, "openai/visibility": "private" });
+    }
+  });
+
   test("tells a model how to wait in short turns, and not to agree in the user's place", async () => {
     const { result } = await rpc(stack.url, "tools/list");
     const [wait, range] = ["await_result", "weather_range"].map((name) =>

@@ -88,10 +88,19 @@ describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
     const start = async () => (await client.callTool("start_gathering", month.args)).content;
     const error = "failed: Open-Meteo answered 400: No such luck";
 
-    expect(await start()).toEqual({ job_name: month.job, status: "running" });
+    expect(await start()).toEqual({
+      job_name: month.job,
+      status: "running",
+      collect_with: ["await_result", "probe_status"],
+    });
     expect(await awaitOne(client, month.job)).toEqual({ error });
     const second = await start();
-    expect(second).toEqual({ job_name: `${month.job}~2`, status: "running", note: attempt(2, month) });
+    expect(second).toEqual({
+      job_name: `${month.job}~2`,
+      status: "running",
+      note: attempt(2, month),
+      collect_with: ["await_result", "probe_status"],
+    });
     expect(await awaitOne(client, second.job_name)).toEqual({ error });
 
     const starts = await callByBoth("start_gathering", [month.args], 10);
@@ -116,7 +125,12 @@ describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
     for (let n = 1; n <= failures; n++) await end(n === 1 ? month.job : `${month.job}~${n}`, n);
     const { content } = await client.callTool("start_gathering", month.args);
     const job_name = `${month.job}~${failures + 1}`;
-    expect(content).toEqual({ job_name, status: "running", note: attempt(failures + 1, month) });
+    expect(content).toEqual({
+      job_name,
+      status: "running",
+      note: attempt(failures + 1, month),
+      collect_with: ["await_result", "probe_status"],
+    });
     expect((await awaitOne(client, job_name)).result.daily.time[0]).toBe(month.first);
     expect((await client.callTool("start_gathering", month.args)).content).toMatchObject({
       job_name,

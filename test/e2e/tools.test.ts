@@ -20,7 +20,7 @@ const reads = { readOnlyHint: true, idempotentHint: true, openWorldHint: false }
 const starts = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 const TOOLS = {
   start_gathering: [["latitude", "longitude", "year", "month"], ["timezone"], { ...starts, openWorldHint: true }],
-  probe_status: [["job_names"], ["result", "fields", "offset", "partial_from"], reads],
+  probe_status: [["job_names"], ["result", "fields", "offset", "limit", "partial_from"], reads],
   await_result: [["job_names"], ["timeout_seconds", "partial_from"], reads],
   cancel_job: [["job_names"], [], { readOnlyHint: false, destructiveHint: true, idempotentHint: true }],
   set_timer: [["timer_name", "seconds"], [], { ...starts, openWorldHint: false }],
@@ -71,7 +71,11 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
   test("gathers a month: started at once, awaited, probed, byte for byte what the archive served", async () => {
     const month = nextMonth();
     const { job } = month;
-    expect(await call("start_gathering", month.args)).toEqual({ job_name: job, status: "running" });
+    expect(await call("start_gathering", month.args)).toEqual({
+      job_name: job,
+      status: "running",
+      collect_with: ["await_result", "probe_status"],
+    });
     const { results, errors, running } = await call("await_result", { job_names: [job] });
     expect([Object.keys(results), errors, running]).toEqual([[job], {}, []]);
     const { statuses } = await call("probe_status", { job_names: [job] });
@@ -107,7 +111,13 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     const { fires_at, ...set } = await call("set_timer", { timer_name, seconds: 3_600 });
     const after = Date.now();
     const job_name = `timer_${timer_name}`;
-    expect(set).toEqual({ job_name, promise_id: job_name, timer_name, status: "running" });
+    expect(set).toEqual({
+      job_name,
+      promise_id: job_name,
+      timer_name,
+      status: "running",
+      collect_with: ["await_result", "probe_status"],
+    });
     expect(Date.parse(fires_at)).toBeGreaterThanOrEqual(before + 3_600_000);
     expect(Date.parse(fires_at)).toBeLessThanOrEqual(after + 3_600_000);
     const secondsLeft = () => Math.ceil((Date.parse(fires_at) - Date.now()) / 1_000);

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { TASKS } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { tasksAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 
@@ -55,7 +57,7 @@ test("cancels its months, but those that somebody else wants", async () => {
 test("stops months from starting, at any moment, also when a worker dies", async () => {
   for (const delay of [0, 20, 60, 150, 400]) {
     const place = ownPlace();
-    const { taskId } = await ada.tasks.call("weather_range", {
+    const { taskId } = await tasksAt(stack.url, TOKENS.ada, TASKS).call("weather_range", {
       ...place,
       from: "1990-01",
       to: "2009-12",

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, test, vi } from "vitest";
 import { monthAvailability } from "../../tools/weather/calendar.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { wholeResult } from "../support/results.ts";
+import { TASKS } from "../support/rpc.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, tasksAt, type WireTask } from "./support.ts";
 
@@ -202,8 +203,16 @@ describe.concurrent("a span of more than 24 months, to a client with tasks", () 
     await tasks.cancel(again.taskId);
   });
 
-  test("does not ask when it was confirmed beforehand", async ({ expect }) => {
-    const { taskId } = await tasks.call("weather_range", { ...ownPlace(), ...long, confirm: true });
+  test("asks all the same when an argument says that the user agreed, unless the client cannot ask", async ({
+    expect,
+  }) => {
+    const doubted = await tasks.call("weather_range", { ...ownPlace(), ...long, confirm: true });
+    await tasks.reaches(doubted.taskId, "input_required");
+    const { taskId } = await tasksAt(stack.url, undefined, TASKS).call("weather_range", {
+      ...ownPlace(),
+      ...long,
+      confirm: true,
+    });
     const task = await tasks.reaches(taskId, (task) => {
       expect(task.status).not.toBe("input_required");
       return task.status === "completed";

@@ -19,9 +19,9 @@ export const CAPABILITIES = { elicitation: {}, ...TASKS };
 export type WireTask = Record<string, any> & { taskId: string; status: string };
 
 /** The requests of a client that understands tasks. Each fails with the JSON-RPC error it is answered with. */
-export function tasksAt(url: string, token?: string) {
+export function tasksAt(url: string, token?: string, capabilities: object = CAPABILITIES) {
   const request = async (method: string, params: object) => {
-    const { result, error } = await rpc(url, method, params, { capabilities: CAPABILITIES, token });
+    const { result, error } = await rpc(url, method, params, { capabilities, token });
     if (error) throw Object.assign(new Error(error.message), error);
     return result;
   };

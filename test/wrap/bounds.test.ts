@@ -3,12 +3,13 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Progress } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 import { COUNTING, serve } from "./servers.ts";
-import { wrapped } from "./support.ts";
+import { connect, wrapped } from "./support.ts";
 
 /** How long what a busy machine delays is waited for, in milliseconds. */
 const PATIENCE = 100_000;
@@ -46,15 +47,61 @@ test("a call that takes longer than it may is cancelled, and its job says so", a
   await until("the server to hear of it", async () => (await server.lines()).includes("cancelled a"), PATIENCE);
 });
 
-test("so many calls are made at once as the server is to bear, and the others wait", async () => {
+test("progress comes with the server's own numbers and words", async () => {
+  await using server = await counting();
+  const client = await connect(server.stack.url);
+  const told: Progress[] = [];
+  const onprogress = (progress: Progress) => void told.push(progress);
+  const result = await client.callTool({ name: "steps", arguments: { id: "a", ms: 5_000 } }, { onprogress });
+  await client.close();
+  expect(result).toMatchObject({ content: [{ text: "steps a are done" }] });
+  // Before the first of them it may be told that the job runs.
+  const own = told.filter(({ message = "" }) => !message.startsWith("counting."));
+  expect(own.length).toBeGreaterThan(1);
+  expect(own).toEqual(own.map(({ progress }) => ({ progress, total: 10, message: `step ${progress}` })));
+});
+
+test("so many calls are made at once as the server is to bear; one that waits for an answer is not counted, and another can ask meanwhile", async () => {
   await using server = await counting({ concurrency: 1, after: 500 });
-  const asking = await server.begin("asks", { id: "a" });
-  const { inputRequests } = await server.tasks.reaches(asking, "input_required", PATIENCE);
-  const waiting = await server.stack.call("write", { id: "b" });
-  expect(waiting).toMatchObject({ status: "running" });
-  await server.tasks.update(asking, { [Object.keys(inputRequests)[0] ?? ""]: accept({ sure: true }) });
-  await server.stack.call("await_result", { job_names: [waiting.job_name] });
-  expect(await server.lines()).toEqual(["asks a", "answered a", "write b"]);
+  const asking = await Promise.all(["a", "b"].map((id) => server.begin("asks", { id })));
+  const questions = await Promise.all(asking.map((id) => server.tasks.reaches(id, "input_required", PATIENCE)));
+  expect(questions.map(({ inputRequests }) => JSON.stringify(inputRequests).match(/Write (.)/)?.[1])).toEqual([
+    "a",
+    "b",
+  ]);
+  expect(await server.call("write", { id: "c" })).toMatchObject({ content: [{ text: "write c is done" }] });
+  // An answer waits for its turn, too: calls go on one at a time.
+  const write = await server.begin("write", { id: "d", ms: 3_600_000 });
+  await until("the call", async () => (await server.lines()).includes("write d"), PATIENCE);
+  const answer = (i: number, sure: boolean) =>
+    server.tasks.update(asking[i] ?? "", { [Object.keys(questions[i]?.inputRequests)[0] ?? ""]: accept({ sure }) });
+  await answer(1, false);
+  await server.tasks.cancel(write);
+  await answer(0, true);
+  for (const [i, sure] of [true, false].entries()) {
+    const { result } = await server.tasks.reaches(asking[i] ?? "", "completed", PATIENCE);
+    expect(result.content[0].text).toContain(`"sure":${sure}`);
+  }
+  expect((await server.lines()).toSorted()).toEqual(
+    ["asks a", "asks b", "write c", "write d", "answered a", "answered b"].toSorted(),
+  );
+});
+
+test("with a process for each call a question belongs to its call, and an end of the program is that of one call", async () => {
+  await using server = await counting({ processes: 3, after: 100 });
+  const asking = await Promise.all(["a", "b"].map((id) => server.begin("asks", { id, ms: 500 })));
+  const questions = await Promise.all(asking.map((id) => server.tasks.reaches(id, "input_required", PATIENCE)));
+  const ended = await server.call("crash", { id: "c" });
+  expect(ended.structuredContent.error).toContain("whether it had its effect is unknown");
+  expect(await server.call("write", { id: "d" })).toMatchObject({ content: [{ text: "write d is done" }] });
+  for (const [i, id] of asking.entries()) {
+    const [[key, request] = []] = Object.entries(questions[i]?.inputRequests) as [string, object][];
+    expect(JSON.stringify(request)).toContain(`Write ${"ab"[i]}?`);
+    await server.tasks.update(id, { [key ?? ""]: accept({ sure: i === 0 }) });
+    expect((await server.tasks.reaches(id, "completed", PATIENCE)).result.content[0].text).toContain(
+      `"sure":${i === 0}`,
+    );
+  }
 });
 
 test("a call that waits for its turn when the worker dies was not sent: the next worker makes it", async () => {
@@ -80,18 +127,41 @@ test("a call that waits for its turn when the worker dies was not sent: the next
   expect(await server.lines()).toEqual(["write a", "write b"]);
 });
 
-test("a message that is too long ends the connection; the call that it answers is not repeated, and the next is made; what the server logs, by the protocol and beside it, is in the worker's log", async () => {
+test.each(["stdio", "http"])(
+  "an answer that is too long is dropped, and its call alone fails: it is not repeated, and the others go on (%s)",
+  async (how) => {
+    await using stack = new AsyncDisposableStack();
+    const overHttp = async (env: { CALLS: string }) => {
+      const { url } = stack.use(await serve(COUNTING, [], env));
+      return { url, allowPrivate: true };
+    };
+    const server = stack.use(await counting({ after: 100 }, how === "http" ? overHttp : undefined));
+    const write = await server.begin("write", { id: "a", ms: 4_000 });
+    const read = await server.begin("read", { id: "r", ms: 4_000 });
+    await until("both", async () => (await server.lines()).length === 2, PATIENCE);
+    const dropped = await server.tasks.reaches(await server.begin("large", { size: 17_000_000 }), "failed", PATIENCE);
+    expect(dropped.error).toMatchObject({
+      code: -32603,
+      message: expect.stringMatching(/has done the call, and its answer was dropped: it has more than 16000000 bytes/),
+    });
+    for (const [taskId, text] of [
+      [write, "write a is done"],
+      [read, "read r is done"],
+    ] as const) {
+      const { result } = await server.tasks.reaches(taskId, "completed", PATIENCE);
+      expect(result).toMatchObject({ content: [{ text }] });
+    }
+    expect((await server.lines()).toSorted()).toEqual(["large 17000000", "read r", "write a"]);
+  },
+);
+
+test("what the server logs, by the protocol and beside it, is in the worker's log", async () => {
   await using server = await counting();
-  const result = await server.call("large", { size: 17_000_000 });
-  expect(result.structuredContent.error).toMatch(
-    /more than 16000000 bytes in one message: whether it had its effect is unknown/,
-  );
-  expect(await server.call("write", { id: "a" })).toMatchObject({ content: [{ text: "write a is done" }] });
   await server.call("logs", { id: "a" });
   const said = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
   for (const line of ["a by the protocol", "a beside it"])
     await until(line, () => said().some(({ says }) => says === line), PATIENCE);
   // What it has written that is no message has done no harm.
   expect(await server.call("write", { id: "b" })).toMatchObject({ content: [{ text: "write b is done" }] });
-  expect(await server.lines()).toEqual(["write a", "write b"]);
+  expect(await server.lines()).toEqual(["write b"]);
 });

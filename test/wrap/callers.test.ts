@@ -56,6 +56,21 @@ test("calls with the same arguments are one while it is fresh, of one caller, or
   expect((await linesOf(file)).filter((line) => line === "write w")).toHaveLength(1);
 });
 
+test("one caller's calls never take all of the turns: another's go on", async () => {
+  const file = await callsFile();
+  const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+  await using stack = await forCallers({ name: "counting", ...program, concurrency: 4, after: 100 });
+  const long = Array.from({ length: 8 }, (_, i) => stack.call("ada", "write", { id: `ada ${i}`, ms: 3_600_000 }));
+  await Promise.all(long);
+  await until("the calls", async () => (await linesOf(file)).length === 3);
+  for (const who of ["bob", "eve", "bob"] as const) {
+    const { job_name, text } = await stack.call(who, "write", { id: who });
+    const ended = job_name === undefined ? text : await stack.call(who, "await_result", { job_names: [job_name] });
+    expect(JSON.stringify(ended)).toContain(`write ${who} is done`);
+  }
+  expect((await linesOf(file)).filter((line) => line.includes("ada"))).toHaveLength(3);
+});
+
 test("a result that is fresh no more is asked for anew", async () => {
   const file = await callsFile();
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };

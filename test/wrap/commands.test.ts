@@ -8,7 +8,7 @@ import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { COUNTING, EVERYTHING } from "./servers.ts";
-import { connect, SILENT, structuredOf } from "./support.ts";
+import { connect, linesOf, SILENT, structuredOf } from "./support.ts";
 
 const MAIN = resolve("cli/main.ts");
 
@@ -55,6 +55,42 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   expect(written).not.toContain("yours");
   program.signal("SIGINT");
   expect(await program.exited).toMatchObject({ exitCode: 0 });
+});
+
+test("a program is started once, however long that takes: it is told what is waited for, and the worker goes on with the program", async () => {
+  const root = await folder();
+  const starts = join(root, "starts");
+  const slow = join(root, "slow.mjs");
+  const wait = "await new Promise((resolve) => setTimeout(resolve, 6_000));";
+  const note = 'import { appendFileSync } from "node:fs"; appendFileSync(process.env.STARTS, process.pid + "\\n");';
+  await writeFile(slow, `${note} console.error("loading a model"); ${wait} await import(${JSON.stringify(COUNTING)});`);
+  const env = ["--env", `CALLS=${join(root, "calls")}`, "--env", `STARTS=${starts}`];
+  const wrapIt = (...more: string[]) =>
+    run(MAIN, { args: ["wrap", ...env, ...more, "--", process.execPath, slow], cwd: root });
+  await using refused = wrapIt("--start-timeout", "1");
+  expect(await refused.exited).toMatchObject({ exitCode: 1 });
+  expect(refused.output()).toMatch(/slow cannot be reached: .*it wrote: loading a model/);
+  const before = (await linesOf(starts)).length;
+  await using program = wrapIt();
+  await until("it to serve", () => /^Ready/m.test(program.output()), 60_000);
+  expect(program.output()).toContain("slow has not answered for 5 s; it wrote: loading a model");
+  const [, url = ""] = /MCP endpoint +(\S+)/.exec(program.output()) ?? [];
+  const client = await connect(url);
+  const written = structuredOf(await client.callTool({ name: "write", arguments: { id: "a" } }));
+  expect(written.text).toBe("write a is done");
+  await client.close();
+  const [pid, ...more] = (await linesOf(starts)).slice(before).map(Number);
+  expect(more).toEqual([]);
+  program.signal("SIGINT");
+  expect(await program.exited).toMatchObject({ exitCode: 0 });
+  const isAlive = () => {
+    try {
+      return process.kill(pid ?? 0, 0);
+    } catch {
+      return false;
+    }
+  };
+  await until("the program to end", () => !isAlive(), 30_000);
 });
 
 test("two in one folder are two: addresses, tools and state of each are its own, and a name is told apart", async () => {

@@ -58,7 +58,10 @@ function counting(): McpServer {
     note(`fails ${id}`);
     return { isError: true, ...text(`no ${id} today`) };
   });
-  server.registerTool("large", { inputSchema: { size: z.number() } }, ({ size }) => text("x".repeat(size)));
+  server.registerTool("large", { inputSchema: { size: z.number() } }, ({ size }) => {
+    note(`large ${size}`);
+    return text("x".repeat(size));
+  });
   server.registerTool("says", { inputSchema: { answer: z.string() } }, ({ answer }) => {
     note("says");
     return JSON.parse(answer);

@@ -21,8 +21,8 @@ export const CLEANUP = 60_000;
 /** What the random values of the job are made from. */
 export const SEED = "a seed";
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
-const uncounted: Metrics = { count() {}, observe() {} };
+export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+export const uncounted: Metrics = { count() {}, observe() {} };
 
 /** A worker, as far as one execution needs it. */
 interface Host {

@@ -1,5 +1,6 @@
 /** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
 import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
+import type { EventDefinition } from "../../core/definitions/event.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable } from "../../core/engine/execution.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
@@ -38,6 +39,7 @@ export interface World {
   env?: unknown;
   errors?: readonly ErrorClass[];
   budget?: Budgets;
+  events?: readonly EventDefinition[];
   /** Whether steps wait for more than the worker's clock: then the time stands still while they get on. */
   isReal?: boolean;
   /** How long the job may take. Default 10 years. */
@@ -184,11 +186,12 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, errors, budget, nameOf, onAttempt } = this.#world;
+    const { env, errors, budget, events, nameOf, onAttempt } = this.#world;
     return {
       env,
       ...(errors && { errors }),
       ...(budget && { budget }),
+      ...(events && { events }),
       signal,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,

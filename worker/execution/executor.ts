@@ -275,6 +275,7 @@ export class Executor {
       ...(cached.memo && { memo: cached.memo }),
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
+      ...(job.events && { events: job.events }),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),

@@ -144,11 +144,12 @@ function questionsIn(text: string): string {
 }
 
 /** Whether the state has something to show at once. */
-function hasNews({ questions, progress, emitted, steps }: ExecutionState): boolean {
+function hasNews({ questions, progress, emitted, events, steps }: ExecutionState): boolean {
   return (
     questions.length > 0 ||
     progress !== undefined ||
     emitted !== undefined ||
+    events !== undefined ||
     steps.some(({ error }) => error !== undefined)
   );
 }
@@ -177,6 +178,8 @@ function entryOf({
   questions,
   progress,
   emitted,
+  spent,
+  events,
 }: ExecutionState): FeedEntry {
   // A failing step is more interesting than one that has just begun.
   const step = steps.find(({ error }) => error !== undefined) ?? steps[0];
@@ -198,5 +201,7 @@ function entryOf({
     ...(awaiting > 0 && { awaiting }),
     ...(callbacks.length > 0 && { callbacks: callbacks.slice(0, 5) }),
     ...(emitted !== undefined && { emitted }),
+    ...(spent && { spent }),
+    ...(events !== undefined && { events }),
   };
 }

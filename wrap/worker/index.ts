@@ -20,6 +20,8 @@ const FOLLOW = "WRAP_FOLLOW";
 export interface RunOptions {
   /** The snapshot that the edge imports. The log says when the server's tools are others; with `wrap` it follows them. */
   snapshot?: URL;
+  /** Connects to the server at once, and logs there. Default: connects at the first call. */
+  connect?: Log;
 }
 
 /**
@@ -29,10 +31,14 @@ export interface RunOptions {
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
-export function runWrapped({ options, jobs }: Wrapped, { snapshot }: RunOptions = {}): readonly Implementation[] {
+export function runWrapped(
+  { options, jobs }: Wrapped,
+  { snapshot, connect }: RunOptions = {},
+): readonly Implementation[] {
   const server = new WrappedServer(options, process.env, true);
   registerServer({ options, snapshot });
   if (snapshot !== undefined) server.onTools = follower(snapshot, options);
+  if (connect) server.connection("", connect).catch((error) => connect.warn(error.message));
   const run = (ctx: Parameters<typeof runCall>[1], args: CallArgs) => runCall(server, ctx, args);
   return [implement(jobs.own, run), implement(jobs.shared, run)];
 }

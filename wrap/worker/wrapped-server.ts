@@ -1,12 +1,12 @@
 /** A wrapped server in a worker: its connections, one for all callers or one per caller, and the slots of its calls. */
 import { LRUCache } from "lru-cache";
-import PQueue from "p-queue";
 import { callerOf } from "../../core/definitions/caller.ts";
-import { type Log, RetryableError } from "../../core/definitions/context.ts";
+import { type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { CallsInFlight } from "./call/call-in-flight.ts";
+import { type Slot, Slots } from "./call/slots.ts";
 import { Connection } from "./connection/connection.ts";
 import { type Environment, filled, filledAll, programEnvironment } from "./connection/environment.ts";
 import { NotSent, Unsendable } from "./connection/errors.ts";
@@ -15,14 +15,21 @@ import type { Target } from "./connection/target.ts";
 import { canHost } from "./host/host-connection.ts";
 import { snapshotOf } from "./snapshot-file.ts";
 
-/** How long the server may take to answer when a connection is opened, in milliseconds. */
+/** How long a server at a URL may take to answer when a connection is opened, and a program to start; in milliseconds. */
 const CONNECT = 30_000;
+const START = 10 * 60_000;
+/** How often it is told that a program is waited for, in milliseconds. */
+const TELL = 5_000;
 /** The pauses between attempts, in milliseconds. A connection that ends before the shortest life counts as failed. */
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 const SHORTEST_LIFE = 5_000;
 /** How long a program goes on without a worker, in milliseconds: until a killed worker's jobs have moved on. */
 const KEEP = 120_000;
+/** After this time, in milliseconds, it is told that a call waits for its turn. */
+const WAITING = 1_000;
+/** How many calls a worker makes at once by default. */
+const CONCURRENCY = 16;
 /** The most callers with separate connections. */
 const MAX_CALLERS = 100;
 
@@ -64,6 +71,11 @@ class ReconnectingConnection {
     await connection.close().catch(() => {});
   }
 
+  /** Leaves a hosted program to the next worker; resolves with whether it goes on. */
+  async leave(): Promise<boolean> {
+    return (await this.#connection?.catch(() => undefined))?.leave() === true;
+  }
+
   async close(): Promise<void> {
     const current = await this.#connection?.catch(() => undefined);
     await current?.close().catch(() => {});
@@ -78,11 +90,13 @@ class ReconnectingConnection {
 export class WrappedServer {
   readonly options: WrapOptions;
   readonly calls = new CallsInFlight();
-  readonly #slots: PQueue;
+  readonly #slots: Slots;
+  /** The slots of jobs, where each slot is a process. */
+  readonly #processes = new Map<string, number>();
   readonly #env: Environment;
   readonly #isHosted: boolean;
   readonly #fetch: Fetch;
-  /** By caller key; the empty key is for all callers. */
+  /** By caller key, which is empty for all callers, and process. */
   readonly #connections = new LRUCache<string, ReconnectingConnection>({
     max: MAX_CALLERS,
     dispose: (connection) => void connection.close(),
@@ -98,11 +112,25 @@ export class WrappedServer {
     this.#env = env;
     this.#isHosted = hosted && options.keep !== 0 && canHost();
     this.#fetch = guardedFetch(options.allowPrivate === true);
-    this.#slots = new PQueue({ concurrency: options.concurrency ?? 16 });
+    this.#slots = new Slots(options.processes ?? options.concurrency ?? CONCURRENCY);
   }
 
-  /** The connection for the caller that a job belongs to. @throws {NotSent} saying why there is none */
-  async connection(jobName: string, log: Log): Promise<Connection> {
+  /**
+   * The connection for the caller that a job belongs to. `tell` is told what is waited for, if that takes long.
+   *
+   * @throws {NotSent} saying why there is none
+   */
+  async connection(jobName: string, log: Log, tell: (what: string) => void = () => {}): Promise<Connection> {
+    const { name } = this.options;
+    const began = Date.now();
+    const telling = setInterval(
+      () => tell(`${name} has not answered for ${Math.round((Date.now() - began) / 1_000)} s`),
+      TELL,
+    );
+    return this.#connected(jobName, log).finally(() => clearInterval(telling));
+  }
+
+  async #connected(jobName: string, log: Log): Promise<Connection> {
     const { name } = this.options;
     const connection = await this.#connectionOf(jobName, log).catch((error) => {
       throw new Unsendable(reason(error), { cause: error });
@@ -120,8 +148,14 @@ export class WrappedServer {
   }
 
   /** What the server says about itself and its tools now. @throws {NotSent} */
-  async look(log: Log): Promise<Snapshot> {
-    return snapshotOf(await this.connection("", log));
+  async look(log: Log, tell?: (what: string) => void): Promise<Snapshot> {
+    return snapshotOf(await this.connection("", log, tell));
+  }
+
+  /** Leaves the program that was looked at to the next worker of the same deployment. Without a program host it ends. */
+  async handOver(): Promise<void> {
+    const left = await Promise.all([...this.#connections.values()].map((connection) => connection.leave()));
+    if (!left.every(Boolean)) await this.close();
   }
 
   /** Closes a connection, which is not used again. */
@@ -129,22 +163,20 @@ export class WrappedServer {
     await (await this.#connectionOf(jobName, log)).drop(connection);
   }
 
-  /**
-   * Waits for a slot among the calls that are made at once; resolves with the function that frees it, and rejects when `signal`
-   * is aborted before.
-   */
-  async takeSlot(signal: AbortSignal): Promise<() => void> {
-    const taken = Promise.withResolvers<() => void>();
-    const freed = Promise.withResolvers<void>();
-    const giveUp = () => taken.reject(new Error("the job is no longer run here"));
-    if (signal.aborted) giveUp();
-    signal.addEventListener("abort", giveUp, { once: true });
-    void this.#slots.add(async () => {
-      if (signal.aborted) return;
-      taken.resolve(freed.resolve);
-      await freed.promise;
-    });
-    return taken.promise.finally(() => signal.removeEventListener("abort", giveUp));
+  /** Waits for a slot among the calls that are made at once; rejects when `signal` is aborted before. */
+  async takeSlot(jobName: string, signal: AbortSignal, { progress }: Pick<Step, "progress">): Promise<Slot> {
+    const { name, processes } = this.options;
+    const what = processes === undefined ? "calls at once" : "processes, which keep calls that wait for an answer";
+    const tell = () => progress(0, undefined, `waits for its turn: ${name} has ${this.#slots.count} ${what}`);
+    const timer = setTimeout(tell, WAITING);
+    const slot = await this.#slots.take(splitKey(jobName).key, signal).finally(() => clearTimeout(timer));
+    if (processes === undefined) return slot;
+    this.#processes.set(jobName, slot.index);
+    const free = () => {
+      if (this.#processes.get(jobName) === slot.index) this.#processes.delete(jobName);
+      slot.free();
+    };
+    return { ...slot, free };
   }
 
   /** Ends all connections and programs. */
@@ -154,11 +186,12 @@ export class WrappedServer {
 
   async #connectionOf(jobName: string, log: Log): Promise<ReconnectingConnection> {
     const caller = this.options.credentials === undefined ? "" : splitKey(jobName).key;
-    let connection = this.#connections.get(caller);
+    const key = `${caller} ${this.#processes.get(jobName) ?? 0}`;
+    let connection = this.#connections.get(key);
     if (!connection) {
       const target = await this.#target(caller);
       connection = new ReconnectingConnection(() => this.#open(target, log));
-      this.#connections.set(caller, connection);
+      this.#connections.set(key, connection);
     }
     return connection;
   }
@@ -173,8 +206,9 @@ export class WrappedServer {
     const connection = await Connection.open({
       target,
       log,
-      timeout: CONNECT,
+      timeout: this.options.startTimeout ?? ("url" in target ? CONNECT : START),
       revision: this.#revision,
+      asked: this.options.revision,
       onToolsChanged: () => void changed(),
     });
     this.#revision = connection.revision;
@@ -212,8 +246,11 @@ export class WrappedServer {
 }
 
 /** Identifies a deployment among those whose workers run on the same machine. */
-const deploymentOf = ({ RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP }: Environment): string =>
-  JSON.stringify([RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP]);
+const deploymentOf = (env: Environment): string => {
+  const { RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP, WRAP_FOLDER } = env;
+  // `wrap` starts the program before it knows the other addresses.
+  return WRAP_FOLDER ?? JSON.stringify([RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP]);
+};
 
 /** Whether the server's address was refused. */
 const isPrivate = (error: unknown): boolean =>

@@ -20,6 +20,7 @@ import {
   type TypedQuestion,
   type Winner,
 } from "../../definitions/context.ts";
+import { EVENT } from "../../definitions/event.ts";
 import { outputId } from "../../store/ids.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
@@ -43,6 +44,8 @@ const MAX_AWAITED = 1_000;
 
 /** The longest partial result, in characters of JSON. */
 const MAX_OUTPUT = 50_000;
+/** The same of an event's payload. */
+const MAX_PAYLOAD = 16_000;
 
 /** A start only asks the Resonate server, and is tried for as long as the job may run. */
 const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
@@ -67,6 +70,7 @@ const METHODS = [
   "spend",
   "progress",
   "emit",
+  "event",
   "now",
   "random",
   "uuid",
@@ -75,7 +79,7 @@ const METHODS = [
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted">;
+  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted" | "events">;
   readonly lease: Pick<Lease, "id" | "create">;
   readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now" | "waitsUntil">;
   readonly report: Pick<StateReport, "progress">;
@@ -85,6 +89,7 @@ interface ContextParts {
     | "jobName"
     | "deadline"
     | "cancelled"
+    | "events"
     | "seed"
     | "startedAt"
     | "env"
@@ -410,20 +415,33 @@ export class ExecutionContext implements Context {
 
   emit(value: unknown): Promise<void> {
     return this.#issue("emit", "emit", (command) => {
-      const { commands, lease } = this.#parts;
-      const kept = storable(value, "ctx.emit: its value");
-      const size = JSON.stringify(kept)?.length;
-      if (size === undefined || size > MAX_OUTPUT) {
-        const got = size === undefined ? "nothing" : `${size} characters of JSON`;
-        throw new NondeterminismError(
-          `ctx.emit takes a value of up to ${MAX_OUTPUT} characters of JSON, and got ${got}`,
-        );
-      }
-      commands.emitted += 1;
-      const id = outputId(lease.id, commands.emitted);
-      const fn = async () => void (await lease.create(id, kept, "resolved"));
-      command.work = { do: "attempt", fn, options: START_OPTIONS };
+      this.#tell(command, keepable(value, "ctx.emit", MAX_OUTPUT));
     });
+  }
+
+  event(name: string, payload: unknown): Promise<void> {
+    return this.#issue("emit", `event ${name}`, (command) => {
+      const { events = [] } = this.#parts.runtime;
+      const defined = events.find((event) => event.name === name);
+      if (!defined) {
+        const known = events.map((event) => event.name).join(", ") || "none";
+        throw new NondeterminismError(`ctx.event: the definition has no event ${name}. Its events: ${known}`);
+      }
+      const kept = keepable(payload, "ctx.event", MAX_PAYLOAD);
+      const { error } = outside(() => defined.payload.safeParse(kept));
+      if (error) throw new NondeterminismError(`ctx.event("${name}"): its payload does not fit: ${error.message}`);
+      this.#parts.commands.events += 1;
+      this.#tell(command, { [EVENT]: name, payload: kept });
+    });
+  }
+
+  /** Keeps what the job tells, behind what it has told before. */
+  #tell(command: Command, value: unknown): void {
+    const { commands, lease } = this.#parts;
+    commands.emitted += 1;
+    const id = outputId(lease.id, commands.emitted);
+    const fn = async () => void (await lease.create(id, value, "resolved"));
+    command.work = { do: "attempt", fn, options: START_OPTIONS };
   }
 
   now(): number {
@@ -564,4 +582,13 @@ function mustBeCalled({ kind, name }: Command, fn: unknown): void {
 function plainKey(item: unknown): string {
   if (typeof item === "string" || typeof item === "number") return String(item);
   throw new NondeterminismError("ctx.all: items that are no strings or numbers need a key: { key: (item) => … }");
+}
+
+/** A value that is short enough to be told. @throws {NondeterminismError} */
+function keepable(value: unknown, call: "ctx.emit" | "ctx.event", most: number): unknown {
+  const kept = storable(value, `${call}: its value`);
+  const size = JSON.stringify(kept)?.length;
+  if (size !== undefined && size <= most) return kept;
+  const got = size === undefined ? "nothing" : `${size} characters of JSON`;
+  throw new NondeterminismError(`${call} takes a value of up to ${most} characters of JSON, and got ${got}`);
 }

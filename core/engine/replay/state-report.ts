@@ -1,24 +1,28 @@
 import type { Runtime } from "../runtime.ts";
 import type { ExecutionState } from "../state.ts";
 import type { Commands } from "./commands/commands.ts";
+import type { Spending } from "./commands/spending.ts";
 import type { FunctionRun } from "./function-run.ts";
 
 export type Progress = NonNullable<ExecutionState["progress"]>;
 
 /** Tells the runtime what the job is doing. */
 export class StateReport {
-  readonly #commands: Pick<Commands, "open" | "emitted">;
+  readonly #commands: Pick<Commands, "open" | "emitted" | "events">;
   readonly #run: Pick<FunctionRun, "isReplaying">;
+  readonly #spending: Pick<Spending, "all">;
   readonly #onState: Runtime["onState"];
   #progress: Progress | undefined;
 
   constructor(
-    commands: Pick<Commands, "open" | "emitted">,
+    commands: Pick<Commands, "open" | "emitted" | "events">,
     run: Pick<FunctionRun, "isReplaying">,
+    spending: Pick<Spending, "all">,
     onState: Runtime["onState"],
   ) {
     this.#commands = commands;
     this.#run = run;
+    this.#spending = spending;
     this.#onState = onState;
   }
 
@@ -29,12 +33,17 @@ export class StateReport {
   }
 
   tell(): void {
-    this.#onState?.(stateOf(this.#commands, this.#progress));
+    const { all: spent } = this.#spending;
+    this.#onState?.({ ...stateOf(this.#commands, this.#progress), ...(spent && { spent }) });
   }
 }
 
-function stateOf({ open: commands, emitted }: Pick<Commands, "open" | "emitted">, progress?: Progress): ExecutionState {
-  const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }) };
+function stateOf(
+  { open: commands, emitted: all, events }: Pick<Commands, "open" | "emitted" | "events">,
+  progress?: Progress,
+): ExecutionState {
+  const emitted = all - events;
+  const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }), ...(events > 0 && { events }) };
   const state: ExecutionState = { steps: [], awaiting: 0, callbacks: [], questions: [], ...told };
   for (const { kind, path, attempts, runningSince, lastError, pause, awaited, question, isRunning } of commands) {
     if (kind === "await") state.awaiting += 1;

@@ -16,6 +16,8 @@ test.each<[Partial<FeedEntry>, string | undefined]>([
   [{ message: "7 of 36 months", progress: { done: 7, total: 36 }, awaiting: 29 }, "7 of 36 months"],
   [{ awaiting: 29 }, "waiting for 29 jobs"],
   [{ awaiting: 1 }, "waiting for a job"],
+  [{ callbacks: ["paid"] }, "waiting for paid to be called back"],
+  [{ awaiting: 1, spent: { tokens: { spent: 7, limit: 9 } } }, "waiting for a job; 7 of 9 tokens spent"],
   [{ sleeping_until: NOW + 60_000 }, "sleeping until 2026-11-22T12:01:00.000Z"],
   [{ sleeping_until: NOW - 60_000 }, undefined],
   [{ blocked: 'step "a" was recorded here, step "b" came' }, 'blocked: step "a" was recorded here, step "b" came'],

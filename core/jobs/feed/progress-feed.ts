@@ -42,8 +42,12 @@ export const FeedEntry = z.object({
   awaiting: z.number().optional(),
   /** The paths of the callbacks that it waits for. */
   callbacks: z.array(z.string()).optional(),
+  /** What it has spent of its budgets. */
+  spent: z.record(z.string(), z.object({ spent: z.number(), limit: z.number() })).optional(),
   /** How many partial results it has told. */
   emitted: z.number().optional(),
+  /** How many events it has told. */
+  events: z.number().optional(),
   /** Why the code that is here cannot go on with it. */
   blocked: z.string().optional(),
 });
@@ -52,7 +56,7 @@ export type FeedEntry = z.infer<typeof FeedEntry>;
 /** What the job is doing, in one line for people; undefined where it reports nothing. */
 export function doing(entry: FeedEntry | undefined, now: number): string | undefined {
   if (!entry) return undefined;
-  const { message, progress, step, sleeping_until, blocked, awaiting, emitted, callbacks } = entry;
+  const { message, progress, step, sleeping_until, blocked, awaiting, emitted, callbacks, spent = {} } = entry;
   const parts: string[] = [];
   if (blocked !== undefined) parts.push(`blocked: ${blocked}`);
   if (message !== undefined) parts.push(message);
@@ -71,6 +75,7 @@ export function doing(entry: FeedEntry | undefined, now: number): string | undef
     parts.push(`waiting for ${awaiting === 1 ? "a job" : `${awaiting} jobs`}`);
   if (!step && callbacks && message === undefined) parts.push(`waiting for ${callbacks.join(", ")} to be called back`);
   if (emitted) parts.push(emitted === 1 ? "a partial result" : `${emitted} partial results`);
+  for (const [of, each] of Object.entries(spent)) parts.push(`${each.spent} of ${each.limit} ${of} spent`);
   for (const { question } of Object.values(entry.questions)) parts.push(`waiting for an answer: ${question.message}`);
   return parts.length > 0 ? parts.join("; ") : undefined;
 }

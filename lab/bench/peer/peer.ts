@@ -168,7 +168,7 @@ async function startOurs(use: AsyncDisposableStack, data: string, env: Record<st
     await edge.exited;
   });
   const url = `http://127.0.0.1:${await listening}/mcp`;
-  const script = join(FOLDER, "worker.ts");
+  const script = join(FOLDER, "fetch-worker.ts");
   const worker = use.use(await startWorker({ ...resonate.env, ...group.env, ...env }, { script }));
   const pids = { edge: edge.pid ?? Number.NaN, Resonate: resonate.program.pid, worker: worker.pid };
   return { name: "here", url, pids };

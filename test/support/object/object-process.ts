@@ -22,7 +22,7 @@ const { values } = parseArgs({
     data: { type: "string" },
     memory: { type: "boolean", default: false },
     "inspector-port": { type: "string" },
-    worker: { type: "string", default: join(import.meta.dirname, "worker.ts") },
+    worker: { type: "string", default: join(import.meta.dirname, "object-worker.ts") },
   },
 });
 

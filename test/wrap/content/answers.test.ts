@@ -9,7 +9,7 @@ import { until } from "../../../testing/simulation/program.ts";
 import type { TestStack } from "../../../testing/stack/stack.ts";
 import { rpc } from "../../support/rpc.ts";
 import { tasksAt } from "../../tasks/support.ts";
-import { connect, linesOf, wrapped } from "../support.ts";
+import { connect, linesOf, structuredOf, wrapped } from "../support.ts";
 
 let file: string;
 let stack: TestStack;
@@ -178,6 +178,24 @@ test.each(["5", '"no"', "{}", '{"code":"x","message":7,"data":[1]}'])(
     expect(await linesOf(file, id)).toHaveLength(1);
   },
 );
+
+test("a call's and a result's `_meta` reach the other side, but for what is between this server and its clients", async () => {
+  const _meta = {
+    traceparent: "00-1-2-01",
+    "odd/hint": { deep: [1] },
+    idempotencyKey: "k",
+    "durable-mcp/job": "forged",
+  };
+  const params = { name: "write", arguments: { id: "meta" }, _meta };
+  for (const era of ["2025", "2026"] as const) {
+    const client = await connect(stack.url, era);
+    const result = await client.callTool({ ...params, _meta: { ..._meta, idempotencyKey: era } });
+    await client.close();
+    const { progressToken, ...arrived } = JSON.parse(structuredOf(result).text)._meta;
+    expect(arrived).toEqual({ traceparent: "00-1-2-01", "odd/hint": { deep: [1] } });
+    expect(result._meta).toMatchObject({ "odd/own": 1 });
+  }
+});
 
 test("where the store fails a call, nobody is told to repeat one that may have been sent: it is said how to repeat it, and then it is sent once", async () => {
   const sent = answerTo({ after: 1_000 });

@@ -17,6 +17,8 @@ interface Arguments {
   id: string;
   /** The members of the response besides its id, as JSON text. */
   answer?: string;
+  /** The URI of a resource to name. */
+  link?: string;
   /** How deep the structured content is nested. */
   deep?: number;
   /** How long the text is, of which the structured content is a twin. */
@@ -27,7 +29,10 @@ interface Arguments {
   after?: number;
 }
 
-function answerTo(method: string, params: { uri?: string; name?: string; arguments?: Arguments }): string {
+function answerTo(
+  method: string,
+  params: { uri?: string; name?: string; arguments?: Arguments; _meta?: object },
+): string {
   const { answer, deep, text = 0, media } = params.arguments ?? { id: "" };
   switch (method) {
     case "initialize":
@@ -45,6 +50,9 @@ function answerTo(method: string, params: { uri?: string; name?: string; argumen
         const words = "x".repeat(text);
         const twin = text > 0 && { structuredContent: { result: words } };
         return result({ content: [{ type: "text", text: words }, ...(media ?? []).map(medium)], ...twin });
+      }
+      if (params.arguments?.link) {
+        return result({ content: [{ type: "resource_link", uri: params.arguments.link, name: "a link" }] });
       }
       return answer ?? result({ content: [{ type: "text", text: JSON.stringify(params) }], _meta: { "odd/own": 1 } });
     case "resources/read":

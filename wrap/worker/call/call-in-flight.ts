@@ -4,6 +4,7 @@ import type { Connection } from "../connection/connection.ts";
 import { RpcError } from "../connection/errors.ts";
 import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
 import { told } from "./outcome.ts";
+import type { Seat, Slot } from "./slots.ts";
 
 type Json = Record<string, unknown>;
 
@@ -55,6 +56,8 @@ export class CallInFlight {
   #eventIds: { last?: string; previous?: string } = {};
   #isResumable = false;
   #isDone = false;
+  /** The slot of the call; undefined where a call that asks keeps it. */
+  seat: Seat | undefined;
   /** Gets the server's progress notifications. */
   onProgress: Step["progress"] | undefined;
   /** Resolves when no further event will come. */
@@ -86,12 +89,14 @@ export class CallInFlight {
         const { last: previous } = this.#eventIds;
         this.#eventIds = { last: id, ...(previous !== undefined && { previous }) };
       },
+      isAsking: () => this.#questions.some(Boolean),
       onAsked: (question) => {
         const known = questions.get(question.id);
         // Resumes before the question, so that another process gets it again.
         if (known === undefined) recordPosition(this.#eventIds.previous);
         const n = known ?? this.#next;
         this.#questions[n] = question;
+        this.seat?.leave();
         if (known === undefined) this.#emit({ kind: "question", id: question.id, params: question.params });
         const answer = this.#answers.get(n);
         if (answer) this.answer(n, answer);
@@ -116,12 +121,17 @@ export class CallInFlight {
     return this.#at(n).promise;
   }
 
-  /** Answers the question of event `n`, unless it is answered; false if the question was not asked here. */
+  /** Answers the question of event `n` once the call has a slot, unless it is answered; false if it was not asked here. */
   answer(n: number, result: Json): boolean {
     const question = this.#questions[n];
     if (!question) return this.#questions.length > n;
-    this.#questions[n] = undefined;
-    question.answer(result);
+    const answer = () => {
+      if (this.#questions[n] !== question) return;
+      this.#questions[n] = undefined;
+      question.answer(result);
+    };
+    if (this.seat) this.seat.return().then(answer, () => {});
+    else answer();
     return true;
   }
 
@@ -166,10 +176,10 @@ export class CallsInFlight {
   readonly #calls = new Map<string, CallInFlight>();
   readonly #beginning = new Map<string, Promise<CallInFlight>>();
   /**
-   * Jobs that have recorded that they are about to send their call, and have not sent it; with the function that frees the slot
-   * that they hold, if they hold one.
+   * Jobs that have recorded that they are about to send their call, and have not sent it; with the slot that they hold, if they
+   * hold one.
    */
-  readonly #permits = new Map<string, (() => void) | undefined>();
+  readonly #permits = new Map<string, Slot | undefined>();
 
   /** The call of a job that knows event `n`, if it is in flight here. */
   find(job: string, n: number): CallInFlight | undefined {
@@ -202,16 +212,16 @@ export class CallsInFlight {
 
   forget(job: string): void {
     this.#calls.delete(job);
-    this.#permits.get(job)?.();
+    this.#permits.get(job)?.free();
     this.#permits.delete(job);
   }
 
   /** Permits a job to send its call once. Its slot is freed when `signal` is aborted before that. */
-  permit(job: string, freeSlot?: () => void, signal?: AbortSignal): void {
-    this.#permits.get(job)?.();
-    this.#permits.set(job, freeSlot);
+  permit(job: string, slot?: Slot, signal?: AbortSignal): void {
+    this.#permits.get(job)?.free();
+    this.#permits.set(job, slot);
     const loseSlot = () => {
-      if (this.#permits.get(job) === freeSlot) this.permit(job);
+      if (this.#permits.get(job) === slot) this.permit(job);
     };
     signal?.addEventListener("abort", loseSlot, { once: true });
   }
@@ -220,8 +230,8 @@ export class CallsInFlight {
     return this.#permits.has(job);
   }
 
-  /** The function that frees the slot of a permitted job. */
-  slotOf(job: string): (() => void) | undefined {
+  /** The slot of a permitted job. */
+  slotOf(job: string): Slot | undefined {
     return this.#permits.get(job);
   }
 

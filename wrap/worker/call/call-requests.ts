@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
+import { splitKey } from "../../../core/store/ids.ts";
 import { type CallArgs, NOT_DONE, READ } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";
@@ -18,6 +19,7 @@ import {
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { explain, explained, failure, unknownEffect } from "./outcome.ts";
 import { checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
+import { Seat } from "./slots.ts";
 
 /** How long a resumed stream may be silent before it is resumed again, in milliseconds. */
 const RESUME_AGAIN = 10 * SECOND;
@@ -158,18 +160,22 @@ export class CallRequests {
     if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !isPermitted) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
-    const freeSlot = calls.slotOf(jobName) ?? (await this.#server.takeSlot(signal));
+    const take = () => this.#server.takeSlot(jobName, signal, step);
+    const slot = calls.slotOf(jobName) ?? (await take());
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.#connect(step);
       calls.usePermit(jobName);
       const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
       calls.put(jobName, call);
-      void this.#dropLostSession(call, connection, step).finally(freeSlot);
+      const seat = new Seat(slot, take);
+      // A process of its own asks for this call alone, and stays with it.
+      if (options.processes === undefined) call.seat = seat;
+      void this.#dropLostSession(call, connection, step).finally(() => seat.end());
       return call;
     } catch (error) {
       if (calls.isPermitted(jobName)) calls.permit(jobName);
-      freeSlot();
+      slot.free();
       return explain(error);
     }
   }
@@ -203,7 +209,7 @@ export class CallRequests {
       questions: this.#reportsNewOnly(awaited) ? this.#job.questions : new Map(),
     };
     return new CallInFlight(connection, options, (given) => {
-      const hooks = { ...given, isKept };
+      const hooks = { ...given, isKept, caller: splitKey(this.#job.jobName).key };
       if (request.kind === "task") {
         const { taskId } = request;
         const taskHooks = { ...hooks, task: taskId };
@@ -215,12 +221,13 @@ export class CallRequests {
         return { ...open, cancel };
       }
       if (request.kind === "stream") return connection.resume(request, hooks);
-      const { tool, arguments: args } = this.#job.args;
+      const { tool, arguments: args, meta } = this.#job.args;
       if (tool === READ) return connection.request("resources/read", args, hooks, id, session);
       const { inputs, state } = request;
       const params = {
         name: tool,
         arguments: args,
+        ...(meta && { _meta: meta }),
         ...(inputs && { inputResponses: inputs }),
         ...(state !== undefined && { requestState: state }),
         ...(isMadeAsTask(connection, tool) && { task: {} }),
@@ -235,7 +242,7 @@ export class CallRequests {
     return `${ID_PREFIX}${createHash("sha256").update(`${deadline} ${base} ${jobName}`).digest("hex").slice(0, 32)}`;
   }
 
-  #connect({ log }: Step): Promise<Connection> {
-    return this.#server.connection(this.#job.jobName, log);
+  #connect({ log, progress }: Step): Promise<Connection> {
+    return this.#server.connection(this.#job.jobName, log, (what) => progress(0, undefined, what));
   }
 }

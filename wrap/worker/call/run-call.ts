@@ -135,21 +135,22 @@ class Call {
   }
 
   /** Waits for a connection and a slot, so that the call goes out right after the record. */
-  async #prepareToSend({ log, signal }: Step): Promise<SendRecord> {
+  async #prepareToSend(step: Step): Promise<SendRecord> {
     const { jobName } = this.#ctx;
-    const connect = () => this.#server.connection(jobName, log);
+    const { signal } = step;
+    const connect = () => this.#connect(step);
     await connect();
-    const freeSlot = await this.#server.takeSlot(signal);
+    const slot = await this.#server.takeSlot(jobName, signal, step);
     try {
       // The connection may have ended while the call waited for its slot.
       const { host } = await connect();
       // The worker that runs the job now permits its own call.
       signal.throwIfAborted();
-      this.#server.calls.permit(jobName, freeSlot, signal);
+      this.#server.calls.permit(jobName, slot, signal);
       const kept = host === undefined ? {} : { kept: { keeper: host, request: requestId() } };
       return { at: new Date().toISOString(), ...kept };
     } catch (error) {
-      freeSlot();
+      slot.free();
       throw error;
     }
   }
@@ -230,8 +231,8 @@ class Call {
     }
   }
 
-  #connect({ log }: Step): Promise<Connection> {
-    return this.#server.connection(this.#ctx.jobName, log);
+  #connect({ log, progress }: Step): Promise<Connection> {
+    return this.#server.connection(this.#ctx.jobName, log, (what) => progress(0, undefined, what));
   }
 
   /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. */

@@ -4,6 +4,7 @@ import {
   CLIENT_INFO_META_KEY,
   Client,
   PROTOCOL_VERSION_META_KEY,
+  type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 
 /** The revision with an envelope in each request. */
@@ -13,11 +14,23 @@ const TASKS = "io.modelcontextprotocol/tasks";
 const INFO = { name: "durable-mcp-edge", version: "1" };
 const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
 
-/** A client of the 2025 revisions, or of the newest that a server has. */
-export function clientOf(mode: "legacy" | "auto", onToolsChanged: (() => void) | undefined): Client {
+/** How long a program may be silent when it is offered the newest revision, in milliseconds; then an older one is offered. */
+const PROBE = 30_000;
+
+/**
+ * A client of the 2025 revisions, or of the newest that a server has. `asked`: the one revision to speak. `timeout`: how long
+ * the server may take to answer, in milliseconds.
+ */
+export function clientOf(
+  mode: VersionNegotiationMode,
+  asked: string | undefined,
+  timeout: number,
+  onToolsChanged: (() => void) | undefined,
+): Client {
   return new Client(INFO, {
     capabilities: CAPABILITIES,
-    versionNegotiation: { mode },
+    versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE, timeout) } },
+    ...(asked !== undefined && { supportedProtocolVersions: [asked] }),
     ...(onToolsChanged && { listChanged: { tools: { autoRefresh: false, onChanged: () => onToolsChanged() } } }),
   });
 }

@@ -9,13 +9,15 @@ import {
   LATEST_PROTOCOL_VERSION,
   type StreamableHTTPClientTransport,
   type Transport,
+  type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/definitions/context.ts";
 import type { ListedTool } from "../../snapshot.ts";
+import { MAX_MESSAGE, TOO_LONG } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { clientOf, envelopeOf, MODERN } from "./client.ts";
-import { AnswerLost, classified, NotSent, OutcomeUnknown, RpcError, tooLong } from "./errors.ts";
+import { AnswerLost, classified, isTooLong, NotSent, OutcomeUnknown, RpcError } from "./errors.ts";
 import {
   type IncomingMessage,
   type OpenRequest,
@@ -29,6 +31,7 @@ import { passOn } from "./server-requests.ts";
 import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";
+const CONNECTION_ENDED = `the connection was ended, because it sent more than ${MAX_MESSAGE} bytes in one message`;
 const STREAM_ENDED = "the server ended the connection";
 const ENDED = "the program that it was sent to has ended";
 
@@ -40,7 +43,9 @@ interface ConnectionOptions {
   /** The negotiated revision of an earlier connection, which saves a second start of the program. */
   revision?: string | undefined;
   onToolsChanged?(): void;
-  /** In milliseconds. */
+  /** The revision to speak. Default: the newest that the server has. */
+  asked?: string | undefined;
+  /** How long the server may take to answer, in milliseconds. */
   timeout: number;
 }
 
@@ -70,7 +75,7 @@ export class Connection {
       closed.resolve();
     };
     client.onerror = ({ message }) => {
-      why = tooLong(message) ?? why;
+      if (isTooLong(message)) why = CONNECTION_ENDED;
       log.debug("wrapped server", { reason: message });
     };
   }
@@ -79,22 +84,27 @@ export class Connection {
   static async open(options: ConnectionOptions): Promise<Connection> {
     const transport = await transportOf(options.target);
     const isHosted = transport instanceof HostedTransport;
-    const isLegacy = (options.revision ?? MODERN) < MODERN || (isHosted && transport.isOpen);
+    const { revision, asked } = options;
+    const isLegacy = (asked ?? revision ?? MODERN) < MODERN || (isHosted && transport.isOpen);
     try {
-      return await Connection.#open(transport, isLegacy ? "legacy" : "auto", options);
+      return await Connection.#open(
+        transport,
+        isLegacy ? "legacy" : asked === undefined ? "auto" : { pin: asked },
+        options,
+      );
     } catch (error) {
       // A program of the 2025 revisions may exit when the client offers the newer one.
-      if (!isHosted || isLegacy || !transport.hasEnded) throw error;
+      if (!isHosted || isLegacy || asked !== undefined || !transport.hasEnded) throw error;
       return Connection.#open(await transportOf(options.target), "legacy", options);
     }
   }
 
   static async #open(
     transport: Transport,
-    mode: "legacy" | "auto",
-    { target, log, onToolsChanged, timeout }: ConnectionOptions,
+    mode: VersionNegotiationMode,
+    { target, log, onToolsChanged, timeout, asked }: ConnectionOptions,
   ): Promise<Connection> {
-    const client = clientOf(mode, onToolsChanged);
+    const client = clientOf(mode, asked, timeout, onToolsChanged);
     const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
     const lastLine = isProgram ? logLines(transport.stderr as Readable | null, log) : () => "";
     const connection = new Connection(client, transport, target, log);
@@ -136,6 +146,13 @@ export class Connection {
       ...(sessionId !== undefined && { sessionId }),
       ...(this.era === "legacy" && { protocolVersion: this.revision }),
     };
+  }
+
+  /** Leaves a hosted program, with its session, to the next worker; false if the program ends with this process. */
+  leave(): boolean {
+    if (!(this.#transport instanceof HostedTransport)) return false;
+    this.#transport.leave();
+    return true;
   }
 
   close(): Promise<void> {
@@ -219,22 +236,25 @@ export class Connection {
         if (!isKept || !(error instanceof RpcError)) close();
       },
     });
-    let why = STREAM_ENDED;
+    let lost: Error = new AnswerLost(STREAM_ENDED);
+    const dropped = new RpcError(TOO_LONG);
     if (isApart) {
       transport.onerror = ({ message }) => {
-        why = tooLong(message) ?? why;
+        if (isTooLong(message)) lost = dropped;
       };
     }
     const options = {
       requestSignal: abort.signal,
       ...(hooks.onEventId && { onresumptiontoken: (token: string) => hooks.onEventId?.(token) }),
-      onRequestStreamEnd: () => this.#pending.get(id)?.reject(new AnswerLost(why)),
+      onRequestStreamEnd: () => this.#pending.get(id)?.reject(lost),
     };
     const sending = async () => {
       if (isApart) await transport.start();
       await send(transport, options);
     };
-    sending().catch((error) => this.#pending.get(id)?.reject(classified(error)));
+    sending().catch((error) => {
+      this.#pending.get(id)?.reject(isTooLong(String(error?.message)) ? dropped : classified(error));
+    });
     return {
       result: answer.promise,
       recorded: () => {

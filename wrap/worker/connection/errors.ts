@@ -75,10 +75,5 @@ export function classified(error: unknown): Error {
   return new AnswerLost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }
 
-/** Why this side has ended a connection, if the message says that a message was too long. */
-export function tooLong(message: string): string | undefined {
-  const [, most] = /(?:more than|maximum size of) (\d+) bytes/.exec(message) ?? [];
-  return most === undefined
-    ? undefined
-    : `the connection was ended, because it sent more than ${most} bytes in one message`;
-}
+/** Whether the message says that a message of the server was too long. */
+export const isTooLong = (message: string): boolean => /(?:more than|maximum size of) \d+ bytes/.test(message);

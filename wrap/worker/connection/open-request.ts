@@ -16,6 +16,10 @@ export interface RequestHooks {
   isKept?: boolean;
   onProgress?(progress: { progress: number; total?: number; message?: string }): void;
   onAsked?(question: ServerQuestion): void;
+  /** Whether a question of the call is not answered. */
+  isAsking?(): boolean;
+  /** Whose call it is; empty where callers are not told apart. */
+  caller?: string;
   /** The stream of the answer can be resumed after this event. */
   onEventId?(id: string): void;
   /** The task of the 2025-11-25 revision that the request's questions name. */

@@ -14,6 +14,9 @@ interface Origin {
   log: Log;
 }
 
+const WHICH =
+  "durable-mcp-edge cannot tell which of several calls asks: with --processes each call has a process of its own";
+
 /** Passes a request of the server on, or refuses it; false for one that the SDK's client answers. */
 export function passOn({ id, method, params = {} }: IncomingMessage, { pending, owner, send, log }: Origin): boolean {
   if (method === "ping") return false;
@@ -31,7 +34,7 @@ export function passOn({ id, method, params = {} }: IncomingMessage, { pending, 
     const [call] = calls;
     // A resumed stream may repeat the questions of other calls.
     if (!call && taskOf(params) !== undefined) return true;
-    if (!call?.onAsked || calls.length > 1) refuse("durable-mcp-edge cannot tell which of several calls asks");
+    if (!call?.onAsked || calls.length > 1) refuse(WHICH);
     else call.onAsked({ id: id ?? "", params, answer: (result) => send({ result }) });
   }
   return true;
@@ -48,7 +51,11 @@ function candidates(
     if (onAsked === undefined) return false;
     return asking === undefined ? owner === undefined || id === owner : task === asking;
   });
-  return fitting.map(([, each]) => each);
+  const calls = fitting.map(([, each]) => each);
+  if (asking !== undefined || calls.length === 1) return calls;
+  // A call that waits for an answer asks nothing more. What another caller's asks may still be a second question of it.
+  const others = calls.filter((each) => each.isAsking?.() !== true);
+  return calls.every(({ caller }) => caller === calls[0]?.caller) ? others : calls;
 }
 
 /** The task that a question belongs to, if the question names one. */

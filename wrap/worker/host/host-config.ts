@@ -11,3 +11,9 @@ export interface HostConfig {
 
 /** The longest message of a server, in bytes. */
 export const MAX_MESSAGE = 16_000_000;
+
+/** The error of a call whose answer is longer: the server has done the call. */
+export const TOO_LONG = {
+  code: -32603,
+  message: `The server has done the call, and its answer was dropped: it has more than ${MAX_MESSAGE} bytes.`,
+};

@@ -56,7 +56,11 @@ export async function attachToHost(program: HostedProgram): Promise<HostConnecti
     if (free) return free;
   }
   await start(program, name);
-  return connectTo(name, "u");
+  return connectTo(name, "u").catch((error) => {
+    // Another connection of this machine was first to use it.
+    if (error.isUsed) return attachToHost(program);
+    throw error;
+  });
 }
 
 /** Opens another connection to a host. @throws {OutcomeUnknown} when the host is gone */
@@ -139,7 +143,8 @@ async function connectTo(host: string, role: "u" | "j"): Promise<HostConnection>
   const hello = JSON.parse(line.slice(1));
   if (line[0] === "x") {
     socket.destroy();
-    throw Object.assign(new Error(hello.message ?? "another worker uses it"), hello);
+    const isUsed = hello.message === undefined;
+    throw Object.assign(new Error(hello.message ?? "another worker uses it"), { ...hello, isUsed });
   }
   return {
     host,

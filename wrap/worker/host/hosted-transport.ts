@@ -15,7 +15,11 @@ type Message = { id?: string | number; method?: string; params?: Record<string, 
 /** The hosts that this process uses. They end when the process exits, and wait for the next worker when it is killed. */
 const used = new Set<number>();
 process.once("exit", (code) => {
-  if (code !== 0) return;
+  if (code === 0) endPrograms();
+});
+
+/** Ends the programs that this process uses. */
+export function endPrograms(): void {
   for (const pid of used) {
     try {
       process.kill(pid, "SIGTERM");
@@ -23,7 +27,7 @@ process.once("exit", (code) => {
       // The host has just ended.
     }
   }
-});
+}
 
 export class HostedTransport implements Transport {
   onclose?: () => void;
@@ -100,6 +104,11 @@ export class HostedTransport implements Transport {
     socket.write("e\n");
     await Promise.race([closed, delay(END, undefined, { ref: false })]);
     socket.destroy();
+  }
+
+  /** Leaves the program, with its session, to the next worker. */
+  leave(): void {
+    this.#connection?.socket.end();
   }
 
   #write(line: string): Promise<void> {

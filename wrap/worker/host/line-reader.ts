@@ -1,19 +1,35 @@
-/** Splits a stream into lines. At a line of more than `most` bytes it calls `tooLong` and stops. */
-export function lineReader(most: number, onLine: (line: string) => void, tooLong: () => void): (chunk: Buffer) => void {
+/** How much is kept of each end of a line that is too long, in bytes. */
+const KEPT = 1_000;
+
+/** Splits a stream into lines. Of a line of more than `most` bytes, `tooLong` gets the beginning and the end. */
+export function lineReader(
+  most: number,
+  onLine: (line: string) => void,
+  tooLong: (head: string, tail: string) => void,
+): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
   let size = 0;
-  let isOver = false;
+  let head: string | undefined;
   return (chunk) => {
-    if (isOver) return;
     let from = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-      const line = Buffer.concat([...parts, chunk.subarray(from, end)]).toString("utf8");
-      [parts, size, from] = [[], 0, end + 1];
-      if (line !== "") onLine(line);
+      take(chunk.subarray(from, end));
+      const line = Buffer.concat(parts).toString("utf8");
+      if (head !== undefined) tooLong(head, line.slice(-KEPT));
+      else if (line !== "") onLine(line);
+      [parts, size, head, from] = [[], 0, undefined, end + 1];
     }
-    parts.push(chunk.subarray(from));
-    size += chunk.length - from;
-    isOver = size > most;
-    if (isOver) tooLong();
+    take(chunk.subarray(from));
   };
+
+  function take(part: Buffer): void {
+    parts.push(part);
+    size += part.length;
+    if (size <= most) return;
+    const line = Buffer.concat(parts);
+    head ??= line.toString("utf8", 0, KEPT);
+    // What is dropped does not wait for the end of the line.
+    parts = [Buffer.from(line.subarray(-KEPT))];
+    size = most;
+  }
 }

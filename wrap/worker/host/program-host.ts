@@ -12,7 +12,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { json } from "node:stream/consumers";
-import { type HostConfig, MAX_MESSAGE } from "./host-config.ts";
+import { type HostConfig, MAX_MESSAGE, TOO_LONG } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 
 /** The bound on kept answers, in characters. */
@@ -220,10 +220,18 @@ function fromProgram(line: string): void {
   else say(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
 }
 
-function tooLong(): void {
-  const message = `it has sent more than ${MAX_MESSAGE} bytes in one message`;
-  for (const socket of workers) say(socket, "x", JSON.stringify({ message }));
-  end();
+/** Drops a message that is too long: the call that it answers gets an error in its place, and the others go on. */
+function tooLong(head: string, tail: string): void {
+  const id = idIn(head, tail);
+  say(user, "s", JSON.stringify(`A message of more than ${MAX_MESSAGE} bytes was dropped.\n`));
+  if (id !== undefined) answered(id, {}, JSON.stringify({ jsonrpc: "2.0", id, error: TOO_LONG }));
+}
+
+/** The open request that an answer belongs to, by the beginning and the end of the answer. */
+function idIn(head: string, tail: string): Id | undefined {
+  const [, first] = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]*"|\d+)\s*,/.exec(head) ?? [];
+  const [, last] = /,\s*"id"\s*:\s*("[^"\\]*"|\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail) ?? [];
+  return [first, last].map((text) => text && JSON.parse(text)).find((id) => requests.has(id));
 }
 
 function answered(id: Id, { result }: Message, line: string): void {
@@ -251,7 +259,10 @@ function asked(id: Id, params: Message["params"], line: string): void {
   const waiting = [...requests].filter(
     ([, each]) => !each.isAnswered && (task === undefined ? each.isKept : each.task === task),
   );
-  const [asker, request] = (waiting.length === 1 && waiting[0]) || [];
+  const asking = new Set([...questions.values()].map(({ asker }) => asker));
+  // A call that waits for an answer asks nothing more. The worker decides where it is not clear.
+  const others = waiting.length === 1 ? waiting : waiting.filter(([id]) => !asking.has(id));
+  const [asker, request] = (others.length === 1 && others[0]) || [];
   if (questions.size < MAX_QUESTIONS) questions.set(id, { line, asker: task === undefined ? asker : undefined, task });
   say(request ? request.owner : user, "m", line);
 }

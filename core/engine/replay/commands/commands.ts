@@ -39,8 +39,9 @@ export class Commands {
     return this.#byPath.keys();
   }
 
-  /** How many partial results the function has told. */
+  /** How many partial results and events the function has told, and how many of them are events. */
   emitted = 0;
+  events = 0;
 
   /** The first call that has failed without anything that awaits it. */
   get unheard(): Command | undefined {

@@ -38,6 +38,13 @@ export class Spending {
     return { spent, limit, left: Math.max(limit - spent, 0) };
   }
 
+  /** What is spent of each budget; undefined while nothing is. */
+  get all(): Record<string, Spent> | undefined {
+    return this.#accounts.size === 0
+      ? undefined
+      : Object.fromEntries([...this.#accounts.keys()].map((of) => [of, this.of(of)]));
+  }
+
   /**
    * Resolves when no more is spent than the budget allows. `ask` puts a question once for all calls that wait for it, and
    * resolves with whether the budget may grow to `limit`.

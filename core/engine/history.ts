@@ -1,0 +1,20 @@
+/** The history of a job, as it is saved to a file: what a run of its function needs to be repeated. */
+import type { PromiseRecord } from "../store/connection/protocol.ts";
+
+export interface History {
+  /** The id of the job's promise. */
+  id: string;
+  jobName: string;
+  kind: string;
+  version: number | undefined;
+  seed: string | undefined;
+  args: unknown;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+  deadline: number;
+  /** The result, where the job is complete. */
+  end?: { value?: unknown };
+  records: PromiseRecord[];
+  /** What the job awaited beside its own records: other jobs by their names, callbacks by their ids. */
+  awaited: Record<string, PromiseRecord>;
+}

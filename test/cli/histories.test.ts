@@ -1,0 +1,53 @@
+/** Histories of real jobs, saved from their server, hold today's code to what jobs have recorded. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { type Context, implement } from "../../core/index.ts";
+import { orderRun } from "../../docs/examples/order.run.ts";
+import { order } from "../../docs/examples/order.ts";
+import { replayHistories, startStack, startUpstream } from "../../testing/index.ts";
+import { freePort } from "../../testing/stack/port.ts";
+
+test("today's code runs over the history of a job, does nothing again, and changed code is told where it differs", async () => {
+  await using shop = await startUpstream();
+  const resonate = await freePort();
+  const programs = { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" };
+  await using stack = await startStack({ ...programs, ports: { resonate }, env: { SHOP_URL: shop.url } });
+  const folder = await mkdtemp(join(tmpdir(), "histories-"));
+  const ordered = [1, 2].map((number) => stack.call("take_order", { number }));
+  await shop.asked(2);
+  await stack.job("take_order_1").callback("payment").send({ amount: 12, card: "4111" });
+  await ordered[0];
+  const env = { RESONATE_URL: `http://127.0.0.1:${resonate}`, RESONATE_TOKEN: "", RESONATE_NAMESPACE: "" };
+  const args = ["cli/main.ts", "histories", "save", "take_order_1", "take_order_2", "--to", folder, "--redact", "card"];
+  const { stdout } = await execa(process.execPath, args, { env });
+  expect(stdout).toContain("take_order_2.json: 1 records");
+  const saved = await readFile(join(folder, "take_order_1.json"), "utf8");
+  const clear = saved.replace(/"data": "([^"]+)"/g, (_, data) => atob(data));
+  expect(clear).toContain("redacted");
+  expect(clear).not.toContain("4111");
+
+  expect(await replayHistories(folder, [orderRun])).toBe(2);
+  expect(shop.requests).toHaveLength(2);
+
+  const changed = (code: (ctx: Context, args: { number: number }) => Promise<{ number: number; paid: number }>) =>
+    replayHistories(folder, [implement(order, code)]);
+  const payment = (ctx: Context) => ctx.callback("payment", { schema: z.object({ amount: z.number() }) }).result;
+  const renamed = changed(async (ctx, { number }) => {
+    await ctx.step("place", () => null);
+    return { number, paid: (await payment(ctx)).amount };
+  });
+  await expect(renamed).rejects.toThrow(
+    /take_order_1\.json: step "order" was recorded here, "place" came\n.*take_order_2/,
+  );
+  const other = changed(async (ctx, { number }) => {
+    await ctx.step("order", () => null);
+    return { number, paid: 2 * (await payment(ctx)).amount };
+  });
+  await expect(other).rejects.toThrow('it returns {"number":1,"paid":24}, and returned {"number":1,"paid":12}');
+  await expect(replayHistories(folder, [])).rejects.toThrow("holds no history of these functions");
+  await rm(folder, { recursive: true });
+});

@@ -1,0 +1,64 @@
+/** What jobs tell as events: partial results, and events of their author's, each once. */
+import { expect, test } from "vitest";
+import { bearerBindings } from "../auth/support.ts";
+import { startStack } from "../support/stack.ts";
+import { newSecret, startReceiver } from "./receiver.ts";
+import { eventsAt } from "./support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+
+test("an author's events and partial results are told in order, once each, also when the worker is killed", {
+  timeout: 90_000,
+}, async () => {
+  await using stack = await startStack({
+    programs: { edge: "test/events/telling/edge.ts", worker: "test/events/telling/worker.ts" },
+    bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" },
+  });
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  await using bob = await eventsAt(stack.url, TOKENS.bob);
+  await using receiver = await startReceiver(newSecret());
+  const { url, secret, delivered } = receiver;
+  expect((await ada.list()).events).toContainEqual(
+    expect.objectContaining({
+      name: "price.changed",
+      payloadSchema: expect.objectContaining({
+        properties: expect.objectContaining({
+          payload: expect.objectContaining({ properties: { price: { type: "number", maximum: 100 } } }),
+        }),
+      }),
+    }),
+  );
+  const [own, output] = [{ name: "price.changed" }, { name: "job.output" }];
+  const { cursor } = await ada.poll(own);
+  await ada.poll(output);
+  const bobs = (await bob.poll(own)).cursor;
+  await ada.request("events/subscribe", { ...own, delivery: { url, secret } });
+  const prices = [10, 12, 11];
+  const started = ada.start("watch_price", { of: "tea", prices });
+  expect((await ada.collect(cursor, 1, own)).events[0]).toMatchObject({
+    eventId: "event_watch_price_tea_1",
+    data: { job_name: "watch_price_tea", kind: "watch_price", payload: { price: 10 } },
+  });
+  const [worker] = stack.workers;
+  await worker?.kill();
+  await worker?.start();
+  expect(await started).toMatchObject({ structuredContent: { result: { last: 11 } } });
+  const told = await ada.collect(cursor, prices.length, own);
+  expect(told.events.map(({ data }) => data.payload.price)).toEqual(prices);
+  expect(new Set(told.events.map(({ eventId }) => eventId)).size).toBe(prices.length);
+  const outputs = await ada.collect(cursor, prices.length, output);
+  expect(outputs.events.map(({ data }) => data.output.seen)).toEqual(prices);
+  const { events: ended } = await ada.collect(cursor, 1);
+  expect(ended).toMatchObject([{ eventId: "ended_watch_price_tea" }]);
+  await expect.poll(() => new Set(delivered.map(({ id }) => id)).size, { timeout: 30_000 }).toBe(prices.length);
+  expect(delivered.map(({ body }) => body.data.payload.price).sort()).toEqual([...prices].sort());
+  expect((await bob.poll({ ...own, cursor: bobs })).events).toEqual([]);
+  // Partial results are without the events.
+  const { structuredContent } = await ada.start("probe_status", { job_names: ["watch_price_tea"], partial_from: 0 });
+  expect(structuredContent).toMatchObject({
+    statuses: [{ partial: { values: prices.map((seen) => ({ seen })), next_offset: 2 * prices.length } }],
+  });
+  // A payload that does not fit ends the job with words.
+  const wrong = await ada.start("watch_price", { of: "gold", prices: [1_000] });
+  expect(wrong.content[0]).toMatchObject({ text: expect.stringMatching(/ctx\.event\(.*its payload does not fit/) });
+});

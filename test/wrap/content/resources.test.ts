@@ -1,0 +1,60 @@
+/** Of several wrapped servers, a resource is read from the one that has named it to the caller. */
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startStack, type TestStack } from "../../../testing/stack/stack.ts";
+import { bearer, bearerBindings } from "../../auth/support.ts";
+import { connect, linesOf, projectOf } from "../support.ts";
+
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+
+let file: string;
+let stack: TestStack;
+beforeAll(async () => {
+  file = join(await mkdtemp(join(tmpdir(), "odd-")), "calls");
+  const pair = await Promise.all(
+    ["east", "west"].map(async (name) => {
+      const program = {
+        command: process.execPath,
+        args: ["test/wrap/content/odd.ts"],
+        env: { CALLS: file, NAME: name },
+      };
+      const options = { name, prefix: name, ...program };
+      return { options, ...(await projectOf(options)) };
+    }),
+  );
+  const worker = join(pair[0]?.root ?? "", "pair.ts");
+  const [east, west] = pair.map(({ root }) => JSON.stringify(resolve(root, "runs.ts")));
+  await writeFile(
+    worker,
+    `import { runWorker } from ${JSON.stringify(resolve("worker/index.ts"))};
+import { runs as east } from ${east};
+import { runs as west } from ${west};
+await runWorker({ functions: [...east, ...west] });
+`,
+  );
+  const WRAP_PAIR = JSON.stringify(pair.map(({ options, snapshot }) => ({ options, snapshot })));
+  const bindings = { ...bearerBindings(TOKENS), WRAP_PAIR };
+  stack = await startStack({ edge: "test/wrap/content/pair-edge.ts", worker, bindings });
+});
+afterAll(async () => stack?.[Symbol.asyncDispose]());
+
+test("a resource is read from the server whose result has named it to this caller, and no other hears its address", async () => {
+  const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
+  const bob = await connect(stack.url, "2026", {}, bearer(TOKENS.bob));
+  const uri = "odd://report?key=secret";
+  const unnamed = { code: -32602, message: expect.stringContaining("none of your last results names this resource") };
+  await expect(ada.readResource({ uri })).rejects.toMatchObject(unnamed);
+  await ada.callTool({ name: "east_write", arguments: { id: "e", link: "odd://other" } });
+  await ada.callTool({ name: "west_write", arguments: { id: "w", link: uri } });
+  expect((await ada.readResource({ uri })).contents).toEqual([{ uri, text: "west was asked" }]);
+  expect((await ada.readResource({ uri: "odd://other" })).contents).toEqual([
+    { uri: "odd://other", text: "east was asked" },
+  ]);
+  // What was named to another caller is not named to this one; nor is a part of a name one.
+  await expect(bob.readResource({ uri })).rejects.toMatchObject(unnamed);
+  await expect(ada.readResource({ uri: "odd://report" })).rejects.toMatchObject(unnamed);
+  expect(await linesOf(file, uri)).toEqual([`west ${uri}`]);
+  await Promise.all([ada.close(), bob.close()]);
+});

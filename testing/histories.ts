@@ -1,0 +1,80 @@
+/** Today's code over the histories of real jobs: whether it would go on with them. */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Implementation } from "../core/author/implement.ts";
+import { Execution, type Lease, LeaseLost, type Runnable } from "../core/engine/execution.ts";
+import type { History } from "../core/engine/history.ts";
+import { Journal } from "../core/engine/journal.ts";
+import type { PromiseRecord } from "../core/store/connection/protocol.ts";
+import { silent, uncounted } from "./simulation/simulated-job.ts";
+
+const END = "the history ends here";
+
+/**
+ * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them, and does nothing
+ * that they do not hold. Returns how many were of the functions' kinds.
+ *
+ * @throws {Error} naming each history that today's code does not fit, or with which it ends with another result
+ *
+ * @example const test = async () => replayHistories("histories", [waitForSiteRun]);
+ */
+export async function replayHistories(
+  folder: string,
+  functions: readonly Implementation[],
+  { env = {} }: { env?: unknown } = {},
+): Promise<number> {
+  const problems: string[] = [];
+  let count = 0;
+  for (const file of (await readdir(folder)).filter((name) => name.endsWith(".json")).sort()) {
+    const history = JSON.parse(await readFile(join(folder, file), "utf8")) as History;
+    const implementation = functions.find(({ job }) => job.kind === history.kind);
+    if (!implementation) continue;
+    count += 1;
+    const problem = await problemOf(history, implementation, env);
+    if (problem !== undefined) problems.push(`${join(folder, file)}: ${problem}`);
+  }
+  if (count === 0) throw new Error(`${folder} holds no history of these functions`);
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+  return count;
+}
+
+async function problemOf(
+  history: History,
+  { job, versionOf }: Implementation,
+  env: unknown,
+): Promise<string | undefined> {
+  const { id, jobName, version = job.version, seed, args, startedAt, deadline, end, records, awaited } = history;
+  const code = versionOf(version);
+  if (!code) return `the code has no version ${version} any more`;
+  const journal = new Journal();
+  for (const [i, record] of records.entries()) journal.add(record, Number(record.id.split(":e").at(-1)) || i + 1);
+  const over = async () => Promise.reject(new LeaseLost(END));
+  const known = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
+  const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
+  const lease: Lease = { id, version: 1, create: over, get, watch: get, suspend: over, onNews: () => {} };
+  const runtime = {
+    ...{ jobName, startedAt, deadline, seed, env, log: silent, metrics: uncounted },
+    signal: new AbortController().signal,
+    start: over,
+    cancel: over,
+    promiseOf: (name: string) => name,
+    callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
+    beforeAttempt: over,
+    limit: over,
+    ...(job.errors && { errors: job.errors }),
+    ...(job.budget && { budget: job.budget }),
+  };
+  const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {
+    if (error instanceof LeaseLost && error.message === END) return undefined;
+    throw error;
+  });
+  if (outcome?.kind === "blocked") return outcome.reason;
+  if (outcome?.kind === "failed" && (end || (outcome.error as Error)?.name === "NondeterminismError"))
+    return `it fails: ${(outcome.error as Error)?.message}`;
+  const [is, was] = [outcome?.kind === "complete" && JSON.stringify(outcome.value), JSON.stringify(end?.value)];
+  return end && is !== false && is !== was ? `it returns ${is}, and returned ${was}` : undefined;
+}
+
+const pending = (id: string): PromiseRecord => {
+  return { id, state: "pending", param: {}, value: {}, tags: {}, timeoutAt: Number.MAX_SAFE_INTEGER, createdAt: 0 };
+};

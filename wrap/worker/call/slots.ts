@@ -1,0 +1,122 @@
+/** The slots of the calls that are made at once: callers take turns, and none has all of them where there are others. */
+
+export interface Slot {
+  /** Which of the slots it is, from 0. */
+  readonly index: number;
+  free(): void;
+}
+
+interface Waiting {
+  take(index: number): void;
+}
+
+export class Slots {
+  readonly count: number;
+  /** The most slots of one caller, where callers are told apart. */
+  readonly #most: number;
+  readonly #free: number[];
+  readonly #held = new Map<string, number>();
+  /** By caller; the first is the one whose turn was longest ago. */
+  readonly #waiting = new Map<string, Set<Waiting>>();
+  #hasCallers = false;
+
+  constructor(count: number) {
+    this.count = count;
+    this.#most = Math.max(1, count - Math.max(1, Math.floor(count / 4)));
+    this.#free = Array.from({ length: count }, (_, index) => index);
+  }
+
+  /** Waits for a slot; rejects when `signal` is aborted before. `caller` is empty where callers are not told apart. */
+  take(caller: string, signal: AbortSignal): Promise<Slot> {
+    if (caller !== "") this.#hasCallers = true;
+    const taken = Promise.withResolvers<Slot>();
+    const own = this.#waiting.get(caller) ?? new Set();
+    const giveUp = () => {
+      own.delete(waiting);
+      taken.reject(new Error("the job is no longer run here"));
+    };
+    const waiting: Waiting = {
+      take: (index) => {
+        signal.removeEventListener("abort", giveUp);
+        this.#held.set(caller, this.#heldBy(caller) + 1);
+        let isFree = false;
+        const free = () => {
+          if (isFree) return;
+          isFree = true;
+          this.#held.set(caller, this.#heldBy(caller) - 1);
+          if (this.#heldBy(caller) === 0) this.#held.delete(caller);
+          this.#free.push(index);
+          this.#free.sort((a, b) => a - b);
+          this.#next();
+        };
+        taken.resolve({ index, free });
+      },
+    };
+    if (signal.aborted) giveUp();
+    else {
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.set(caller, own.add(waiting));
+      this.#next();
+    }
+    return taken.promise;
+  }
+
+  /** Gives free slots to those callers who hold the fewest. */
+  #next(): void {
+    for (;;) {
+      let caller: string | undefined;
+      for (const [each, { size }] of this.#waiting) {
+        if (size === 0) this.#waiting.delete(each);
+        else if (caller === undefined || this.#heldBy(each) < this.#heldBy(caller)) caller = each;
+      }
+      if (caller === undefined || (this.#hasCallers && this.#heldBy(caller) >= this.#most)) return;
+      const own = this.#waiting.get(caller) ?? new Set();
+      const [first] = own;
+      const [index] = this.#free;
+      if (index === undefined || !first) return;
+      this.#free.shift();
+      own.delete(first);
+      this.#waiting.delete(caller);
+      this.#waiting.set(caller, own);
+      first.take(index);
+    }
+  }
+
+  #heldBy(caller: string): number {
+    return this.#held.get(caller) ?? 0;
+  }
+}
+
+/** The slot of one call, which others use while the call waits for an answer. */
+export class Seat {
+  readonly #take: () => Promise<Slot>;
+  #slot: Slot | undefined;
+  #taking: Promise<void> | undefined;
+  #isOver = false;
+
+  constructor(slot: Slot, take: () => Promise<Slot>) {
+    this.#slot = slot;
+    this.#take = take;
+  }
+
+  leave(): void {
+    this.#slot?.free();
+    this.#slot = undefined;
+  }
+
+  /** Resolves when the call may go on. */
+  return(): Promise<void> {
+    if (this.#slot) return Promise.resolve();
+    this.#taking ??= this.#take().then((slot) => {
+      this.#taking = undefined;
+      if (this.#isOver) slot.free();
+      else this.#slot = slot;
+    });
+    return this.#taking;
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.leave();
+  }
+}
