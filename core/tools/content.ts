@@ -35,7 +35,7 @@ function asContent(stored: unknown): CallToolResult {
   return answer.content === undefined ? { ...answer, content: [] } : answer;
 }
 
-/** What is no part of any kind, and a link to a job that the server has made up, is shown as text. */
+/** A part without a kind, and a link to a job that the server has made up, are shown as text. */
 function asPart(part: unknown): Part {
   const { type, uri, resource } = Object(part);
   const isOurs = [uri, resource?.uri].some((each) => String(each).toLowerCase().startsWith(JOB_SCHEME));

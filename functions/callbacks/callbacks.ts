@@ -44,7 +44,7 @@ export async function receive(client: ResonateClient, request: Request, id: stri
     : answer(410, "The job does not wait for it any more.");
 }
 
-/** JSON, where the body says that it is; otherwise its text, and null for none. Undefined for what is no JSON. */
+/** The value of a body: parsed if its type is JSON, otherwise its text; null for an empty body. Undefined for malformed JSON. */
 function parsedAs(text: string, type: string): { value: unknown } | undefined {
   if (text === "") return { value: null };
   if (!/\bjson\b/i.test(type)) return { value: text };

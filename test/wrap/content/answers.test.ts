@@ -92,7 +92,7 @@ test("an answer without content says that there was none, and is no error", asyn
   });
 });
 
-test("whatever JSON a server answers with, the words are true", async () => {
+test("the words are true, for any JSON that a server answers with", async () => {
   const members = fc.record(
     { content: fc.jsonValue(), structuredContent: fc.jsonValue(), isError: fc.jsonValue(), _meta: fc.jsonValue() },
     { requiredKeys: [] },

@@ -31,7 +31,7 @@ export function toolAnswer(result: Json): Json {
 
 /**
  * The answer as the job stores it: in parts, if it is too large for one promise. `server`: the name of the server whose tool has
- * answered; undefined for what is no tool's answer.
+ * answered; undefined for an answer of any other request.
  */
 export async function storedAnswer(step: Step, result: unknown, server: string | undefined): Promise<Json> {
   const answer = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
