@@ -176,8 +176,9 @@ export class RemoteStore {
   ): Promise<DurablePromise> {
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
-    const timeoutAt = job.deadline(args, now) + cleanup;
-    const noted = this.#noteStart(job, name, args, now, timeoutAt);
+    const deadline = job.deadline(args, now);
+    const timeoutAt = deadline + cleanup;
+    const noted = this.#noteStart(job, name, args, now, deadline);
     const call = {
       func: job.kind,
       args: [args],
@@ -186,7 +187,7 @@ export class RemoteStore {
       ...(cleanup > 0 && { cleanup }),
     };
     const param = encodeValue(call);
-    const reserved = await this.#reserve(job, name, args, { now, timeoutAt, bytes: sizeOf({ param, value: {} }) });
+    const reserved = await this.#reserve(job, name, args, { now, deadline, bytes: sizeOf({ param, value: {} }) });
     // When this fails, the job may exist: its reservation stays until a look at the promise settles it.
     const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, { earlier, after }, reserved?.tag);
     await noted;
@@ -431,11 +432,11 @@ export class RemoteStore {
   }
 
   /** Enters a job in the record of callers that are not told apart, beside its start: nothing waits for it but their events. */
-  async #noteStart<Args>(job: Job<Args>, name: string, args: Args, now: number, timeoutAt: number): Promise<void> {
+  async #noteStart<Args>(job: Job<Args>, name: string, args: Args, now: number, deadline: number): Promise<void> {
     const { key, records, isHeard } = this.#scope;
     // The record that all of them share is off the way of a start that nobody is to be told of.
     if (this.#record || !records || !(job.runs === "edge" || isHeard())) return;
-    const due = job.expectedAt?.(args) ?? timeoutAt;
+    const due = job.expectedAt?.(args) ?? deadline;
     const times = { startedAt: now, settledAt: null, due, ...NO_PLACE };
     const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };
     await records(key)
@@ -496,7 +497,7 @@ export class RemoteStore {
     job: Job<Args>,
     name: string,
     args: Args,
-    { now, timeoutAt, bytes }: { now: number; timeoutAt: number; bytes: number },
+    { now, deadline, bytes }: { now: number; deadline: number; bytes: number },
   ) {
     const { quota, storage } = this.#scope;
     const record = this.#record;
@@ -504,7 +505,7 @@ export class RemoteStore {
       if (quota > 0) throw new NotStarted(NO_RECORD);
       return undefined;
     }
-    const due = job.expectedAt?.(args) ?? timeoutAt;
+    const due = job.expectedAt?.(args) ?? deadline;
     const start = { duration: due - now, now, count: job.counts(args) };
     const reservation = reservationFor(start);
     const id = this.#names.id(job, name);

@@ -99,6 +99,7 @@ test.each([
     timer_name: "tea",
     status: "running",
     fires_at: expect.any(String),
+    collect_with: ["await_result", "probe_status"],
   });
   expect(decodeJwt(token())).toMatchObject({ iss: server.issuer, sub: user, aud: url.href, scope: "mcp" });
   await connected.close();

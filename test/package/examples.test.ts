@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineJob, implement } from "../../core/index.ts";
+import { defineJob, event, implement } from "../../core/index.ts";
 import { replayed, startUpstream, type Upstream } from "../../testing/index.ts";
 import { type Example, examplesOf, exportsOf, MODULES } from "./exports.ts";
 
@@ -46,7 +46,8 @@ test("each export has an example", () => {
 
 /** The definition of the examples that are durable functions. */
 const budget = { tokens: { limit: 100_000 } };
-const job = defineJob({ kind: "example", args: z.object({}), id: () => "example", budget });
+const events = [event({ name: "price.changed", payload: z.object({ price: z.number() }) })];
+const job = defineJob({ kind: "example", args: z.object({}), id: () => "example", budget, events });
 
 describe("the examples", () => {
   let site: Upstream;

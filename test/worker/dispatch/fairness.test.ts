@@ -3,7 +3,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../../auth/support.ts";
 import { isRunner } from "../../support/account.ts";
+import { TASKS } from "../../support/rpc.ts";
 import { type Stack, startStack } from "../../support/stack.ts";
+import { tasksAt } from "../../tasks/support.ts";
 
 /** The number of months in the range, and of slots and requests at once. */
 const MONTHS = 240;
@@ -34,7 +36,7 @@ test("a month beside another's 240", async () => {
   const log = () => stack.archive.control.requests.log;
   stack.archive.control.inject({ fault: { kind: "slow", ms: SLOW } });
   const range = { latitude: 47.6, longitude: -122.3, from: "1990-01", to: "2009-12", confirm: true };
-  const asked = ada.tasks.call("weather_range", range);
+  const asked = tasksAt(stack.url, "token-of-ada", TASKS).call("weather_range", range);
   await until("her months to be asked for", () => log().length >= 4 * SLOTS, 60_000);
   const before = log().length;
   const month = await bob.call("weather_data", { latitude: 47.7, longitude: -122.3, year: 2014, month: 7 });

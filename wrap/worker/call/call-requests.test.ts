@@ -25,7 +25,7 @@ function before(outcomes: Error[]) {
   const server = {
     calls,
     options: { name: "acme" },
-    takeSlot: async () => () => {},
+    takeSlot: async () => ({ index: 0, free() {} }),
     connection: async () => connection as unknown as Connection,
   } as unknown as WrappedServer;
   const { signal } = new AbortController();
