@@ -1,5 +1,6 @@
 /** A connection to a server: one that is away for a while is asked again. */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { createParser } from "eventsource-parser";
 import * as z from "zod";
 import {
   CARD,
@@ -99,10 +100,12 @@ export class Connection {
         ...(signal && { signal }),
       });
       const text = await response.text();
-      // Without tasks a server may stream its answer, which is the last event.
-      const json = response.headers.get("content-type")?.startsWith("text/event-stream")
-        ? text.slice(text.lastIndexOf("data: ") + 6)
-        : text;
+      let json = text;
+      if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+        // Without tasks a server may stream its answer, which is the last event.
+        const parser = createParser({ onEvent: ({ data }) => (json = data) });
+        parser.feed(text);
+      }
       const answer = Answer.safeParse(parsed(json)).data;
       if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
       if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });

@@ -124,7 +124,10 @@ export class ProgressFeeds {
     return this.#listen(questionId, channel, signal);
   }
 
-  /** Answers a question, or a callback with a text. Returns whether this answer counts: of several the first one does, and none after the job's end. */
+  /**
+   * Answers a question, or a callback with a text. Returns whether this answer counts: of several the first one does, and
+   * none after the job's end.
+   */
   async answer(questionId: string, answer: AnswerEntry | string): Promise<boolean> {
     const by = crypto.randomUUID();
     const value = { ...encodeValue(answer), headers: { [ANSWERED_BY]: by } };
