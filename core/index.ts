@@ -32,6 +32,7 @@ export {
   type ErrorClass,
   HOUR,
   JobCancelled,
+  type JobContext,
   JobFailed,
   type Log,
   type Metrics,

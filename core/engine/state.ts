@@ -17,5 +17,13 @@ export interface ExecutionState {
   spent?: Record<string, { spent: number; limit: number }>;
   /** How many events it has told. */
   events?: number;
-  progress?: { done?: number; total?: number; message?: string };
+  progress?: Progress;
+  /** Which of the job's runs this is, where it is not the first. */
+  run?: number;
+}
+
+export interface Progress {
+  done?: number;
+  total?: number;
+  message?: string;
 }
