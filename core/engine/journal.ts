@@ -7,7 +7,7 @@ import { fromBase64 } from "../store/base64.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { journalEntryId } from "../store/ids.ts";
 import { readFrom } from "../store/sequence.ts";
-import type { Run } from "./runs.ts";
+import type { Run } from "./state.ts";
 import type { StoredError } from "./values.ts";
 
 /** What a record says. `op` is the path of the command that it is about. */

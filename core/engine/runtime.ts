@@ -4,8 +4,7 @@ import type { EventDefinition } from "../definitions/event.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalRecord } from "./journal.ts";
-import type { Carried, Run } from "./runs.ts";
-import type { ExecutionState } from "./state.ts";
+import type { Carried, ExecutionState, Run } from "./state.ts";
 
 /** When a new promise settles: at once, at `due` (milliseconds since the epoch), or when somebody settles it (`until` then). */
 export type When = "resolved" | { due: number } | "open" | { until: number };
