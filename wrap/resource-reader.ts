@@ -2,7 +2,7 @@
 
 import type { ResourceReader } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
-import { partsIn } from "../core/jobs/parts.ts";
+import { partsIn } from "../core/store/parts.ts";
 import type { DurablePromise } from "../core/jobs/remote-store.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
 import { awaitSettled } from "../core/jobs/waiting/waiting.ts";
