@@ -104,6 +104,7 @@ function callOf(context: ServerContext): CallRequest {
     showsCards: showsCards(capabilitiesOf(context)),
     signal,
     inputResponses,
+    cancelsByLeaving: capabilitiesOf(context) !== undefined,
     ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
     requestState: context.mcpReq.requestState<string>(),
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
