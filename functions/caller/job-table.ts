@@ -3,6 +3,7 @@ import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/calle
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/store/ids.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import { ROOMS_TABLE } from "./room-rows.ts";
 import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
@@ -37,6 +38,7 @@ const MIGRATIONS = [
   SCHEDULES_TABLE,
   "ALTER TABLE jobs ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0",
   FIRINGS_TABLE,
+  ROOMS_TABLE,
 ];
 
 /**
@@ -180,6 +182,11 @@ export class JobTable {
 
   newest(limit: number): string[] {
     return this.#ids("1 ORDER BY started_at DESC LIMIT ?", limit);
+  }
+
+  /** What is stored was replaced. */
+  reset(): void {
+    this.#used.clear();
   }
 
   /** Removes all that is stored of the caller; what reads its log begins anew. */
