@@ -1,5 +1,6 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import {
+  type ListedJob,
   type ListQuery,
   type Most,
   type SeenJob,
@@ -244,14 +245,14 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return isBlocked(caller, this.#config.BLOCKED_CALLERS);
   }
 
-  list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>> {
+  list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>> {
     return answered(async () => {
       await this.#begin(key);
       if (this.#takeover.isUpgrade && !query.after) {
         await this.#takeover.lookAgain();
         await this.#catchUp();
       }
-      return this.#jobs.list(query);
+      return this.#jobs.list(query, this.#config.RESONATE_NAMESPACE.length + key.length);
     });
   }
 
@@ -364,14 +365,22 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const { RESONATE_NAMESPACE: namespace } = this.#config;
     const pages = new Pages(this.#config, {} as never);
     const pageOf = (name: string) => pages.urlOf(name, caller);
-    return occurrenceOf(event, { client: this.#client, feeds: this.#feeds, namespace, key: caller.key, pageOf });
+    const labels = this.#jobs.labelsOf(event.job);
+    return occurrenceOf(event, {
+      labels,
+      client: this.#client,
+      feeds: this.#feeds,
+      namespace,
+      key: caller.key,
+      pageOf,
+    });
   }
 
   /** What the log is asked for: a job's name is that of two promises, of the caller's own job and of a shared one. */
-  #jobsOf({ jobNames, kinds, schedule }: Narrowed): Wanted {
+  #jobsOf({ jobNames, kinds, labels, schedule }: Narrowed): Wanted {
     const { RESONATE_NAMESPACE: namespace } = this.#config;
     const key = this.#takeover.key ?? "";
-    return { jobs: jobNames?.flatMap((name) => [namespace + key + name, namespace + name]), kinds, schedule };
+    return { jobs: jobNames?.flatMap((name) => [namespace + key + name, namespace + name]), kinds, labels, schedule };
   }
 
   /** Why the caller is to be told nothing more; undefined where it is. */

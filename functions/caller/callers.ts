@@ -1,7 +1,14 @@
 /** The edge's side of the callers' objects. */
 
 import type { Caller } from "../../core/definitions/caller.ts";
-import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type {
+  CallerRecord,
+  ListedJob,
+  ListQuery,
+  Most,
+  SeenJob,
+  StartedJob,
+} from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
@@ -56,7 +63,7 @@ export interface CallerMethods extends Room, RoomListMethods {
   /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
-  list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
+  list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;

@@ -5,10 +5,11 @@ import type { CallerStorage, Row, SqlValue } from "./storage.ts";
  * The tables of a backup, in the order in which they are restored. The first has one row, with which a room begins; the last
  * makes its web hooks go on. Secrets stay as they are stored.
  */
-const TABLES = [
+export const TABLES = [
   "log",
   "notes",
   "jobs",
+  "labels",
   "sealed",
   "events",
   "firings",
