@@ -4,6 +4,7 @@ import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/store/ids.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import { ROOMS_TABLE } from "./room-rows.ts";
 import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
@@ -41,6 +42,7 @@ const MIGRATIONS = [
   `CREATE TABLE labels (job TEXT NOT NULL, label TEXT NOT NULL, PRIMARY KEY (job, label)) STRICT;
    CREATE INDEX labels_label ON labels (label, job);
    CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
+  ROOMS_TABLE,
 ];
 
 /**
@@ -188,6 +190,11 @@ export class JobTable {
 
   newest(limit: number): string[] {
     return this.#ids("1 ORDER BY started_at DESC LIMIT ?", limit);
+  }
+
+  /** What is stored was replaced. */
+  reset(): void {
+    this.#used.clear();
   }
 
   /** Removes all that is stored of the caller; what reads its log begins anew. */
