@@ -86,7 +86,12 @@ export default defineConfig({
         extends: true,
         test: {
           name: "next",
-          include: [...STANDALONE, "test/tasks/{range,cancel-range}.test.ts", "test/cli/doctor-resonate.test.ts"],
+          include: [
+            ...STANDALONE,
+            "test/worker/jobs/cancelled.test.ts",
+            "test/tasks/{range,cancel-range}.test.ts",
+            "test/cli/doctor-resonate.test.ts",
+          ],
           exclude: EXCLUDED,
         },
       },

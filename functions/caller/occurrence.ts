@@ -86,6 +86,8 @@ export interface Telling {
   feeds: Pick<ProgressFeeds, "entry">;
   namespace: string;
   key: string;
+  /** The labels of the job. */
+  labels: readonly string[];
   /** The address of a job's page; undefined where there is none. */
   pageOf(name: string): Promise<string | undefined>;
 }
@@ -96,11 +98,13 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   const tell = event.name === JOB_ENDED ? endOf : isTold(event.name) ? toldOf : feedOf;
   const data = await tell(event, telling, name);
   const page = await telling.pageOf(name);
+  const view = page !== undefined && { view_url: page };
+  const { labels } = telling;
   return {
     eventId: event.id,
     name: event.name,
     timestamp: new Date(event.at).toISOString(),
-    data: { job_name: name, kind: event.kind, ...data, ...(page !== undefined && { view_url: page }) },
+    data: { job_name: name, kind: event.kind, ...(labels.length > 0 && { labels }), ...data, ...view },
   };
 }
 

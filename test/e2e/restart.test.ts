@@ -35,7 +35,7 @@ test.concurrent.each(pairs)(
     stack.archive.control.inject({ fault: { kind: "slow", ms: 300 }, times: 1 });
     await using first = await starter.connect(stack.url);
     const { content: gathering } = await first.callTool("start_gathering", MAY.args);
-    const { content: timer } = await first.callTool("set_timer", { timer_name: "tea", seconds: 3 });
+    const { content: timer } = await first.callTool("set_timer", { timer_name: "tea", seconds: 5 });
     await first.close();
     await using waiting = await starter.connect(stack.url);
     const { content: other } = await waiting.callTool("timer", { timer_name: "egg", seconds: 1 });
@@ -125,7 +125,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
   test("during a timer's sleep, it fires, not early", async () => {
     await using stack = await startStack({ resonate, workers, env: SHORT_LEASE });
     const { client, other } = await connect(stack);
-    const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 3 });
+    const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 5 });
     await sleeping(stack, timer.promise_id);
     const worker = await runnerOf(stack, timer.promise_id);
     await worker.end("SIGKILL");

@@ -50,7 +50,7 @@ test("a range hears of its months at once, and after its worker has died", { tim
   };
   const task = async (id: string) => (await resonate.call("task.get", { id })).data as { task: { state: string } };
   const sleeps = (id: string) =>
-    until("it to sleep", async () => (await task(id)).task.state === "suspended" || undefined, 30_000);
+    until("it to sleep", async () => (await task(id)).task.state === "suspended" || undefined, 60_000);
 
   archive.control.inject({ fault: { kind: "status", status: 503 }, times: 12 });
   const id = await gather(47.6, 12);

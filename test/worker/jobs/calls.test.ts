@@ -52,12 +52,16 @@ test("of jobs with one key two run at once, and one that is cancelled in its wai
   const fine = "fulfilled";
   expect((await resonate.settled(id, 40_000)).value.data).toEqual([fine, fine, fine, "rejected", fine, fine]);
   const own = (await readFile(visits, "utf8")).split("\n").filter((line) => line.startsWith("pair "));
-  let [running, most] = [0, 0];
+  // A visit whose worker lost its lease on a busy machine may be made twice.
+  const running = new Set<string>();
+  let most = 0;
   for (const line of own) {
-    running += line.startsWith("pair begin") ? 1 : -1;
-    most = Math.max(most, running);
+    const job = line.slice(line.lastIndexOf(" "));
+    if (line.startsWith("pair begin")) running.add(job);
+    else running.delete(job);
+    most = Math.max(most, running.size);
   }
-  expect([own.length, most]).toEqual([10, 2]);
+  expect([new Set(own).size, most]).toEqual([10, 2]);
   expect(own).not.toContain("pair begin 4");
 });
 

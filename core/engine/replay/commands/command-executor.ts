@@ -229,9 +229,12 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
   return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= LONGEST_HELD);
 }
 
-/** Whether something that is waited for wakes the job at its deadline, or before. */
-function endsBy({ kind, pause, awaited }: Command, deadline: number): boolean {
-  return kind === "ask" || kind === "callback" || ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
+/**
+ * Whether a timer that is waited for wakes the job at its deadline, or before. A question's or a callback's own time-out does
+ * not: Resonate 0.10 arms the time-outs of timers alone.
+ */
+function endsBy({ pause, awaited }: Command, deadline: number): boolean {
+  return ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
 }
 
 /** When the next sleep, pause or look is due, in milliseconds since the epoch. */
