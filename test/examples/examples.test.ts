@@ -108,8 +108,9 @@ test("all at once keep what they have done, though their worker is killed", asyn
   const names = new Map<string, string>();
   for (const [tool, args] of calls) void stack.call(tool, args).catch(() => {});
   const nowhere = stack.call("book_trip", { city: "Nowhere", day });
-  for (const [tool, { city = "" }] of calls as [string, { city?: string }][]) {
-    names.set(tool, await stack.started(`${tool}_${city}`));
+  void stack.call("release", { version: "9" }).catch(() => {}); // nobody answers it
+  for (const [tool, args] of calls) {
+    names.set(tool, await stack.started(`${tool}_${"city" in args ? args.city : ""}`));
   }
   // Some requests are under way then.
   await world.upstream.asked(200, 30_000);
@@ -142,4 +143,8 @@ test("all at once keep what they have done, though their worker is killed", asyn
   expect(pages.length).toBeLessThan(520);
   const { statuses } = await stack.call("probe_status", { job_names: ["parcel_3_north"] });
   expect(statuses).toMatchObject([{ status: "complete", result: { tracking: "north-3" } }]);
+  // A function that heard of its deadline has rejected its promise, and the list says that it timed out.
+  await stack.clock.advance(12 * 86_400_000);
+  const { jobs } = await stack.call("list_jobs", { status: "timed_out" });
+  expect(jobs).toMatchObject([{ job_name: "release_9", status: "timed_out" }]);
 });
