@@ -20,7 +20,10 @@ test.each([404, 405])(
     try {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse`;
       const wrapped = new WrappedServer({ name: "old", url, allowPrivate: true }, {});
-      const { message } = await wrapped.look(LOG).catch((error: Error) => error as Error & { message: string });
+      const message = await wrapped.look(LOG).then(
+        () => "it was reached",
+        (error: Error) => error.message,
+      );
       expect(message).toMatch(
         new RegExp(`^old cannot be reached: it answered ${status}: Cannot POST /sse\\. .*streamable HTTP`),
       );
