@@ -148,9 +148,10 @@ export function createApp(deployment: Deployment): App {
     const { edge, line } = c.var;
     const identified = await identify(c.req.raw, edge, line);
     if (identified instanceof Response) return identified;
-    return admitted(identified, edge, line, async (request, scope) =>
-      boundedStream(await edge.mcp(request, scope), scope),
-    );
+    return admitted(identified, edge, line, async (request, scope) => {
+      scope.waitUntil = (work) => c.executionCtx.waitUntil(work);
+      return boundedStream(await edge.mcp(request, scope), scope);
+    });
   });
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));
