@@ -6,6 +6,7 @@ import {
   CARD,
   CLIENT_CAPABILITIES,
   CLIENT_INFO,
+  LABELS_META,
   PROTOCOL_VERSION_META,
   REVISION,
   TASKS,
@@ -78,8 +79,9 @@ export class Connection {
   }
 
   /** Calls a tool and takes a task for an answer, which the SDK's client does not. */
-  start(name: string, args: object, signal?: AbortSignal): Promise<Record<string, unknown>> {
+  start(name: string, args: object, labels: readonly string[] = []): Promise<Record<string, unknown>> {
     const _meta = {
+      ...(labels.length > 0 && { [LABELS_META]: labels }),
       [PROTOCOL_VERSION_META]: REVISION,
       [CLIENT_INFO]: this.#info,
       [CLIENT_CAPABILITIES]: { elicitation: {}, extensions: { ...capabilities.extensions, [TASKS]: {} } },
@@ -97,7 +99,6 @@ export class Connection {
           "mcp-name": name,
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
-        ...(signal && { signal }),
       });
       const text = await response.text();
       let json = text;
@@ -110,7 +111,7 @@ export class Connection {
       if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
       if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
       return answer.result;
-    }, signal);
+    });
   }
 
   async close(): Promise<void> {

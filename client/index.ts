@@ -61,6 +61,17 @@ export type ArgumentsOf<Tool> =
 export type ResultOf<Tool> = Tool extends DurableTool<any, infer Result, any> ? Result : never;
 
 /**
+ * The options of a start.
+ *
+ * @example
+ * const options: StartOptions = { labels: ["release 42"] };
+ */
+export interface StartOptions {
+  /** The labels of the job that it starts: up to 8 texts of 1 to 64 characters. A job that exists keeps those it has. */
+  labels?: readonly string[];
+}
+
+/**
  * A job that ended without a result. The message says why.
  *
  * @example
@@ -92,6 +103,7 @@ export interface JobClient<Tools extends ClientTools> extends AsyncDisposable {
   start<Name extends keyof Tools & string>(
     tool: Name,
     args: ArgumentsOf<Tools[Name]>,
+    options?: StartOptions,
   ): Promise<JobReference<ResultOf<Tools[Name]>>>;
   /**
    * The result of a job, however large and however long it takes. `signal` ends the wait, not the job.
@@ -137,8 +149,8 @@ export function createClient<const Tools extends ClientTools>({
     return (statuses as JobView[])[0] as JobView;
   };
   return {
-    async start(tool, args) {
-      const answer = await connection.start(tools[tool]?.name ?? tool, args as object);
+    async start(tool, args, { labels } = {}) {
+      const answer = await connection.start(tools[tool]?.name ?? tool, args as object, labels);
       const { isError, content, structuredContent, _meta } = answer;
       const name = (_meta as { job_name?: string })?.job_name ?? (structuredContent as JobView)?.job_name;
       if (typeof name === "string") return { name };

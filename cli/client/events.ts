@@ -15,6 +15,7 @@ that happen from now on. TYPE is a type of event, such as job.ended; all when le
   --cursor CURSOR  begin after the event that had this cursor
   --job NAME       only of this job; may be repeated
   --kind KIND      only of jobs of this kind; may be repeated
+  --label LABEL    only of jobs with this label; may be repeated
 ${CLIENT_USAGE}
 `;
 
@@ -36,6 +37,7 @@ export async function run(args: string[]): Promise<void> {
       cursor: { type: "string" },
       job: many,
       kind: many,
+      label: many,
     } as const;
     const { values, positionals } = parseArgs({ args, options: { ...CLIENT_OPTIONS, ...own }, allowPositionals: true });
     return values.help ? undefined : { ...values, types: positionals, url: endpointOf(values.url) };
@@ -57,6 +59,7 @@ export async function run(args: string[]): Promise<void> {
     const narrowing = {
       ...(options.job && { job_names: options.job }),
       ...(options.kind && { kinds: options.kind }),
+      ...(options.label && { labels: options.label }),
     };
     // A cursor of no log begins with the oldest event that is kept.
     const begin = options.cursor ?? (options.follow ? null : "oldest");

@@ -125,6 +125,7 @@ export interface DurableToolOptions<Args, Result>
       | "errors"
       | "budget"
       | "events"
+      | "labels"
       | "concurrency"
     > {
   /** The function's result: advertised, and checked before it is stored. */

@@ -134,6 +134,8 @@ export interface JobOptions<Args, Result = unknown> {
   budget?: Budgets;
   /** The types of events that jobs tell with `ctx.event`. Default: none. */
   events?: readonly EventDefinition[];
+  /** Labels of a job, besides those that its caller gives: up to 8 texts of 1 to 64 characters. Default: none. */
+  labels?(args: Args): readonly string[];
   /** How jobs are shown to people. Default: their results as a tree. */
   view?: View;
   /**
@@ -177,6 +179,7 @@ export interface Job<Args = unknown, Result = unknown> {
   expectedAt?(args: Args): number;
   /** How many jobs one counts as towards a caller's quota. */
   counts(args: Args): number;
+  labels?(args: Args): readonly string[];
   /** For how many milliseconds `result` is fresh; undefined for ever. */
   freshFor(result: unknown, args?: Args): number | undefined;
   /** Whether the same call may start a job again that ended without a result. */
@@ -266,6 +269,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     ...(options.errors && { errors: options.errors }),
     ...(options.budget && { budget: options.budget }),
     ...(options.events && { events: options.events }),
+    ...(options.labels && { labels: options.labels }),
     ...(options.concurrency && { concurrency: options.concurrency }),
   };
 }

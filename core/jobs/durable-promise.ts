@@ -29,6 +29,8 @@ export interface DurablePromise {
   place: string | undefined;
   /** What is stored of it, in bytes. */
   bytes: number;
+  /** The labels that are stored with it: none of a job that several callers share. */
+  labels: readonly string[];
   /** For how long it is kept after its end, where its definition says so: milliseconds, or `forever`. */
   keep: string | undefined;
   /** The version of its definition. */

@@ -3,7 +3,8 @@ import { decodeValue, EARLIER, KEEP, RESERVATION, STARTER } from "../store/codec
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { endOf } from "../store/deadline.ts";
 import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
-import { sizeOf } from "./caller/stored.ts";
+import { sizeOf } from "../store/size.ts";
+import { labelsOf } from "./caller/labels.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
 /** The parameter of a job's promise. */
@@ -12,6 +13,8 @@ interface Call {
   args: unknown[];
   /** How long before the promise times out the deadline is, in milliseconds. */
   cleanup?: number;
+  /** The labels of a job that is one caller's. */
+  labels?: readonly string[];
 }
 
 /** A call, and the parameter as which it was sent. */
@@ -109,6 +112,7 @@ export class Names {
       request: record.tags[REQUEST_TAG],
       place: record.tags[RESERVATION],
       bytes: sizeOf(record),
+      labels: labelsOf(param),
       keep: record.tags[KEEP],
       version: Number(record.tags[VERSION_TAG] ?? 0),
       earlier: record.tags[EARLIER] === undefined ? undefined : this.nameIn(record.tags[EARLIER]),

@@ -19,10 +19,12 @@ import { ResonateRefused, ResonateUnavailable } from "../store/connection/failur
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { cleanUpId, isRoot, resumptionId, rootOf, splitGeneration, splitKey, startRecordId } from "../store/ids.ts";
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
+import { sizeOf } from "../store/size.ts";
 import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller/caller-record.ts";
+import { labelsIn } from "./caller/labels.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
 import { exceeded, reservationFor, reservationIn, tagOf } from "./caller/reservation.ts";
-import { StorageExceeded, sizeOf } from "./caller/stored.ts";
+import { StorageExceeded } from "./caller/stored.ts";
 import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
@@ -49,7 +51,7 @@ const NO_RECORD =
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
 /** Of jobs that are not counted. */
-const NO_PLACE = { period: "", count: 0, isEarlier: false, bytes: 0 };
+const NO_PLACE = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
 
 /** A promise that is no job of this deployment holds the job's name. */
 class NameTaken extends NotStarted {
@@ -67,6 +69,8 @@ interface Shared {
 interface Before {
   earlier?: DurablePromise | undefined;
   after?: DurablePromise | undefined;
+  /** The labels where none are given. */
+  labels?: readonly string[];
 }
 
 /** The caller for whom a store acts. */
@@ -85,6 +89,8 @@ interface Scope {
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
   request: string;
+  /** The labels of jobs that are started. */
+  labels: readonly string[];
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
 }
@@ -114,13 +120,14 @@ export class RemoteStore {
       records,
       isHeard = () => false,
       request = "",
+      labels = [],
       onBehalf = false,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, storage, records, isHeard, request, onBehalf };
+    this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, onBehalf };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -131,6 +138,11 @@ export class RemoteStore {
   as({ key }: Caller, request: string, fanOut: FanOut = createFanOut()): RemoteStore {
     const scope = { ...this.#scope, key, claimant: key, request };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
+  }
+
+  /** The same store, whose starts give jobs these labels. */
+  labelled(labels: readonly string[]): RemoteStore {
+    return this.#scoped({ ...this.#scope, labels });
   }
 
   /** The same store for the durable function whose promise is `promiseId`, and for the caller that this one belongs to. */
@@ -145,6 +157,7 @@ export class RemoteStore {
       records: undefined,
       isHeard: () => false,
       request: "",
+      labels: [],
       onBehalf: true,
     });
   }
@@ -172,22 +185,29 @@ export class RemoteStore {
     name: string,
     args: Args,
     now: number,
-    { earlier, after }: Before = {},
+    { earlier, after, labels: before = [] }: Before = {},
   ): Promise<DurablePromise> {
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
     const deadline = job.deadline(args, now);
     const timeoutAt = deadline + cleanup;
-    const noted = this.#noteStart(job, name, args, now, deadline);
+    const given = this.#scope.labels.length > 0 ? this.#scope.labels : before;
+    const labels = labelsIn([...given, ...(job.labels?.(args) ?? [])]);
+    const noted = this.#noteStart(job, name, args, { now, deadline, labels });
     const call = {
       func: job.kind,
       args: [args],
       version: 1,
       seed: crypto.randomUUID(),
       ...(cleanup > 0 && { cleanup }),
+      // What several callers share tells none of them the labels of another.
+      ...(labels.length > 0 && !this.#claims(job) && { labels }),
     };
     const param = encodeValue(call);
-    const reserved = await this.#reserve(job, name, args, { now, deadline, bytes: sizeOf({ param, value: {} }) });
+    const reserved = await this.#reserve(job, name, args, {
+      ...{ now, deadline, labels },
+      bytes: sizeOf({ param, value: {} }),
+    });
     // When this fails, the job may exist: its reservation stays until a look at the promise settles it.
     const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, { earlier, after }, reserved?.tag);
     await noted;
@@ -395,7 +415,10 @@ export class RemoteStore {
     signal?: AbortSignal,
   ): AsyncGenerator<OwnStep, boolean> {
     const record = this.#names.isAnyone ? undefined : this.#record;
-    if (!record) return yield* searchOwn(this.#client, this.#names, { kind: filter.kind, cursor }, signal);
+    if (!record) {
+      const { kind, search } = filter;
+      return yield* searchOwn(this.#client, this.#names, { kind, search, cursor }, signal);
+    }
     const cursorId = cursor && this.#names.idOf(cursor.name);
     let after = cursorId === undefined ? undefined : { startedAt: cursor?.startedAt ?? 0, id: cursorId };
     for (;;) {
@@ -408,9 +431,9 @@ export class RemoteStore {
         return [promise ? this.#startedJob(promise) : { id }];
       });
       if (changed.length > 0) await record.note(changed, true);
-      for (const [i, { startedAt }] of rows.entries()) {
+      for (const [i, { startedAt, labels }] of rows.entries()) {
         const [name = "", promise] = [names[i], promises[i]];
-        yield { job: promise && { name, job: promise.job, startedAt, promise }, cursor: { startedAt, name } };
+        yield { job: promise && { name, job: promise.job, startedAt, promise, labels }, cursor: { startedAt, name } };
       }
       const last = rows.at(-1);
       if (!last || rows.length < filter.limit) return true;
@@ -432,12 +455,17 @@ export class RemoteStore {
   }
 
   /** Enters a job in the record of callers that are not told apart, beside its start: nothing waits for it but their events. */
-  async #noteStart<Args>(job: Job<Args>, name: string, args: Args, now: number, deadline: number): Promise<void> {
+  async #noteStart<Args>(
+    job: Job<Args>,
+    name: string,
+    args: Args,
+    { now, deadline, labels }: { now: number; deadline: number; labels: readonly string[] },
+  ): Promise<void> {
     const { key, records, isHeard } = this.#scope;
     // The record that all of them share is off the way of a start that nobody is to be told of.
     if (this.#record || !records || !(job.runs === "edge" || isHeard())) return;
     const due = job.expectedAt?.(args) ?? deadline;
-    const times = { startedAt: now, settledAt: null, due, ...NO_PLACE };
+    const times = { startedAt: now, settledAt: null, due, ...NO_PLACE, labels };
     const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };
     await records(key)
       .reserve(started, { jobs: 0, bytes: 0 })
@@ -448,9 +476,9 @@ export class RemoteStore {
   }
 
   #startedJob(promise: DurablePromise): StartedJob {
-    const { id, job, state, createdAt, settledAt, timeoutAt, starter, place, bytes } = promise;
+    const { id, job, state, createdAt, settledAt, timeoutAt, starter, place, bytes, labels } = promise;
     const isOwn = starter === undefined || starter === this.#scope.key;
-    const reservation = isOwn ? { ...reservationIn(place), bytes } : NO_PLACE;
+    const reservation = isOwn ? { ...reservationIn(place), bytes, labels } : NO_PLACE;
     const startedAt = isOwn ? createdAt : Date.now();
     return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reservation };
   }
@@ -497,7 +525,7 @@ export class RemoteStore {
     job: Job<Args>,
     name: string,
     args: Args,
-    { now, deadline, bytes }: { now: number; deadline: number; bytes: number },
+    { now, deadline, bytes, labels }: { now: number; deadline: number; bytes: number; labels: readonly string[] },
   ) {
     const { quota, storage } = this.#scope;
     const record = this.#record;
@@ -510,7 +538,7 @@ export class RemoteStore {
     const reservation = reservationFor(start);
     const id = this.#names.id(job, name);
     const times = { startedAt: now, settledAt: null, due };
-    const taken = { ...reservation, isEarlier: false, bytes };
+    const taken = { ...reservation, isEarlier: false, bytes, labels };
     const started = { id, kind: job.kind, state: "pending" as const, ...times, ...taken };
     const most = { jobs: quota, bytes: storage };
     const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";

@@ -24,6 +24,7 @@ const STATUSES = JobStatus.exclude(["not_found"]).options;
 const ListedJob = z.object({
   job_name: z.string(),
   kind: z.string(),
+  labels: z.array(z.string()).optional(),
   status: JobStatus,
   started_at: z.string().describe("ISO 8601, UTC."),
   finished_at: z.string().optional().describe("ISO 8601, UTC."),
@@ -35,12 +36,16 @@ export function listJobs(jobs: readonly Job[]): Tool {
   return builtInTool({
     name: "list_jobs",
     title: "List jobs",
-    description: "List the jobs that you started, in any session, newest first.",
+    description: "List your jobs of any session, newest first; search: name, label.",
     input: z.object({
       status: z.enum(STATUSES).optional(),
       kind: z.enum(kinds).optional(),
-      limit: z.int().min(1).max(MAX_LIMIT).optional().describe(`Default: ${DEFAULT_LIMIT}.`),
-      cursor: z.string().optional().describe("next_cursor of before."),
+      search: z
+        .string()
+        .refine((text) => text.length <= 200, "accepted are up to 200 characters")
+        .optional(),
+      limit: z.int().min(1).max(MAX_LIMIT).optional(),
+      cursor: z.string().optional().describe("next_cursor."),
     }),
     output: z.object({
       jobs: z.array(ListedJob),
@@ -52,7 +57,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
       note: z.string().optional(),
     }),
     annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
-    async run({ status, kind, limit = DEFAULT_LIMIT, cursor }, { store, signal }) {
+    async run({ status, kind, search, limit = DEFAULT_LIMIT, cursor }, { store, signal }) {
       const from = cursor ? cursorIn(cursor) : undefined;
       if (cursor && !from) {
         throw new ToolError(
@@ -63,7 +68,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
       }
       const state = status && stateOf(status);
       // One more than an answer holds tells whether there are others.
-      const steps = store.started({ kind, state, cursor: from, limit: limit + 1 }, signal);
+      const steps = store.started({ kind, state, search, cursor: from, limit: limit + 1 }, signal);
       const [{ jobs, next, complete }, stored] = await Promise.all([
         take(store, steps, limit, status, signal),
         from ? undefined : store.stored(),
@@ -124,7 +129,7 @@ async function take(
 /** A job as it is listed; undefined for one that is gone, or has another status than the one that is asked for. */
 async function list(
   store: RemoteStore,
-  { name, job, startedAt, promise }: OwnJob,
+  { name, job, startedAt, promise, labels }: OwnJob,
   wanted: JobStatus | undefined,
   signal: AbortSignal,
 ) {
@@ -138,6 +143,7 @@ async function list(
   return {
     job_name: name,
     kind: job.kind,
+    ...(labels.length > 0 && { labels: [...labels] }),
     status,
     ...times,
     ...(cleanup && { cleanup }),

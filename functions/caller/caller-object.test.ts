@@ -70,6 +70,7 @@ function deploy(most: number) {
         ...reservation,
         isEarlier: false,
         bytes: 0,
+        labels: [],
       };
       const answer = await object.reserve(KEY, job, { jobs: most, bytes: 0 });
       if (!("done" in answer)) throw new Error(answer.failed.message);

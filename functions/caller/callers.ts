@@ -1,10 +1,18 @@
 /** The edge's side of the callers' objects. */
 
 import type { Caller } from "../../core/definitions/caller.ts";
-import type { CallerRecord, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type {
+  CallerRecord,
+  ListedJob,
+  ListQuery,
+  Most,
+  SeenJob,
+  StartedJob,
+} from "../../core/jobs/caller/caller-record.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
+import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
@@ -39,15 +47,23 @@ export interface EventPage {
   isBusy: boolean;
 }
 
+/** What the object answers that lists the callers' objects, to them and to operators. */
+export interface RoomListMethods {
+  listRoom(key: string): Promise<void>;
+  readRooms(after: RoomPosition | undefined): Promise<RoomPage>;
+  writeRooms(rows: readonly RoomRow[]): Promise<void>;
+  forgetRoom(key: string): Promise<void>;
+}
+
 /** What a caller's object answers: see {@link CallerRecord}. */
-export interface CallerMethods {
+export interface CallerMethods extends Room, RoomListMethods {
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
   stored(): Promise<number>;
   forget(id: string, isHidden: boolean): Promise<void>;
   /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
-  list(key: string, query: ListQuery): Promise<Answer<Pick<StartedJob, "id" | "state" | "startedAt">[]>>;
+  list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
@@ -69,7 +85,11 @@ export function createEvents(objects: CallerNamespace, namespace: string): Calle
   };
 }
 
-const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
+/** The object that lists those of the deployment's callers. */
+export const roomList = (objects: CallerNamespace, namespace: string): RoomListMethods =>
+  objects.get(objects.idFromName(`callers ${namespace}`));
+
+export const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
   objects.get(objects.idFromName(`caller ${namespace}${key}`));
 
 /** The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server. */

@@ -31,6 +31,8 @@ export interface LoggedEvent {
 export interface Narrowed {
   jobNames?: readonly string[] | undefined;
   kinds?: readonly string[] | undefined;
+  /** Those that have one of these labels. */
+  labels?: readonly string[] | undefined;
   /** Those that this schedule started, by its job name. */
   schedule?: string | undefined;
 }
@@ -40,6 +42,7 @@ export interface Wanted {
   /** The promise ids of the jobs. */
   jobs?: readonly string[] | undefined;
   kinds?: readonly string[] | undefined;
+  labels?: readonly string[] | undefined;
   /** The name of the schedule that started them. */
   schedule?: string | undefined;
 }
@@ -107,7 +110,7 @@ export class EventLog {
     return Number(row?.told ?? 0);
   }
 
-  read({ name, jobs, kinds, schedule, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
+  read({ name, jobs, kinds, labels, schedule, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
     const head = this.#head();
     const cursorAt = (position: number) => this.cursorAt(position);
     if (cursor === null)
@@ -122,6 +125,10 @@ export class EventLog {
       if (!wanted) continue;
       where.push(`${column} IN (SELECT value FROM json_each(?))`);
       values.push(JSON.stringify(wanted));
+    }
+    if (labels) {
+      where.push("job IN (SELECT job FROM labels WHERE label IN (SELECT value FROM json_each(?)))");
+      values.push(JSON.stringify(labels));
     }
     if (schedule !== undefined) {
       where.push("job IN (SELECT job FROM firings WHERE schedule = ?)");

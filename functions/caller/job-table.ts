@@ -1,8 +1,10 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
-import type { ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type { ListedJob, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/store/ids.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import { ROOMS_TABLE } from "./room-rows.ts";
 import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
@@ -37,6 +39,10 @@ const MIGRATIONS = [
   SCHEDULES_TABLE,
   "ALTER TABLE jobs ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0",
   FIRINGS_TABLE,
+  `CREATE TABLE labels (job TEXT NOT NULL, label TEXT NOT NULL, PRIMARY KEY (job, label)) STRICT;
+   CREATE INDEX labels_label ON labels (label, job);
+   CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
+  ROOMS_TABLE,
 ];
 
 /**
@@ -164,6 +170,10 @@ export class JobTable {
     ].slice(0, limit);
   }
 
+  labelsOf(id: string): string[] {
+    return this.#all("SELECT label FROM labels WHERE job = ? ORDER BY rowid", id).map(({ label }) => String(label));
+  }
+
   kindOf(id: string): string | undefined {
     return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
   }
@@ -180,6 +190,11 @@ export class JobTable {
 
   newest(limit: number): string[] {
     return this.#ids("1 ORDER BY started_at DESC LIMIT ?", limit);
+  }
+
+  /** What is stored was replaced. */
+  reset(): void {
+    this.#used.clear();
   }
 
   /** Removes all that is stored of the caller; what reads its log begins anew. */
@@ -208,30 +223,38 @@ export class JobTable {
       if (endOfPeriod(String(period)) < now) this.#all("DELETE FROM sealed WHERE period = ?", period as string);
   }
 
-  list({ kind, state, after, limit }: ListQuery): Pick<StartedJob, "id" | "state" | "startedAt">[] {
-    const page = (inState?: string) => {
+  /** `nameAt`: where in the ids the names begin, from 0. */
+  list({ kind, state, after, search = "", limit }: ListQuery, nameAt = 0): ListedJob[] {
+    const words = wordsOf(search);
+    const inName = "instr(lower(substr(id, ?)), ?) OR instr(lower(kind), ?)";
+    const inLabel = "EXISTS (SELECT 1 FROM labels WHERE job = id AND instr(lower(label), ?))";
+    const rowsIn = (inState?: string) => {
       const where = [
         "(started_at, id) < (?, ?)",
         "hidden = 0",
         kind !== undefined && "kind = ?",
         inState && "state = ?",
+        ...words.map(() => `(${inName} OR ${inLabel})`),
       ];
       const values = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
+      const searched = words.flatMap((word) => [nameAt + 1, word, word, word]);
       return this.#all(
         `SELECT id, state, started_at FROM jobs WHERE ${where.filter(Boolean).join(" AND ")}
          ORDER BY started_at DESC, id DESC LIMIT ?`,
         ...values.filter((value) => value !== undefined),
+        ...searched,
         limit,
       );
     };
     // A job that was pending may have ended since.
     const states = state === undefined ? [undefined] : [...new Set([state, "pending"])];
-    const rows = states.flatMap(page).map((row) => ({
+    const rows = states.flatMap(rowsIn).map((row) => ({
       id: String(row.id),
       state: row.state as StartedJob["state"],
       startedAt: Number(row.started_at),
     }));
-    return rows.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, limit);
+    const page = rows.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, limit);
+    return page.map((row) => ({ ...row, labels: this.labelsOf(row.id) }));
   }
 
   transaction<T>(work: () => T): T {
@@ -239,14 +262,17 @@ export class JobTable {
   }
 
   #write(
-    { id, kind, state, startedAt, settledAt, due, period, count, isEarlier, bytes }: StartedJob,
+    { id, kind, state, startedAt, settledAt, due, period, count, isEarlier, bytes, labels }: StartedJob,
     now: number,
   ): void {
+    // Those of the first start stay.
+    if (labels.length > 0 && this.kindOf(id) === undefined)
+      for (const label of labels) this.#all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
     this.#all(
       `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at, bytes = excluded.bytes`,
+         looked_at = excluded.looked_at, bytes = max(bytes, excluded.bytes)`,
       ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now, bytes],
     );
   }

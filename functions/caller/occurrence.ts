@@ -4,12 +4,12 @@ import { EVENT } from "../../core/definitions/event.ts";
 import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
-import { partsIn } from "../../core/jobs/parts.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { outputId } from "../../core/store/ids.ts";
+import { partsIn } from "../../core/store/parts.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 import type { LoggedEvent } from "./event-log.ts";
 
@@ -86,6 +86,8 @@ export interface Telling {
   feeds: Pick<ProgressFeeds, "entry">;
   namespace: string;
   key: string;
+  /** The labels of the job. */
+  labels: readonly string[];
   /** The address of a job's page; undefined where there is none. */
   pageOf(name: string): Promise<string | undefined>;
 }
@@ -96,11 +98,13 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   const tell = event.name === JOB_ENDED ? endOf : isTold(event.name) ? toldOf : feedOf;
   const data = await tell(event, telling, name);
   const page = await telling.pageOf(name);
+  const view = page !== undefined && { view_url: page };
+  const { labels } = telling;
   return {
     eventId: event.id,
     name: event.name,
     timestamp: new Date(event.at).toISOString(),
-    data: { job_name: name, kind: event.kind, ...data, ...(page !== undefined && { view_url: page }) },
+    data: { job_name: name, kind: event.kind, ...(labels.length > 0 && { labels }), ...data, ...view },
   };
 }
 

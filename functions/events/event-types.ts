@@ -12,6 +12,7 @@ const MOST = 100;
 export const Narrowing = z.strictObject({
   job_names: z.array(z.string().max(600)).min(1).max(MOST).optional().describe("Of these jobs alone."),
   kinds: z.array(z.string().max(64)).min(1).max(MOST).optional().describe("Of jobs of these kinds alone."),
+  labels: z.array(z.string().max(64)).min(1).max(MOST).optional().describe("Of jobs with one of these labels alone."),
   schedule: z.string().max(600).optional().describe("Of the jobs that this schedule starts, by its job name."),
 });
 export type Narrowing = z.infer<typeof Narrowing>;
@@ -19,6 +20,7 @@ export type Narrowing = z.infer<typeof Narrowing>;
 const ofAJob = {
   job_name: z.string(),
   kind: z.string(),
+  labels: z.array(z.string()).optional().describe("Those that the caller gave it."),
   view_url: z.string().optional().describe("Its page."),
 };
 

@@ -7,7 +7,7 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { ErrorCode, isInputRequired, OURS, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, isInputRequired, LABELS_META, OURS, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
@@ -96,6 +96,7 @@ function callOf(context: ServerContext): CallRequest {
     progressToken?: string | number;
     idempotencyKey?: unknown;
   };
+  const { [LABELS_META]: labels } = others as { [LABELS_META]?: unknown };
   const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
   const call = {
     scope: scopeOf(context),
@@ -104,6 +105,8 @@ function callOf(context: ServerContext): CallRequest {
     showsCards: showsCards(capabilitiesOf(context)),
     signal,
     inputResponses,
+    cancelsByLeaving: capabilitiesOf(context) !== undefined,
+    ...(labels !== undefined && { labels }),
     ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
     requestState: context.mcpReq.requestState<string>(),
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),

@@ -10,6 +10,7 @@ import {
 } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
+import { labelsIn } from "../../core/jobs/caller/labels.ts";
 import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { check } from "../../core/tools/arguments.ts";
@@ -18,6 +19,7 @@ import {
   ErrorCode,
   type InputRequiredResult,
   isInputRequired,
+  LABELS_META,
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
@@ -39,6 +41,10 @@ export interface CallRequest
   declaresTasks: boolean;
   showsForms: boolean;
   showsCards: boolean;
+  /** Whether its client cancels it by leaving, as the 2026-07-28 revision has it. */
+  cancelsByLeaving: boolean;
+  /** The labels of the jobs that it starts, as they were given. */
+  labels?: unknown;
   /** Its `_meta`, without what is between the client and this server. */
   meta?: Record<string, unknown>;
 }
@@ -133,13 +139,19 @@ export class ToolCalls {
     const advise = (words: string) => {
       advice = words;
     };
-    const context = { ...this.#contextOf(request, tasks !== undefined, tool), advise };
+    const labels = labelsGiven(request.labels);
+    if ("problem" in labels) return errorResult(refusal(name, [labels.problem]));
+    const context = { ...this.#contextOf(request, tasks !== undefined, tool, labels.given), advise };
     // Whom one can ask is asked: a model's word for it does not count.
     const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
       if (!tasks || !tool.start) {
         const answered = await this.#answered(tool, request);
-        const result = await (answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context));
+        const calling = answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context);
+        // A call that its client has cancelled by leaving still ends what it has started.
+        const isNoted = tool.waits && request.cancelsByLeaving;
+        if (isNoted) request.scope.waitUntil?.(calling.then(undefined, () => {}));
+        const result = await calling;
         if (isInputRequired(result)) return result;
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
@@ -216,8 +228,14 @@ export class ToolCalls {
     return promise;
   }
 
-  #contextOf({ scope, showsForms, ...request }: CallRequest, tasks: boolean, tool?: Tool): CallContext {
-    const { store, until } = scope;
+  #contextOf(
+    { scope, showsForms, labels: _, ...request }: CallRequest,
+    tasks: boolean,
+    tool?: Tool,
+    labels: readonly string[] = [],
+  ): CallContext {
+    const { until } = scope;
+    const store = labels.length > 0 ? scope.store.labelled(labels) : scope.store;
     const now = Date.now();
     const jobs = new CallerJobs(store, now, request.signal);
     const isAskedInCalls = this.#tasks !== undefined && tool?.resume !== undefined;
@@ -230,6 +248,9 @@ export class ToolCalls {
       until,
       tasks,
       asks: showsForms && (tasks || isAskedInCalls),
+      isCancelled: () =>
+        scope.cancelled?.aborted === true ||
+        (request.cancelsByLeaving && request.signal.aborted && Date.now() < scope.until),
     };
   }
 
@@ -262,6 +283,15 @@ export class ToolCalls {
     if (outage !== undefined) return outage;
     this.#log.error("tool failed", { error: this.#log.describe(error) });
     return `Something went wrong inside the server. ${advice ?? "Repeating the same call is safe."}`;
+  }
+}
+
+/** The labels that a call gives its jobs, or what is wrong with them. */
+function labelsGiven(given: unknown): { given: readonly string[] } | { problem: string } {
+  try {
+    return { given: labelsIn(given ?? []) };
+  } catch (error) {
+    return { problem: `_meta["${LABELS_META}"]: ${(error as Error).message}` };
   }
 }
 

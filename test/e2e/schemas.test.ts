@@ -113,7 +113,7 @@ test("what is not accepted is answered with the range, the words or the form tha
   };
   expect(await problems("list_jobs", { status: "done", limit: 0 })).toBe(
     'status: got "done". Accepted: running, complete, failed, cancelled, timed_out.\n' +
-      "limit: got 0. Accepted: a whole number from 1 to 100. Default: 20.",
+      "limit: got 0. Accepted: a whole number from 1 to 100.",
   );
   expect(await problems("weather_range", { latitude: 0, longitude: 0, from: "2013", to: "2013-02" })).toBe(
     'from: got "2013" (it is no month). Accepted: First month, YYYY-MM, from 1940-01.',

@@ -2,8 +2,9 @@
 import { decodeValue, RESERVATION, STARTER } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { endOf } from "../../store/deadline.ts";
+import { sizeOf } from "../../store/size.ts";
+import { labelsOf } from "./labels.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
-import { sizeOf } from "./stored.ts";
 
 /** The tag that holds a job's kind. */
 export const KIND = "durable-mcp:kind";
@@ -22,7 +23,12 @@ export interface StartedJob extends Reservation {
   isEarlier: boolean;
   /** What is stored of it, as far as that is known; 0 for a job that another caller started. */
   bytes: number;
+  /** The labels that its caller gave it. */
+  labels: readonly string[];
 }
+
+/** A job in a list. */
+export type ListedJob = Pick<StartedJob, "id" | "state" | "startedAt" | "labels">;
 
 /** What a caller may have; 0 is no limit. */
 export interface Most {
@@ -41,6 +47,8 @@ export interface ListQuery {
   state?: PromiseRecord["state"] | undefined;
   /** Lists what comes after this job in the list. */
   after?: Pick<StartedJob, "startedAt" | "id"> | undefined;
+  /** Lists jobs of which each of these words is in the name, the kind or a label. */
+  search?: string | undefined;
   limit: number;
 }
 
@@ -58,18 +66,20 @@ export interface CallerRecord {
   /** Removes all generations of a job's name from the record; `isHidden` leaves them to count, and out of the list. */
   forget(id: string, isHidden: boolean): Promise<void>;
   /** The caller's jobs, newest first. */
-  list(query: ListQuery): Promise<Pick<StartedJob, "id" | "state" | "startedAt">[]>;
+  list(query: ListQuery): Promise<ListedJob[]>;
 }
 
 /** What a job's promise says of it for the caller with this key, who started it at `startedAt` unless he created it. */
 export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
   const { id, createdAt, settledAt, timeoutAt, tags } = record;
-  const kind = tags[KIND] ?? String((decodeValue(record.param) as { func?: unknown } | undefined)?.func ?? "");
+  const param = decodeValue(record.param) as { func?: unknown } | undefined;
+  const kind = tags[KIND] ?? String(param?.func ?? "");
   const isOwn = tags[STARTER] === undefined || tags[STARTER] === key;
   const reservation = isOwn ? reservationIn(tags[RESERVATION]) : { period: "", count: 0, isEarlier: false };
   return {
     ...{ id, kind, state: endOf(record), ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
     startedAt: isOwn ? createdAt : startedAt,
     bytes: isOwn ? sizeOf(record) : 0,
+    labels: isOwn ? labelsOf(param) : [],
   };
 }

@@ -13,6 +13,7 @@ export interface OwnJob {
   startedAt: number;
   /** Undefined where it has to be read. */
   promise?: DurablePromise | undefined;
+  labels: readonly string[];
 }
 
 /** Where a list goes on: after this job. */
@@ -62,7 +63,11 @@ export async function searchPage(
 export async function* searchOwn(
   client: ResonateClient,
   names: Names,
-  { kind, cursor: after }: { kind?: string | undefined; cursor?: Cursor | undefined },
+  {
+    kind,
+    search,
+    cursor: after,
+  }: { kind?: string | undefined; search?: string | undefined; cursor?: Cursor | undefined },
   signal?: AbortSignal,
 ): AsyncGenerator<OwnStep, boolean> {
   const jobs: OwnJob[] = [];
@@ -74,7 +79,9 @@ export async function* searchOwn(
       const [id = "", child] = record.id.split(":", 2);
       const found = names.find(id);
       const promise = child === undefined ? names.decode({ ...record, value: {} }) : undefined;
-      if (found && (child !== undefined || promise)) jobs.push({ ...found, startedAt: record.createdAt, promise });
+      const labels = promise?.labels ?? [];
+      if (found && (child !== undefined || promise) && isFound(found, labels, search))
+        jobs.push({ ...found, startedAt: record.createdAt, promise, labels });
     }
     looked += page.promises.length;
     next = page;
@@ -84,6 +91,16 @@ export async function* searchOwn(
     yield { job, cursor: { startedAt: job.startedAt, name: job.name } };
   }
   return next.cursor === undefined;
+}
+
+/** The words that are searched for. Letters of ASCII are alike in both cases, as in the storage of a caller's object. */
+export const wordsOf = (search: string): string[] => lower(search).split(/\s+/).filter(Boolean);
+
+export const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+function isFound({ name, job }: Pick<OwnJob, "name" | "job">, labels: readonly string[], search = ""): boolean {
+  const texts = [name, job.kind, ...labels].map(lower);
+  return wordsOf(search).every((word) => texts.some((text) => text.includes(word)));
 }
 
 function newestFirst(a: Cursor, b: Cursor): number {

@@ -35,7 +35,8 @@ export async function startJob<Args>(
     const earlier = mayResume(job, promise, args) ? promise : undefined;
     const after = promise.state === "rejected_canceled" ? promise : undefined;
     generation += 1;
-    promise = await store.create(job, withGeneration(base, generation), args, now, { earlier, after });
+    const before = { earlier, after, labels: promise.labels };
+    promise = await store.create(job, withGeneration(base, generation), args, now, before);
   }
   return asStarted(job, promise, args);
 }

@@ -159,6 +159,11 @@ export class WebHooks {
     return {};
   }
 
+  /** The log and the subscriptions were replaced. */
+  reset(): void {
+    this.#scanned.clear();
+  }
+
   /** Delivers all that is due. What is logged meanwhile is delivered as well. */
   run(): Promise<void> {
     this.#wake?.();
@@ -373,8 +378,8 @@ export class WebHooks {
 
 /** The same for the same caller, address, type and arguments. */
 async function idOf({ key }: Caller, { url, name, narrowed }: HookKey): Promise<string> {
-  const { jobNames = null, kinds = null, schedule = [] } = narrowed;
-  const text = JSON.stringify([key, url, name, jobNames, kinds].concat(schedule));
+  const { jobNames = null, kinds = null, labels, schedule = [] } = narrowed;
+  const text = JSON.stringify([key, url, name, jobNames, kinds, ...[schedule].flat(), ...(labels ? [{ labels }] : [])]);
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
   return `sub_${Array.from(digest.slice(0, 12), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }

@@ -1,0 +1,21 @@
+/** Labels: words of a caller's own by which it finds its jobs, and is told of them. */
+import { NotStarted } from "../../definitions/job.ts";
+
+/** The most labels of a job. */
+export const MOST_LABELS = 8;
+
+const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
+
+/** The labels, each once. @throws {NotStarted} for what is no list of labels */
+export function labelsIn(given: unknown): readonly string[] {
+  const isList = Array.isArray(given) && given.every((label) => typeof label === "string" && LABEL.test(label));
+  const labels = isList ? [...new Set<string>(given)] : [];
+  if (isList && labels.length <= MOST_LABELS) return labels;
+  throw new NotStarted(`its labels are not accepted: accepted are up to ${MOST_LABELS} texts of 1 to 64 characters`);
+}
+
+/** The labels in the parameter of a job's promise. */
+export function labelsOf(param: unknown): readonly string[] {
+  const { labels } = (param ?? {}) as { labels?: unknown };
+  return Array.isArray(labels) ? labels.filter((label) => typeof label === "string") : [];
+}
