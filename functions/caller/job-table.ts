@@ -272,7 +272,7 @@ export class JobTable {
       `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at, bytes = excluded.bytes`,
+         looked_at = excluded.looked_at, bytes = max(bytes, excluded.bytes)`,
       ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now, bytes],
     );
   }
