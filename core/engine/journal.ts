@@ -108,6 +108,7 @@ export class Journal {
 
   constructor(run?: Run) {
     this.run = run;
+    this.stored = run?.stored ?? 0;
   }
 
   readonly #pending = new Map<string, JournalRecord>();

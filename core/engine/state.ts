@@ -51,6 +51,8 @@ export interface Run {
   /** The version of the job's task under which it began. */
   v: number;
   before: Carried;
+  /** What earlier runs have stored, in bytes. */
+  stored: number;
   /** Jobs that earlier runs have started and not awaited: they are given up with this one. */
   children: string[];
 }
