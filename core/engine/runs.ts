@@ -54,7 +54,12 @@ export async function beginRun(
   run: Pick<Run, "args" | "version" | "before" | "children">,
 ): Promise<Journal> {
   const n = (before.run?.n ?? 1) + 1;
-  const param: Omit<Run, "n" | "startedAt"> = { ...run, stored: before.stored, seed: crypto.randomUUID(), v: lease.version };
+  const param: Omit<Run, "n" | "startedAt"> = {
+    ...run,
+    stored: before.stored,
+    seed: crypto.randomUUID(),
+    v: lease.version,
+  };
   const promise = await lease.create(runId(lease.id, n), param, "resolved");
   lease.run = promise.id;
   return new Journal(runIn(n, promise));
