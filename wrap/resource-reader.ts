@@ -2,10 +2,10 @@
 
 import type { ResourceReader } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
-import { partsIn } from "../core/jobs/parts.ts";
 import type { DurablePromise } from "../core/jobs/remote-store.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
 import { awaitSettled } from "../core/jobs/waiting/waiting.ts";
+import { partsIn } from "../core/store/parts.ts";
 import { MOST_WHOLE, wholeResult } from "../core/tools/byte-range.ts";
 import { protocolErrorIn } from "../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../core/tools/mcp.ts";

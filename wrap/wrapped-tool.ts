@@ -24,8 +24,12 @@ export function wrappedTool(
   const { prefix, after } = options;
   // The arguments name a shared call.
   const named = !policy.shared && takesJobName(tool);
-  const launch = async (given: unknown, context: CallContext): Promise<DurablePromise> => {
-    const { key, args, isNew } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
+  const launch = async (given: unknown, context: CallContext): Promise<{ promise: DurablePromise; isNew: boolean }> => {
+    const {
+      key,
+      args,
+      isNew = false,
+    } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
     const wanted: CallArgs = { tool: tool.name, arguments: args, key, once: policy.once };
     if (policy.freshFor !== undefined) wanted.fresh_for = policy.freshFor;
     // A result that answers several calls is that of their arguments alone.
@@ -49,7 +53,18 @@ export function wrappedTool(
         `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call as it was.`,
       );
     }
-    return promise;
+    return { promise, isNew };
+  };
+  /** Waits for a call's job. Where the client cancels the call, and no other call can have the job's name, so is the job. */
+  const call = async (args: unknown, context: CallContext) => {
+    const launched = launch(args, context);
+    const started = launched.then(({ promise }) => promise);
+    try {
+      return await waitFor(started, { ...context, patience: after ?? context.patience }, { passes: true });
+    } finally {
+      const { promise, isNew } = await launched;
+      if (isNew && promise.state === "pending" && context.isCancelled?.()) await context.store.cancel(promise.name);
+    }
   };
   return {
     name: nameHere(tool.name, prefix),
@@ -58,10 +73,9 @@ export function wrappedTool(
     listing: listingOf(tool, options, named),
     job: job as Job,
     waits: true,
-    start: launch,
+    start: async (args, context) => (await launch(args, context)).promise,
     reader,
-    call: (args, context) =>
-      waitFor(launch(args, context), { ...context, patience: after ?? context.patience }, { passes: true }),
+    call,
     resume: (promise, context) => waitFor(Promise.resolve(promise), context, { passes: true }),
   };
 }

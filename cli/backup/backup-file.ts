@@ -2,10 +2,14 @@
 import { createReadStream } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import type { RoomRow } from "../../functions/caller/room-rows.ts";
 import type { BackupRow } from "../../server/backup.ts";
 import { parseJson } from "../parse-json.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";
+
+/** A row of the Resonate server, or of a caller's object. */
+export type Line = BackupRow | RoomRow;
 
 /** The content of a backup beside the rows. */
 export interface BackupHead {
@@ -17,7 +21,7 @@ export interface BackupHead {
 export async function writeBackup(
   file: string,
   head: BackupHead,
-  pages: AsyncIterable<readonly BackupRow[]>,
+  pages: AsyncIterable<readonly Line[]>,
 ): Promise<number> {
   const draft = `${file}.part`;
   const to = await open(draft, "w", 0o600);
@@ -52,7 +56,7 @@ export async function readHead(file: string): Promise<BackupHead> {
 }
 
 /** Reads the rows of a backup. @throws {Error} at its end, if it is incomplete */
-export async function* readBackup(file: string): AsyncGenerator<BackupRow> {
+export async function* readBackup(file: string): AsyncGenerator<Line> {
   let count = 0;
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
     const read = parseJson(line);

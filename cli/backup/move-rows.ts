@@ -9,8 +9,8 @@ import type {
   RequestData,
   Value,
 } from "../../core/store/connection/protocol.ts";
-import type { BackupRow } from "../../server/backup.ts";
 import type { Row } from "../../server/engine/sql.ts";
+import type { Line } from "./backup-file.ts";
 
 const CONCURRENCY = 16;
 /** How often a request is tried that fails with a temporary error; the pause between tries, in milliseconds, doubles. */
@@ -39,7 +39,7 @@ export interface Moved {
  *
  * @throws {Error} if the server refuses, or cannot be reached
  */
-export async function moveRows(read: () => AsyncIterable<BackupRow>, client: ResonateClient): Promise<Moved> {
+export async function moveRows(read: () => AsyncIterable<Line>, client: ResonateClient): Promise<Moved> {
   const moved: Moved = { ended: 0, pending: 0, running: 0, schedules: 0 };
   for (const group of ["ended", "pending", "running"] as const) {
     const queue = new PQueue({ concurrency: CONCURRENCY });
@@ -54,7 +54,7 @@ export async function moveRows(read: () => AsyncIterable<BackupRow>, client: Res
     await queue.onIdle();
     if (failures.length > 0) throw failures[0];
   }
-  for await (const { table } of read()) if (table === "schedules") moved.schedules += 1;
+  for await (const line of read()) if (line.table === "schedules" && !("room" in line)) moved.schedules += 1;
   return moved;
 }
 

@@ -1,3 +1,4 @@
+import type { RoomPage, RoomPosition } from "../../functions/caller/room-rows.ts";
 import type { BackupPosition, BackupRow } from "../../server/backup.ts";
 import { parseJson } from "../parse-json.ts";
 
@@ -9,22 +10,30 @@ export interface Page {
   next?: BackupPosition;
 }
 
-/** The operator's API of the account's own Resonate server, through the edge. */
+/** The deployment has no Resonate server of its own, or keeps it to itself. */
+export class NoServer extends Error {}
+
+/** The operator's API of the callers' objects, and of the account's own Resonate server, through the edge. */
 export class OperatorClient {
-  readonly #base: string;
+  readonly #edge: string;
   readonly #token: string;
 
   /** @throws {Error} without a token */
   constructor(edge: string, token = process.env.OPERATOR_TOKEN) {
     if (!token) throw new Error("Set OPERATOR_TOKEN: `npm run deploy -- --operator NAME` makes one.");
-    this.#base = `${edge.replace(/\/+$/, "")}/resonate/operate/`;
+    this.#edge = edge.replace(/\/+$/, "");
     this.#token = token;
   }
 
-  /** Sends a request and parses the answer. @throws {Error} for users, if it is refused or the server is unreachable */
+  /**
+   * Sends a request and parses the answer; a `path` without a slash before it is the server's.
+   *
+   * @throws {Error} for users, if it is refused or the server is unreachable
+   */
   // biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the answer
   async ask(method: string, path: string, query: Record<string, string> = {}, body?: string): Promise<any> {
-    const url = `${this.#base}${path}?${new URLSearchParams(query)}`;
+    const base = path.startsWith("/") ? this.#edge : `${this.#edge}/resonate/operate/`;
+    const url = `${base}${path}?${new URLSearchParams(query)}`;
     const response = await fetch(url, {
       method,
       headers: { authorization: `Bearer ${this.#token}` },
@@ -33,12 +42,12 @@ export class OperatorClient {
     }).catch((error) => Promise.reject(new Error(`${url} cannot be reached: ${error.cause ?? error}`)));
     const text = await response.text();
     if (response.status === 401) throw new Error("The server does not know the token in OPERATOR_TOKEN.");
-    if (response.status === 404 && !text.startsWith("{")) {
-      throw new Error(
-        `Nothing answers an operator at ${this.#base}: RESONATE_PUBLIC is not 1, or this is no such deployment.`,
+    const said = parseJson(text);
+    if (response.status === 404 && said?.refused === undefined) {
+      throw new NoServer(
+        `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or this is no such deployment.`,
       );
     }
-    const said = parseJson(text);
     if (!response.ok || said?.refused !== undefined) {
       throw new Error(said?.refused ?? `${url} answered ${response.status} ${text.slice(0, 200)}`);
     }
@@ -47,5 +56,24 @@ export class OperatorClient {
 
   rows(after: BackupPosition | undefined): Promise<Page> {
     return this.ask("GET", "rows", after && { after: JSON.stringify(after) });
+  }
+
+  /** The rows of callers' objects; `isOwnServer`: their jobs are in the account as well. */
+  rooms(after: RoomPosition | undefined): Promise<RoomPage & { isOwnServer: boolean }> {
+    return this.ask("GET", "/operate/rooms", after && { after: JSON.stringify(after) });
+  }
+
+  async *roomPages(): AsyncGenerator<RoomPage["rows"]> {
+    let after: RoomPosition | undefined;
+    do {
+      const { rows, next } = await this.rooms(after);
+      yield rows;
+      after = next;
+    } while (after);
+  }
+
+  /** Writes rows of callers' objects, which begin anew with the first of their rows. */
+  async putRooms(rows: RoomPage["rows"]): Promise<void> {
+    await this.ask("POST", "/operate/rooms", {}, JSON.stringify(rows));
   }
 }

@@ -1,12 +1,13 @@
 /** The server that is backed up or restored: a deployment's own, which pauses, or this machine's, which is stopped. */
 import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type BackupRow, isEmpty, type BackupPosition as Place, readRows, writeRows } from "../../server/backup.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
-import type { BackupHead } from "./backup-file.ts";
-import { OperatorClient } from "./operator-client.ts";
+import type { BackupHead, Line } from "./backup-file.ts";
+import { NoServer, OperatorClient } from "./operator-client.ts";
+import { openRooms, type Rooms } from "./rooms.ts";
 
 /** How many rows one request or transaction writes. */
 const BATCH = 200;
@@ -14,9 +15,11 @@ const BATCH = 200;
 /** A server that accepts no changes while this is open. */
 export interface PausedServer extends AsyncDisposable {
   readonly head: BackupHead;
-  pages(): AsyncIterable<readonly BackupRow[]>;
+  /** Whether it has the jobs, too: else they are in the database of a Resonate server elsewhere, and callers' objects alone here. */
+  readonly hasJobs: boolean;
+  pages(): AsyncIterable<readonly Line[]>;
   /** Writes a backup to the server. @throws {Error} if it has jobs already */
-  restore(head: BackupHead, rows: AsyncIterable<BackupRow>): Promise<number>;
+  restore(head: BackupHead, rows: AsyncIterable<Line>): Promise<number>;
   /** Keeps it paused after this is closed: its jobs have moved. */
   retire(): Promise<void>;
 }
@@ -32,37 +35,62 @@ export function openServer({ url, data }: ServerOptions): Promise<PausedServer> 
 }
 
 async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
-  await operator.ask("POST", "rest");
-  let isRetired = false;
-  const head: BackupHead = await operator.ask("GET", "key");
+  const hasJobs = await pause(operator);
+  let stays = false;
+  const head: BackupHead = hasJobs ? await operator.ask("GET", "key") : { key: null };
   return {
     head,
+    hasJobs,
     async *pages() {
       let after: Place | undefined;
       do {
-        const { rows, next } = await operator.rows(after);
+        const { rows, next } = hasJobs ? await operator.rows(after) : { rows: [] };
         yield rows;
         after = next;
       } while (after);
+      yield* operator.roomPages();
     },
     async restore({ key }, rows) {
       let count = 0;
+      let isFirst = true;
       for await (const batch of batches(rows)) {
-        const first: Record<string, string> = count === 0 ? { first: "" } : {};
-        await operator.ask("POST", "rows", first, JSON.stringify(batch));
-        count += batch.length;
+        const own = batch.filter((line) => !("room" in line));
+        const rooms = batch.filter((line) => "room" in line);
+        if (own.length > 0 && hasJobs) {
+          const first: Record<string, string> = isFirst ? { first: "" } : {};
+          await operator.ask("POST", "rows", first, JSON.stringify(own));
+          // A restore that is cut off leaves it paused: the same command, repeated, ends it.
+          stays = true;
+          isFirst = false;
+        }
+        if (rooms.length > 0) await operator.putRooms(rooms);
+        count += (hasJobs ? own.length : 0) + rooms.length;
       }
-      if (key !== null) await operator.ask("POST", "key", {}, key);
+      if (key !== null && hasJobs) await operator.ask("POST", "key", {}, key);
+      stays = false;
       return count;
     },
     async retire() {
       await operator.ask("POST", "rest", { forever: "" });
-      isRetired = true;
+      stays = true;
     },
     async [Symbol.asyncDispose]() {
-      if (!isRetired) await operator.ask("POST", "wake");
+      if (!stays && hasJobs) await operator.ask("POST", "wake");
     },
   };
+}
+
+/** Pauses the deployment's own server; false where there is none. */
+async function pause(operator: OperatorClient): Promise<boolean> {
+  try {
+    await operator.ask("POST", "rest");
+    return true;
+  } catch (error) {
+    if (!(error instanceof NoServer)) throw error;
+    const { isOwnServer } = await operator.rooms(undefined).catch(() => ({ isOwnServer: true }));
+    if (isOwnServer) throw error;
+    return false;
+  }
 }
 
 async function openFolder(data: string): Promise<PausedServer> {
@@ -72,6 +100,7 @@ async function openFolder(data: string): Promise<PausedServer> {
   const keyFile = join(data, "task-key");
   return {
     head: { key: existsSync(keyFile) ? await readFile(keyFile, "utf8") : null },
+    hasJobs: true,
     async *pages() {
       let after: Place | undefined;
       do {
@@ -79,15 +108,27 @@ async function openFolder(data: string): Promise<PausedServer> {
         yield rows;
         after = next;
       } while (after);
+      await using rooms = await openRooms(data, false);
+      if (rooms) yield* rooms.client.roomPages();
     },
     async restore({ key }, rows) {
-      if (!isEmpty(sql)) throw new Error(`${data} has jobs already.`);
+      const draft = join(data, "restoring");
+      if (!isEmpty(sql) && !existsSync(draft)) throw new Error(`${data} has jobs already.`);
+      await writeFile(draft, "");
       let count = 0;
+      await using made = new AsyncDisposableStack();
+      let rooms: Rooms | undefined;
       for await (const batch of batches(rows)) {
-        writeRows(sql, batch);
+        writeRows(sql, batch.filter((line) => !("room" in line)) as BackupRow[]);
+        const others = batch.filter((line) => "room" in line);
+        if (others.length > 0) {
+          rooms ??= made.use((await openRooms(data, true)) as Rooms);
+          await rooms.client.putRooms(others);
+        }
         count += batch.length;
       }
       if (key !== null) await writeFile(keyFile, key, { mode: 0o600 });
+      await rm(draft);
       return count;
     },
     // It is stopped, and is only started again on purpose.
@@ -98,8 +139,8 @@ async function openFolder(data: string): Promise<PausedServer> {
   };
 }
 
-async function* batches(rows: AsyncIterable<BackupRow>): AsyncGenerator<BackupRow[]> {
-  let batch: BackupRow[] = [];
+async function* batches(rows: AsyncIterable<Line>): AsyncGenerator<Line[]> {
+  let batch: Line[] = [];
   let size = 0;
   for await (const row of rows) {
     batch.push(row);

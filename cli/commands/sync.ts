@@ -14,13 +14,13 @@ import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 import { wrappedHere } from "../wrap/wrap-directory.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "sync", "[--accept]")}
+const usage = () => `Usage: ${typed(readProject(), "sync", "[--accept [TOOL ...]]")}
        ${typed(readProject(), "sync", "URL [options]")}
        ${typed(readProject(), "sync", "[options] -- COMMAND ...")}
 
 Fetches the tools of every server that the project in this folder wraps, shows what has changed, and writes what narrows:
-less of a tool, or none. --accept writes the rest as well: new tools, other texts, looser schemas, hints that a tool is safe.
-Where \`wrap\` was started in this folder, it accepts what that run has shown. With a URL or a command it adds that server to
+less of a tool, or none. --accept writes the rest as well: new tools, other texts, looser schemas, hints that a tool is safe;
+with names, of these tools alone. Where \`wrap\` was started in this folder, it accepts what that run has shown. With a URL or a command it adds that server to
 the project.
 
 ${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
@@ -29,8 +29,11 @@ ${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
 
 export async function run(args: string[]): Promise<void> {
   if (args.includes("--help")) return console.log(usage());
-  const accept = args.length === 1 && args[0] === "--accept";
-  if (args.length > 0 && !accept) return add(args);
+  const [flag, ...accept] = args;
+  const isAccepting = flag === "--accept";
+  if (flag !== undefined && !isAccepting) return add(args);
+  const isAll = isAccepting && accept.length === 0;
+  const unknown = new Set(accept);
   const own = await wrappedBy(readProject());
   const all =
     own.length > 0 ? own : (await Promise.all(wrappedHere().map((root) => wrappedBy(readProject(root))))).flat();
@@ -42,7 +45,8 @@ export async function run(args: string[]): Promise<void> {
     const waiting = await readSnapshot(waitingBeside(file));
     const now = waiting ?? (own.length > 0 ? await look(options) : before);
     if (now === undefined) continue;
-    const update = updated(before, now, { follow: accept || options.follow === true }, true);
+    const update = updated(before, now, { follow: isAll || options.follow === true, accept }, true);
+    for (const { name } of now.tools) unknown.delete(name);
     await writeUpdate(file, update, now);
     const isSame = update.taken.length + update.held.length === 0;
     console.log(
@@ -50,6 +54,12 @@ export async function run(args: string[]): Promise<void> {
     );
     for (const line of changes(update, typed(readProject(), "sync", "--accept"))) console.log(line);
     for (const line of leftOut(update.snapshot, options)) console.log(line);
+  }
+  if (unknown.size > 0) {
+    const names = [...unknown].map((name) => JSON.stringify(name)).join(", ");
+    throw new Error(
+      `No server that is wrapped here lists ${names}. Type ${typed(readProject(), "sync")} for what waits.`,
+    );
   }
 }
 

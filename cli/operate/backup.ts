@@ -11,7 +11,7 @@ const usage =
   () => `Usage: ${typed(readProject(), "backup", "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]")}
 
 Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
-results, and the key that seals task ids. The server pauses meanwhile, and tells callers to repeat their calls.
+results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses meanwhile, and tells callers to repeat their calls.
 
   --out FILE   a file that only you can read
   --to-bucket  the deployment's bucket (R2, bound as BACKUPS), under a name that is printed
@@ -33,10 +33,16 @@ export async function run(args: string[]): Promise<void> {
   await using server = await openServer(options);
   if (out !== undefined) {
     const count = await writeBackup(out, server.head, server.pages());
+    if (!server.hasJobs)
+      console.log("The jobs are in the database of the Resonate server, which has a backup of its own.");
     console.log(`${count} rows are in ${out}. It opens task ids and holds what jobs returned: keep it as a secret.`);
   } else if (url !== undefined) {
     const name = new Date().toISOString();
-    const pages = await toBucket(new OperatorClient(url), name);
+    const operator = new OperatorClient(url);
+    let n = 0;
+    for await (const rows of operator.roomPages())
+      await operator.ask("POST", "page", { name, page: `rooms/${n++}` }, JSON.stringify(rows));
+    const pages = n + (await toBucket(operator, name));
     console.log(`${pages} pages are in the bucket, under ${name}.`);
   }
 }

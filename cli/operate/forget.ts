@@ -3,9 +3,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
+import { keysOf } from "../../core/definitions/caller.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
-import { countOf, forgetSome, keysOf, type Owner, sharedBy } from "../../server/wire/callers.ts";
+import { countOf, forgetSome, type Owner, sharedBy } from "../../server/wire/callers.ts";
 import { readArguments } from "../arguments.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { DATA } from "../launcher/data-directory.ts";
@@ -88,7 +89,9 @@ async function forgetReal(file: string, owner: Owner, apply: boolean): Promise<n
 /** Removes or counts through the operator's API of a deployment. */
 async function forgetDeployed(operator: OperatorClient, caller: string, apply: boolean): Promise<number> {
   const some = async (): Promise<number> => (await operator.ask(apply ? "POST" : "GET", "caller", { caller })).count;
-  return apply ? sumOf(some) : some();
+  const count = await (apply ? sumOf(some) : some());
+  if (apply) await operator.ask("POST", "/operate/rooms/forget", { caller });
+  return count;
 }
 
 /** Repeats `some` until it returns 0, and sums its results. */

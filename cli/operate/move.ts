@@ -68,7 +68,12 @@ export async function run(args: string[]): Promise<void> {
   console.log(`Moved to ${url}: ${ended} promises that had ended, ${pending} that wait, ${running} jobs that run.`);
   if (schedules > 0) console.log(`${schedules} schedules were not moved: make them there.`);
   console.log(`\nHave the edge use it: ${typed(readProject(), "deploy", `--secrets-file ${settings}`)}`);
-  console.log("and start workers with its RESONATE_URL. Then remove that file.");
+  console.log("and start workers with its RESONATE_URL.");
+  if (options.url === undefined)
+    console.log(
+      `Callers' events and subscriptions: ${typed(readProject(), "restore", `--from ${file} --url URL`)}, of that edge.`,
+    );
+  console.log("Then remove that file.");
 }
 
 /** Writes everything to a file, and keeps the server paused from then on. */

@@ -1,8 +1,7 @@
 /** `restore`: loads a backup into an empty server, or sets a deployment back to an earlier time. */
 import { parseArgs } from "node:util";
-import type { BackupRow } from "../../server/backup.ts";
 import { readArguments } from "../arguments.ts";
-import { readBackup, readHead } from "../backup/backup-file.ts";
+import { type Line, readBackup, readHead } from "../backup/backup-file.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { openServer } from "../backup/paused-server.ts";
 import { SOURCE_OPTIONS, sourceUsage } from "../backup/server-options.ts";
@@ -47,6 +46,7 @@ export async function run(args: string[]): Promise<void> {
   const backup = from === undefined ? await inBucket(new OperatorClient(url ?? ""), bucket ?? "") : await inFile(from);
   await using server = await openServer(options);
   const count = await server.restore(backup.head, backup.rows);
+  if (!server.hasJobs) console.log("The jobs are restored with the database of the Resonate server.");
   console.log(`${count} rows were taken up. Jobs that were running go on where they were.`);
 }
 
@@ -54,8 +54,15 @@ const inFile = async (file: string) => ({ head: await readHead(file), rows: read
 
 async function inBucket(operator: OperatorClient, name: string) {
   const { pages, key } = await operator.ask("GET", "bucket", { name, page: "whole" });
-  async function* rows(): AsyncGenerator<BackupRow> {
+  async function* rows(): AsyncGenerator<Line> {
     for (let page = 0; page < pages; page++) yield* await operator.ask("GET", "bucket", { name, page: String(page) });
+    for (let page = 0; ; page++) {
+      const found = await operator.ask("GET", "bucket", { name, page: `rooms/${page}` }).catch((error: Error) => {
+        if (!error.message.includes("has no")) throw error;
+      });
+      if (!found) return;
+      yield* found;
+    }
   }
   return { head: { key }, rows: rows() };
 }

@@ -3,8 +3,8 @@
 import type { Step } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
 import { leaseOf } from "../engine/runtime.ts";
-import { PARTS, type Parts } from "../jobs/parts.ts";
 import { chunkId } from "../store/ids.ts";
+import { PARTS, type Parts } from "../store/parts.ts";
 import { PART } from "../tools/byte-range.ts";
 import { boundary } from "../tools/results.ts";
 

@@ -131,6 +131,8 @@ export interface CallContext extends ToolContext {
   patience: number;
   /** The request's `_meta`, without what is between the client and this server. */
   meta?: Record<string, unknown>;
+  /** Whether its client has cancelled the call; false where it has merely lost its connection, or time is up. */
+  isCancelled?(): boolean;
   /** Says what its caller is to do if the call fails from here on, where a repeat is another call. */
   advise?(words: string): void;
 }

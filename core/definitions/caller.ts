@@ -1,4 +1,4 @@
-import { CALLER_HASH, callerKey } from "../store/ids.ts";
+import { CALLER_HASH, callerKey, isCallerHash } from "../store/ids.ts";
 
 /** Who makes a request, as authentication established it. */
 export interface Caller {
@@ -19,4 +19,9 @@ export async function callerOf(id: string, label?: string): Promise<Caller> {
   const base64 = btoa(String.fromCharCode(...digest));
   const hash = base64.replaceAll("+", "-").replaceAll("/", "_").slice(0, CALLER_HASH);
   return { id, key: callerKey(hash), label: label ?? hash };
+}
+
+/** The keys of a caller by name. The log names an OAuth caller by the hash in its key; a token's name may look like such a hash. */
+export async function keysOf(caller: string): Promise<string[]> {
+  return [(await callerOf(caller)).key, ...(isCallerHash(caller) ? [callerKey(caller)] : [])];
 }

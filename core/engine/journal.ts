@@ -4,9 +4,12 @@
  */
 import type { Question } from "../definitions/context.ts";
 import { fromBase64 } from "../store/base64.ts";
+import { RESERVATION, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { journalEntryId } from "../store/ids.ts";
+import { partsIn } from "../store/parts.ts";
 import { readFrom } from "../store/sequence.ts";
+import { bytesIn, sizeOf } from "../store/size.ts";
 import type { StoredError } from "./values.ts";
 
 /** What a record says. `op` is the path of the command that it is about. */
@@ -47,12 +50,15 @@ export class JournalRecord {
   /** Without its parameter and tags. */
   promise: PromiseRecord;
   readonly #text: string | undefined;
+  /** What is stored of it, and of the parts of its value or of what it tells, in bytes. */
+  readonly stored: number;
 
   /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
     const text = fromBase64(promise.param.data ?? "");
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
+    this.stored = bytesIn(promise.param) + beside(event);
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;
@@ -71,6 +77,13 @@ export class JournalRecord {
   get size(): number {
     return 700 + (this.#text?.length ?? 0);
   }
+}
+
+/** What a record's command has stored in promises of its own: the parts of a large result, what `ctx.emit` has told. */
+function beside(event: JournalEntry): number {
+  if (!("value" in event)) return 0;
+  if (event.kind === "emit") return Number(event.value) || 0;
+  return partsIn(event.value)?.characters ?? 0;
 }
 
 const NOTHING = {};
@@ -99,12 +112,16 @@ export class Journal {
   /** Roughly how much memory it takes, in bytes. */
   size = 0;
 
+  /** What is stored of it and of the child jobs that have ended, in bytes. */
+  stored = 0;
+
   add(promise: PromiseRecord, n: number): JournalRecord | undefined {
     try {
       const recorded = new JournalRecord(n, promise);
       this.events.push(recorded);
       if (promise.state === "pending") this.#pending.set(promise.id, recorded);
       this.size += recorded.size;
+      this.stored += recorded.stored;
       return recorded;
     } catch {
       return undefined;
@@ -116,7 +133,11 @@ export class Journal {
     const settled = lean(promise);
     const own = this.#pending.get(promise.id);
     if (own) own.promise = settled;
-    else this.#elsewhere.set(promise.id, settled);
+    else if (!this.#elsewhere.has(promise.id)) {
+      this.#elsewhere.set(promise.id, settled);
+      // A job that a caller has started counts by itself, and one that callers share is nobody's.
+      if (!(RESERVATION in promise.tags || STARTER in promise.tags)) this.stored += sizeOf(promise);
+    }
     this.#pending.delete(promise.id);
     this.size += (own ? 0 : 500) + (promise.value.data?.length ?? 0);
   }

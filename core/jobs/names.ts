@@ -3,8 +3,8 @@ import { decodeValue, EARLIER, KEEP, RESERVATION, STARTER } from "../store/codec
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { endOf } from "../store/deadline.ts";
 import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
+import { sizeOf } from "../store/size.ts";
 import { labelsOf } from "./caller/labels.ts";
-import { sizeOf } from "./caller/stored.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
 /** The parameter of a job's promise. */

@@ -19,11 +19,12 @@ import { ResonateRefused, ResonateUnavailable } from "../store/connection/failur
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { cleanUpId, isRoot, resumptionId, rootOf, splitGeneration, splitKey, startRecordId } from "../store/ids.ts";
 import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
+import { sizeOf } from "../store/size.ts";
 import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller/caller-record.ts";
 import { labelsIn } from "./caller/labels.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
 import { exceeded, reservationFor, reservationIn, tagOf } from "./caller/reservation.ts";
-import { StorageExceeded, sizeOf } from "./caller/stored.ts";
+import { StorageExceeded } from "./caller/stored.ts";
 import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";

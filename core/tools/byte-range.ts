@@ -6,11 +6,11 @@
  */
 
 import type { DurablePromise } from "../jobs/durable-promise.ts";
-import { PARTS, type Parts, partsIn } from "../jobs/parts.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";
 import { decodeValue } from "../store/codec.ts";
 import { chunkId } from "../store/ids.ts";
+import { PARTS, type Parts, partsIn } from "../store/parts.ts";
 import { boundary, FIRST_PART, limitIn, MAX_MEDIA, pick, type Selection } from "./results.ts";
 
 /** The characters of JSON text in each chunk but the last. Each takes three bytes at most. */

@@ -1,6 +1,6 @@
-import { partsIn } from "../jobs/parts.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";
 import { viewOf } from "../jobs/status.ts";
+import { partsIn } from "../store/parts.ts";
 import { answersOf } from "./answers.ts";
 import { type CallToolResult, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";

@@ -4,8 +4,8 @@
  * its size, its fields, its first part, and where the rest is.
  */
 import type { Job } from "../definitions/job.ts";
-import { partsIn } from "../jobs/parts.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
+import { partsIn } from "../store/parts.ts";
 
 /** The most characters of an answer by default: hosts in wide use show a model no more. */
 export const MAX_ANSWER = 50_000;

@@ -2,6 +2,7 @@ import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
 import { fetchFrom } from "../../core/store/object-address.ts";
 import { receive } from "../callbacks/callbacks.ts";
+import { type CallerNamespace, roomList } from "../caller/callers.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { boundedStream } from "../http/event-stream.ts";
 import { checkHost, checkOrigin } from "../http/guard.ts";
@@ -12,7 +13,7 @@ import { type App, createParts, type Deployment, type Edge } from "./composition
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import { atDoor, type DoorEnv } from "./resonate-door.ts";
+import { atDoor, type DoorEnv, operateRooms } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -132,13 +133,26 @@ export function createApp(deployment: Deployment): App {
     return new Response(response.body, response); // with headers that can be added to
   });
 
+  app.on(["GET", "POST"], ["/operate/rooms", "/operate/rooms/forget"], async (c) => {
+    const { CALLER, RESONATE, RESONATE_NAMESPACE } = readConfig(c.env);
+    const { edge } = c.var;
+    const address = clientAddress(c.req.raw) ?? "";
+    const tooMany = tooManyRefused(edge, address);
+    if (tooMany || !CALLER) return tooMany ?? c.notFound();
+    const rooms = roomList(CALLER as CallerNamespace, RESONATE_NAMESPACE);
+    const response = await operateRooms(c.req.raw, c.req.path, c.env as DoorEnv, rooms, RESONATE !== undefined);
+    if (response.status === 401) edge.refused.add(address, 1);
+    return response;
+  });
+
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;
     const identified = await identify(c.req.raw, edge, line);
     if (identified instanceof Response) return identified;
-    return admitted(identified, edge, line, async (request, scope) =>
-      boundedStream(await edge.mcp(request, scope), scope),
-    );
+    return admitted(identified, edge, line, async (request, scope) => {
+      scope.waitUntil = (work) => c.executionCtx.waitUntil(work);
+      return boundedStream(await edge.mcp(request, scope), scope);
+    });
   });
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));

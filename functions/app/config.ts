@@ -58,7 +58,7 @@ const Env = z.object({
   CALLER: z.custom<ObjectNamespace>((value) => typeof value === "object").optional(),
   /** The jobs of each length (up to an hour, a day, 30 days, a year) that a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),
-  /** How many bytes may be stored of a caller's jobs: arguments and results; 0 for any number. */
+  /** How many bytes may be stored of a caller's jobs; 0 for any number. */
   MAX_STORED_BYTES: z.coerce.number().int().min(0).exactOptional(),
   /**
    * How many seconds a call waits for its job, when its caller did not ask for progress, before the job's name is the answer.

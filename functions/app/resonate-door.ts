@@ -2,6 +2,9 @@
  * The door of the Resonate object at the edge. The route is public, and all callers share the object: anything but a request of
  * a worker's or an operator's, by path, method, size and token, does not reach it. The object checks all of it again.
  */
+import { keysOf } from "../../core/definitions/caller.ts";
+import type { RoomListMethods } from "../caller/callers.ts";
+import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/body.ts";
 
 /** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
@@ -33,6 +36,37 @@ export async function atDoor(request: Request, path: string, env: DoorEnv): Prom
   const [, auth] = /"auth"\s*:\s*"([^"\\]+)"/.exec(new TextDecoder().decode(body)) ?? [];
   if (auth === undefined || !(await isKnown(auth, known))) return unauthorized();
   return new Request(request.url, { method, headers, body, signal: request.signal });
+}
+
+/**
+ * What an operator does with callers' objects, wherever the Resonate server is: reads their rows, writes them back, and removes
+ * a caller's. `path` begins with `/operate/`; `isOwnServer`: the account has the jobs, too.
+ */
+export async function operateRooms(
+  request: Request,
+  path: string,
+  env: DoorEnv,
+  rooms: RoomListMethods,
+  isOwnServer: boolean,
+) {
+  const passed = await atDoor(request, path, env);
+  if (passed instanceof Response) return passed;
+  const { searchParams: asked } = new URL(request.url);
+  switch (`${request.method} ${path}`) {
+    case "GET /operate/rooms":
+      return Response.json({
+        ...(await rooms.readRooms(JSON.parse(asked.get("after") ?? "null") ?? undefined)),
+        isOwnServer,
+      });
+    case "POST /operate/rooms":
+      await rooms.writeRooms((await passed.json()) as RoomRow[]);
+      return Response.json({});
+    case "POST /operate/rooms/forget":
+      for (const key of await keysOf(asked.get("caller") ?? "")) await rooms.forgetRoom(key);
+      return Response.json({});
+    default:
+      return new Response(null, { status: 404 });
+  }
 }
 
 const tooLarge = (most: number) => new Response(`A request may have ${most} bytes`, { status: 413 });

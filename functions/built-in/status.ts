@@ -2,7 +2,6 @@ import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
 import { partialOf } from "../../core/jobs/feed/partial.ts";
-import { partsIn } from "../../core/jobs/parts.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
@@ -17,6 +16,7 @@ import {
   WaitingFor,
 } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
+import { partsIn } from "../../core/store/parts.ts";
 import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";

@@ -24,8 +24,8 @@ import { EdgeLog } from "../http/log.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
-import type { Answer, CallerMethods, EventPage, EventQuery } from "./callers.ts";
-import { createRecords } from "./callers.ts";
+import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
+import { createRecords, objectOf, roomList } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
 import {
@@ -38,6 +38,7 @@ import {
   tellingEvents,
   toldEvent,
 } from "./occurrence.ts";
+import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
 import { Schedules } from "./schedules.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
@@ -92,8 +93,9 @@ const { DurableObject }: Runtime = await import("cloudflare:workers" as string).
  * What belongs to one caller of a deployment and not to a job: its quota and its list of jobs, in the SQL storage of a Durable
  * Object. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
  *
- * All of it is derived. The promises decide: an object whose storage is lost, a reservation whose edge died before it created
- * the promise, and an end that nobody told are put right by looks at them.
+ * Quota and list are derived. The promises decide: an object whose storage is lost, a reservation whose edge died before it
+ * created the promise, and an end that nobody told are put right by looks at them. Events, subscriptions and cursors are only
+ * here; an object of the same class lists the callers' objects, for backups.
  *
  * @example
  * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
@@ -107,6 +109,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #watch: Watch;
   readonly #hooks: WebHooks;
   readonly #schedules: Schedules;
+  readonly #rooms: RoomList;
   /** When jobs are looked at next because somebody has subscribed to events; undefined where nobody has. */
   #hearing: { at: number; pause: number } | undefined;
   /** Until when somebody who does not subscribe wants to know what jobs tell; in milliseconds since the epoch. */
@@ -120,6 +123,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #catchingUp: Promise<void> | undefined;
   #deployed: Promise<void> | undefined;
   readonly #looking = new Map<string, Promise<void>>();
+  #isListed = false;
 
   constructor(state: { storage: CallerStorage }, env: object) {
     super(state, env);
@@ -167,6 +171,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
       look: (id) => this.#lookAt([id]),
       note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
     });
+    this.#rooms = new RoomList(state.storage, (key) =>
+      objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key),
+    );
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
@@ -310,6 +317,65 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
+  async listRoom(key: string): Promise<void> {
+    this.#rooms.add(key);
+  }
+
+  readRooms(after: RoomPosition | undefined): Promise<RoomPage> {
+    return this.#rooms.read(after);
+  }
+
+  writeRooms(rows: readonly RoomRow[]): Promise<void> {
+    return this.#rooms.write(rows);
+  }
+
+  forgetRoom(key: string): Promise<void> {
+    return this.#rooms.forget(key);
+  }
+
+  async rows(...position: [...RoomPosition]): Promise<RoomPage> {
+    return readRoom(this.#storage, position);
+  }
+
+  async restore(rows: readonly RoomRow[]): Promise<void> {
+    writeRoom(this.#storage, rows, Date.now(), () => this.#jobs.clear());
+    this.#reset();
+    await this.#arm();
+  }
+
+  async clear(): Promise<void> {
+    this.#jobs.clear();
+    this.#reset();
+  }
+
+  /** What is stored was replaced. */
+  #reset(): void {
+    this.#jobs.reset();
+    this.#log.reset();
+    this.#hooks.reset();
+    this.#hearing = undefined;
+    this.#isListed = false;
+  }
+
+  /** Has the object noted among those of the deployment: a backup reads them all. */
+  async #enlist(): Promise<void> {
+    const { key } = this.#takeover;
+    if (this.#isListed || key === undefined) return;
+    this.#isListed = true;
+    if (this.#jobs.get("listed") !== undefined) return;
+    try {
+      await this.#list?.listRoom(key);
+      this.#jobs.set("listed", "1");
+    } catch {
+      this.#isListed = false; // The next call lists it.
+    }
+  }
+
+  get #list() {
+    const { CALLER, RESONATE_NAMESPACE } = this.#config;
+    return CALLER && roomList(CALLER as CallerNamespace, RESONATE_NAMESPACE);
+  }
+
   /** Delivers what is due, beside the object's other work. */
   #deliver(): void {
     const over = this.#hooks.run();
@@ -437,9 +503,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
       ));
     if (now >= Number(this.#jobs.get("chores") ?? 0)) {
       if (await this.#isForgotten().catch(() => false)) {
-        this.#jobs.clear();
-        this.#log.reset();
-        return;
+        const key = this.#takeover.key ?? "";
+        await this.clear();
+        return this.#list?.forgetRoom(key);
       }
       await this.#doChores(now);
     }
@@ -458,6 +524,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async #doChores(now: number): Promise<void> {
+    await this.#enlist();
     await this.#catchUp();
     const stale = this.#overdue(LOOKS);
     await this.#lookAt(stale).catch(() => {}); // The next alarm looks again.
@@ -487,6 +554,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       this.#jobs.set("chores", String(Date.now() + (this.#takeover.isPending ? SOON : DAY)));
       await this.#arm();
     }
+    if (!this.#isListed) void this.#enlist();
     if (this.#takeover.isPending) await this.#catchUp();
   }
 

@@ -12,6 +12,7 @@ import type {
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
+import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
@@ -46,8 +47,16 @@ export interface EventPage {
   isBusy: boolean;
 }
 
+/** What the object answers that lists the callers' objects, to them and to operators. */
+export interface RoomListMethods {
+  listRoom(key: string): Promise<void>;
+  readRooms(after: RoomPosition | undefined): Promise<RoomPage>;
+  writeRooms(rows: readonly RoomRow[]): Promise<void>;
+  forgetRoom(key: string): Promise<void>;
+}
+
 /** What a caller's object answers: see {@link CallerRecord}. */
-export interface CallerMethods {
+export interface CallerMethods extends Room, RoomListMethods {
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
   stored(): Promise<number>;
   /** Makes the schedules of the deployment's definitions: asked of the object of callers that are not told apart. */
@@ -78,7 +87,11 @@ export function createEvents(objects: CallerNamespace, namespace: string): Calle
   };
 }
 
-const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
+/** The object that lists those of the deployment's callers. */
+export const roomList = (objects: CallerNamespace, namespace: string): RoomListMethods =>
+  objects.get(objects.idFromName(`callers ${namespace}`));
+
+export const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
   objects.get(objects.idFromName(`caller ${namespace}${key}`));
 
 /** The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server. */

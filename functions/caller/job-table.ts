@@ -4,6 +4,7 @@ import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/store/ids.ts";
 import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import { ROOMS_TABLE } from "./room-rows.ts";
 import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
@@ -41,6 +42,7 @@ const MIGRATIONS = [
   `CREATE TABLE labels (job TEXT NOT NULL, label TEXT NOT NULL, PRIMARY KEY (job, label)) STRICT;
    CREATE INDEX labels_label ON labels (label, job);
    CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
+  ROOMS_TABLE,
 ];
 
 /**
@@ -190,6 +192,11 @@ export class JobTable {
     return this.#ids("1 ORDER BY started_at DESC LIMIT ?", limit);
   }
 
+  /** What is stored was replaced. */
+  reset(): void {
+    this.#used.clear();
+  }
+
   /** Removes all that is stored of the caller; what reads its log begins anew. */
   clear(): void {
     this.#storage.transactionSync(() => {
@@ -265,7 +272,7 @@ export class JobTable {
       `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at, bytes = excluded.bytes`,
+         looked_at = excluded.looked_at, bytes = max(bytes, excluded.bytes)`,
       ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now, bytes],
     );
   }

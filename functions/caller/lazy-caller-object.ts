@@ -26,15 +26,22 @@ const { DurableObject }: Runtime = await import("cloudflare:workers" as string).
 const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   alarm: true,
   deploy: true,
+  clear: true,
   events: true,
   forget: true,
+  forgetRoom: true,
   isBlocked: true,
   list: true,
+  listRoom: true,
   note: true,
+  readRooms: true,
   reserve: true,
+  restore: true,
+  rows: true,
   stored: true,
   subscribe: true,
   unsubscribe: true,
+  writeRooms: true,
 };
 
 /**

@@ -4,12 +4,12 @@ import { EVENT } from "../../core/definitions/event.ts";
 import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
-import { partsIn } from "../../core/jobs/parts.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { outputId } from "../../core/store/ids.ts";
+import { partsIn } from "../../core/store/parts.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 import type { LoggedEvent } from "./event-log.ts";
 

@@ -22,6 +22,10 @@ export interface RequestScope extends StreamTerms {
   /** The jobs as this caller sees them, for this request alone. */
   store: RemoteStore;
   line: RequestLog;
+  /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
+  waitUntil?(work: Promise<unknown>): void;
+  /** Aborted when the client cancels a call that waits. */
+  cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */
   links: boolean;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */

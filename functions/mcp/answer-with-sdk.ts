@@ -105,6 +105,7 @@ function callOf(context: ServerContext): CallRequest {
     showsCards: showsCards(capabilitiesOf(context)),
     signal,
     inputResponses,
+    cancelsByLeaving: capabilitiesOf(context) !== undefined,
     ...(labels !== undefined && { labels }),
     ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
     requestState: context.mcpReq.requestState<string>(),

@@ -11,6 +11,7 @@ import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
+import { CallsInFlight } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { createMethods, demandOf } from "./methods.ts";
 import { type CallRules, ToolCalls } from "./tool-calls.ts";
@@ -40,7 +41,8 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
   const tasks = handles && { handles, links, log, kept };
   const cards = files && new Cards(files, identity.info.name, tools);
   const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links, rules });
-  const methods = createMethods(calls, { tasks, events, identity });
+  const inFlight = new CallsInFlight();
+  const methods = createMethods(calls, { tasks, events, identity, inFlight });
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const bySdk = async () => {
@@ -55,10 +57,13 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
 
   /** Answers one message: by its method's row in the table, or else by the SDK. */
   const answer = async (request: Request, parsed: unknown, message: Message | undefined, scope: RequestScope) => {
-    const sdk = async (streamed = false) => {
+    const sdk = async (streamed = false, signal = request.signal) => {
       const named = message ? withName(request, message) : request;
-      return (await bySdk())({ request: named, scope, parsedBody: parsed, streamed });
+      const { url, headers, method } = named;
+      const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
+      return (await bySdk())({ request: judged, scope, parsedBody: parsed, streamed });
     };
+    if (!message) inFlight.cancel(request, scope, parsed);
     if (!message) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
     const method = methods.get(message.method);
     const plain = method?.form && asPlain(request.headers, message, method.form);

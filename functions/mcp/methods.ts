@@ -10,6 +10,7 @@ import { TEMPLATES } from "../resources/templates.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
+import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
 import { growing } from "./progress.ts";
 import type { CallRequest, ToolCalls } from "./tool-calls.ts";
@@ -24,8 +25,8 @@ export interface MethodRequest {
   plain: Plain | undefined;
   request: Request;
   scope: RequestScope;
-  /** The SDK's response; `streamed`: a stream that begins at once. */
-  sdk(streamed?: boolean): Promise<Response>;
+  /** The SDK's response; `streamed`: a stream that begins at once. `signal`: in place of the request's. */
+  sdk(streamed?: boolean, signal?: AbortSignal): Promise<Response>;
 }
 
 export interface Method {
@@ -57,9 +58,10 @@ interface Offered {
   tasks: TaskService | undefined;
   events: Events | undefined;
   identity: Identity;
+  inFlight: CallsInFlight;
 }
 
-export function createMethods(calls: ToolCalls, { tasks, events, identity }: Offered): Methods {
+export function createMethods(calls: ToolCalls, { tasks, events, identity, inFlight }: Offered): Methods {
   const { info, instructions } = identity;
 
   /** A method whose result is always the same: by era, serialized once. */
@@ -110,7 +112,7 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity }: Off
         access: ({ uri }) => (calls.reads(uri) ? "write" : "read"),
         weight: ({ uri }) => calls.weightOfRead(uri),
       },
-      "tools/call": toolCall(calls, info),
+      "tools/call": toolCall(calls, info, inFlight),
       "tasks/get": {
         form: { params: ["taskId"], namedBy: "taskId" },
         access: () => "read",
@@ -177,18 +179,19 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
 }
 
 /** `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
-function toolCall(calls: ToolCalls, info: object): Method {
+function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Method {
   const waits = (params: Params) => calls.waits(params.name, saysTasks(params));
   return {
     form: { params: ["name", "arguments"], namedBy: "name" },
     access: ({ name }) => calls.accessOf(name),
     weight: weightOfCall,
     streams: waits,
-    async answer({ message: { id, params }, plain, request: { signal }, scope, sdk }) {
+    async answer({ message: { id, params }, plain, request, scope, sdk }) {
       const { name, arguments: args = {} } = params;
       if (!calls.has(name)) return undefined;
       const isLong = waits(params);
-      const isOurs = plain && isRecord(args) && !(isLong && calls.mayAsk(name));
+      const { signal } = request;
+      const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && calls.mayAsk(name));
       const { line } = scope;
       if (isOurs && !isLong) {
         const response = await respond(id, plain, info, () => calls.call(name, args, callOf(plain, scope, signal)));
@@ -196,27 +199,42 @@ function toolCall(calls: ToolCalls, info: object): Method {
       }
       // The response begins before the tool is done.
       line.hold();
+      const open = inFlight.begin(request, scope, id);
+      scope.cancelled = open.signal;
+      const until = AbortSignal.any([signal, open.signal]);
+      const release = () => {
+        open.end();
+        line.release();
+      };
       if (isOurs && isLong) {
         const run = async (send: (message: object) => void, aborted: AbortSignal) => {
           const call = { ...callOf(plain, scope, aborted), ...progress(plain, send) };
           const answer = await answerTo(id, plain, info, () => calls.call(name, args, call));
-          if (answer) send(answer.message);
+          if (answer && !open.signal.aborted) send(answer.message);
         };
-        return eventStream((send, aborted) => run(send, aborted).finally(() => line.release()), signal, scope);
+        return eventStream((send, aborted) => run(send, aborted).finally(release), until, scope);
       }
-      const response = await sdk(isLong);
-      if (!isStream(response)) line.release();
-      return boundedStream(response, scope, () => line.release());
+      const response = await sdk(isLong, until);
+      if (!isStream(response)) release();
+      return boundedStream(response, scope, release);
     },
   };
 }
 
 function callOf(
-  { declaresTasks, showsForms, showsCards }: Plain,
+  { era, declaresTasks, showsForms, showsCards }: Plain,
   scope: RequestScope,
   signal: AbortSignal,
 ): CallRequest {
-  return { declaresTasks, showsForms, showsCards, scope, signal, inputResponses: {} };
+  return {
+    declaresTasks,
+    showsForms,
+    showsCards,
+    scope,
+    signal,
+    inputResponses: {},
+    cancelsByLeaving: era === "modern",
+  };
 }
 
 /** How a call reports its progress, where its caller asked for it. */

@@ -41,6 +41,8 @@ export interface CallRequest
   declaresTasks: boolean;
   showsForms: boolean;
   showsCards: boolean;
+  /** Whether its client cancels it by leaving, as the 2026-07-28 revision has it. */
+  cancelsByLeaving: boolean;
   /** The labels of the jobs that it starts, as they were given. */
   labels?: unknown;
   /** Its `_meta`, without what is between the client and this server. */
@@ -145,7 +147,11 @@ export class ToolCalls {
     try {
       if (!tasks || !tool.start) {
         const answered = await this.#answered(tool, request);
-        const result = await (answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context));
+        const calling = answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context);
+        // A call that its client has cancelled by leaving still ends what it has started.
+        const isNoted = tool.waits && request.cancelsByLeaving;
+        if (isNoted) request.scope.waitUntil?.(calling.then(undefined, () => {}));
+        const result = await calling;
         if (isInputRequired(result)) return result;
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
@@ -242,6 +248,9 @@ export class ToolCalls {
       until,
       tasks,
       asks: showsForms && (tasks || isAskedInCalls),
+      isCancelled: () =>
+        scope.cancelled?.aborted === true ||
+        (request.cancelsByLeaving && request.signal.aborted && Date.now() < scope.until),
     };
   }
 

@@ -20,12 +20,21 @@ export interface Generation {
 
 /** Where the parts lie: at the commits before the rooms were named by role, and from then on. */
 const LAYOUTS = [
-  { edge: "cli/launcher/local-edge.ts", server: "server/node/process.ts" },
-  { edge: "infra/launcher/edge.ts", server: "infra/resonate/node/main.ts" },
+  {
+    edge: "cli/launcher/local-edge.ts",
+    server: { node: "server/node/process.ts", object: "test/support/object/object-process.ts" },
+  },
+  {
+    edge: "infra/launcher/edge.ts",
+    server: { node: "infra/resonate/node/main.ts", object: "test/support/object/main.ts" },
+  },
 ];
 
+/** Where the embedded server runs. */
+export type Host = "node" | "object";
+
 /** The generation in the folder `root`. */
-export function generationAt(name: string, root: string): Generation {
+export function generationAt(name: string, root: string, host: Host = "node"): Generation {
   const layout = LAYOUTS.find(({ edge }) => existsSync(join(root, edge)));
   if (!layout) throw new Error(`${root} holds no generation of this project that is known here`);
   const serveEdge = `
@@ -37,7 +46,7 @@ export function generationAt(name: string, root: string): Generation {
     async start(part, { port, env, data }) {
       const url = `http://127.0.0.1:${port}`;
       const commands: Record<Part, { args: string[]; env: Record<string, string>; ready: string }> = {
-        server: { args: [layout.server, "--port", `${port}`, "--data", data], env: {}, ready: `${url}/ready` },
+        server: { args: [layout.server[host], "--port", `${port}`, "--data", data], env: {}, ready: `${url}/ready` },
         worker: { args: ["worker/main.ts"], env: { ...env, HEALTH_PORT: `${port}` }, ready: `${url}/health` },
         edge: {
           args: ["--input-type=module", "--eval", serveEdge],
@@ -61,13 +70,13 @@ export const releaseOf = (program: string): Generation => ({
 });
 
 /** Checks out `commit` beside this checkout, with the dependencies of this one, and gives its generation. */
-export async function generationOf(commit: string): Promise<Generation> {
+export async function generationOf(commit: string, host: Host): Promise<Generation> {
   const root = resolve(".build/upgrade", commit);
   if (!existsSync(root)) {
     await execa("git", ["worktree", "add", "--force", "--detach", root, commit]);
     await symlink(resolve("node_modules"), join(root, "node_modules"));
   }
-  return generationAt(commit, root);
+  return generationAt(commit, root, host);
 }
 
 /** A standalone Resonate server that keeps its SQLite file in the folder `data`. */

@@ -1,10 +1,11 @@
 /**
- * `npm run upgrade [-- --from COMMIT] [--resonate PROGRAM] [--next PROGRAM]`: upgrades a running deployment part by part from an earlier
- * commit to this checkout, in each order, and back. Jobs begin before every step and end after it: timers, one of which is due
+ * `npm run upgrade [-- --from COMMIT] [--object | --resonate PROGRAM [--next PROGRAM]]`: upgrades a running deployment part by
+ * part from an earlier commit to this checkout, in each order, and back. Jobs begin before every step and end after it: timers, one of which is due
  * while the part is away, months, a range whose question stays open across the step, and one that waits for a month, all of a
  * caller with a quota. A timer of a year stays. Every part is killed, not stopped.
  *
- * Without `--resonate` the embedded server is a part that is replaced as well; with it, the edge and the worker alone.
+ * Without `--resonate` the embedded server is a part that is replaced as well, with `--object` as a Durable Object; with
+ * `--resonate`, the edge and the worker alone.
  * `--next` also replaces that server by another release, on its file: under running workers of this checkout, and together with
  * worker and edge of the earlier commit.
  * Prints a line a step, and ends with 1 when a job is lost, runs twice or is refused without words. Some minutes.
@@ -22,8 +23,14 @@ import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts
 import { type Generation, generationAt, generationOf, type Part, type Running, releaseOf } from "./generation.ts";
 
 const { values } = parseArgs({
-  options: { from: { type: "string", default: "1c007cb" }, resonate: { type: "string" }, next: { type: "string" } },
+  options: {
+    from: { type: "string", default: "1c007cb" },
+    object: { type: "boolean", default: false },
+    resonate: { type: "string" },
+    next: { type: "string" },
+  },
 });
+const host = values.object ? "object" : "node";
 
 /** In the order in which they can start. */
 const PARTS: readonly Part[] = ["server", "worker", "edge"];
@@ -138,8 +145,8 @@ async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[])
   return problems;
 }
 
-const before = await generationOf(values.from);
-const after = generationAt("this checkout", ".");
+const before = await generationOf(values.from, host);
+const after = generationAt("this checkout", ".", host);
 const release = values.resonate === undefined ? undefined : releaseOf(values.resonate);
 const orders: Part[][] = release
   ? [

@@ -65,6 +65,7 @@ export class Operator {
         return this.#pause(asked.has("forever") ? Number.POSITIVE_INFINITY : Date.now() + PAUSE);
       case "POST wake":
         this.#notes.set("rests", "");
+        this.#notes.set("restoring", "");
         this.#server.resume();
         return Response.json({});
       case "GET rows":
@@ -82,6 +83,8 @@ export class Operator {
         return this.#whilePaused(() =>
           this.#toBucket(asked.get("name") ?? "", Number(asked.get("page")), asked.get("after")),
         );
+      case "POST page":
+        return this.#whilePaused(() => this.#putPage(`${asked.get("name")}/${asked.get("page")}`, request.text()));
       case "GET bucket":
         return this.#fromBucket(asked.get("name") ?? "", asked.get("page") ?? "");
       case "GET caller":
@@ -116,7 +119,13 @@ export class Operator {
   }
 
   #write(rows: readonly BackupRow[], isFirst: boolean): object {
-    if (isFirst && !isEmpty(this.#sql)) return { refused: "The server has jobs already." };
+    if (isFirst) {
+      if (this.#notes.get("restoring") !== "1" && !isEmpty(this.#sql))
+        return { refused: "The server has jobs already." };
+      // Until all is there nothing may run, whatever becomes of the command.
+      this.#notes.set("restoring", "1");
+      this.#pause(Number.POSITIVE_INFINITY);
+    }
     writeRows(this.#sql, rows);
     return {};
   }
@@ -134,6 +143,11 @@ export class Operator {
       next = read.next;
     }
     return { page: page + PAGES, after: next };
+  }
+
+  async #putPage(name: string, text: Promise<string>): Promise<object> {
+    await this.#bucket?.put(name, await text);
+    return {};
   }
 
   async #fromBucket(name: string, page: string): Promise<Response> {

@@ -1,6 +1,6 @@
 /** The promises of one caller on the embedded server: how many they are, and how they are removed. */
-import { callerOf } from "../../core/definitions/caller.ts";
-import { callerKey, idsFrom, isCallerHash, startRecordEnd } from "../../core/store/ids.ts";
+import { keysOf } from "../../core/definitions/caller.ts";
+import { idsFrom, startRecordEnd } from "../../core/store/ids.ts";
 import type { Sql } from "../engine/sql.ts";
 import { JOB_TABLES } from "../engine/store.ts";
 
@@ -8,11 +8,6 @@ import { JOB_TABLES } from "../engine/store.ts";
 export interface Owner {
   caller: string;
   namespace: string;
-}
-
-/** The log names an OAuth caller by the hash in its key; the name of a token may look like such a hash. */
-export async function keysOf(caller: string): Promise<string[]> {
-  return [(await callerOf(caller)).key, ...(isCallerHash(caller) ? [callerKey(caller)] : [])];
 }
 
 /** How the id of the record ends which says that the caller with this key has started a shared job. */

@@ -76,3 +76,22 @@ test("a caller removes its own jobs that have ended, and has their bytes back; o
   expect((await dora.call("probe_status", { job_names: ["timer_ended"] })).statuses[0].status).toBe("not_found");
   expect(await dora.call("set_timer", { timer_name: "ended", seconds: 3_600 })).toMatchObject({ status: "running" });
 });
+
+test.each([
+  ["a step's result", { step: 9_000, told: 0, child: 0 }],
+  ["a partial result", { step: 0, told: 9_000, child: 0 }],
+  ["a child job", { step: 0, told: 0, child: 9_000 }],
+])("%s counts for the caller when the job ends", async (what, args) => {
+  await using one = await startStack({
+    resonate: stack.resonate,
+    programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
+    bindings: { ...bearerBindings({ eve: "token-of-eve" }), MAX_STORED_BYTES: String(LIMIT) },
+  });
+  const eve = callerAt(one.url, "token-of-eve");
+  const keep = (name: string) => eve.call("hoard", { name, ...args });
+  expect(await keep("first")).toMatchObject({ status: "complete", result: "done" });
+  await expect.poll(() => stored(eve).then(({ bytes }) => bytes)).toBeGreaterThan(9_000);
+  expect((await stored(eve)).bytes).toBeLessThan(14_000);
+  await keep("second");
+  await expect.poll(() => keep(`third, ${what}`).catch(({ message }) => message)).toMatch(/MAX_STORED_BYTES/);
+});

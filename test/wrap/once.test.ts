@@ -173,6 +173,30 @@ describe("over http", () => {
     await until("the server to hear of it", async () => (await seen("p1")).includes("cancelled p1"));
   });
 
+  test("a client that cancels a call cancels it at the server, by a notification or by leaving; a call with a name goes on", async () => {
+    const cancel = async (era: "2025" | "2026", args: { id: string; job_name?: string }) => {
+      const client = await connect(stack.url, era);
+      const abort = new AbortController();
+      const options = { signal: abort.signal, onprogress: () => {}, timeout: 60_000 };
+      const calling = client.callTool({ name: "steps", arguments: { ms: 6_000, ...args } }, options);
+      const failed = calling.then(
+        () => false,
+        () => true,
+      );
+      await reached(args.id);
+      abort.abort();
+      expect(await failed).toBe(true);
+      return client;
+    };
+    const clients = [await cancel("2025", { id: "c1" }), await cancel("2026", { id: "c2" })];
+    for (const id of ["c1", "c2"])
+      await until(`the server to hear of ${id}`, async () => (await seen(id)).includes(`cancelled ${id}`), 15_000);
+    clients.push(await cancel("2025", { id: "c3", job_name: "c3" }));
+    expect(await ended("counting.steps.c3")).toMatchObject({ status: "complete" });
+    expect(await seen("c3")).toEqual(["steps c3"]);
+    await Promise.all(clients.map((client) => client.close()));
+  });
+
   test("sampling and roots are refused in words, and of a large answer it is said how large it is", async () => {
     const refused = await call("samples", { id: "s1", job_name: "s1" });
     const said = refused.status === "running" ? await ended("counting.samples.s1") : refused;

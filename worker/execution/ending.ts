@@ -40,8 +40,8 @@ export async function conclude(
     case "failed": {
       reporter.close();
       const error = outcome.kind === "failed" ? storedError(outcome.error) : undefined;
-      if (outcome.kind === "complete") await lease.fulfill("resolved", outcome.value);
-      else await lease.fulfill("rejected", error);
+      if (outcome.kind === "complete") await lease.fulfill("resolved", outcome.value, cached.journal.stored);
+      else await lease.fulfill("rejected", error, cached.journal.stored);
       const reason = error && { reason: error.message };
       // The stack is for the author of the function; callers get the reason only.
       const stack = outcome.kind === "failed" && outcome.error instanceof Error && { error: thrown(outcome.error) };

@@ -41,6 +41,13 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   };
 }
 
+/** What was agreed to, with these tools as the server says them now. */
+export function accepted(before: Snapshot, now: Snapshot, names: readonly string[]): Snapshot {
+  const isOther = ({ name }: ListedTool) => !names.includes(name);
+  const tools = [...before.tools.filter(isOther), ...now.tools.filter((tool) => !isOther(tool))];
+  return { ...before, tools, ...(before.agreed && { agreed: before.agreed.filter(isOther) }) };
+}
+
 function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
   const kept = Object.entries(agreed).flatMap(([key, value]): [string, unknown][] => {
     if (now[key] === undefined || isDeepStrictEqual(value, now[key]))

@@ -2,7 +2,7 @@
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { MAX_INSTRUCTIONS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
-import { differences, narrowed } from "./agreed-list.ts";
+import { accepted, differences, narrowed } from "./agreed-list.ts";
 import type { Connection } from "./connection/connection.ts";
 import { ToolList } from "./tool-list.ts";
 
@@ -69,14 +69,17 @@ export interface Update {
   held: string[];
 }
 
-/** What becomes of a server's snapshot: the first one is agreed to; later ones are taken where they narrow. */
+/**
+ * What becomes of a server's snapshot: the first one is agreed to; later ones are taken where they narrow, and the tools that
+ * `accept` names as they are.
+ */
 export function updated(
   before: Snapshot | undefined,
   now: Snapshot,
-  { follow = false }: Pick<WrapOptions, "follow">,
+  { follow = false, accept = [] }: Pick<WrapOptions, "follow"> & { accept?: readonly string[] },
   whole = false,
 ): Update {
-  const snapshot = before === undefined || follow ? now : narrowed(before, now);
+  const snapshot = before === undefined || follow ? now : narrowed(accepted(before, now, accept), now);
   return {
     snapshot,
     taken: before === undefined ? [] : differences(before, snapshot, whole),

@@ -3,6 +3,7 @@ import { encodeValue, lineage } from "../../store/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../../store/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
 import { isChildOf, leaseWakeupId } from "../../store/ids.ts";
+import { STORED } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
 import { type Lease, LeaseLost, type When } from "../runtime.ts";
 
@@ -179,9 +180,10 @@ export class TaskLease implements Lease {
     return leaseWakeupId(this.#task, version);
   }
 
-  /** Ends the job. @throws {LeaseLost} */
-  async fulfill(state: "resolved" | "rejected", value: unknown): Promise<void> {
-    const data = { id: this.#task, state, value: encodeValue(value) };
+  /** Ends the job; `stored` is what it takes besides its arguments and this value, in bytes. @throws {LeaseLost} */
+  async fulfill(state: "resolved" | "rejected", value: unknown, stored?: number): Promise<void> {
+    const headers: Record<string, string> = stored === undefined ? {} : { [STORED]: String(stored) };
+    const data = { id: this.#task, state, value: { ...encodeValue(value), headers } };
     await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
   }
 

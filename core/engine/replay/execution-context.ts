@@ -22,6 +22,7 @@ import {
 } from "../../definitions/context.ts";
 import { EVENT } from "../../definitions/event.ts";
 import { outputId } from "../../store/ids.ts";
+import { bytesIn } from "../../store/size.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
@@ -440,7 +441,8 @@ export class ExecutionContext implements Context {
     const { commands, lease } = this.#parts;
     commands.emitted += 1;
     const id = outputId(lease.id, commands.emitted);
-    const fn = async () => void (await lease.create(id, value, "resolved"));
+    // The record says how much was told, so that the job's end can.
+    const fn = async () => bytesIn((await lease.create(id, value, "resolved")).param);
     command.work = { do: "attempt", fn, options: START_OPTIONS };
   }
 

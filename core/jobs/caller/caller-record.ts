@@ -2,9 +2,9 @@
 import { decodeValue, RESERVATION, STARTER } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { endOf } from "../../store/deadline.ts";
+import { sizeOf } from "../../store/size.ts";
 import { labelsOf } from "./labels.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
-import { sizeOf } from "./stored.ts";
 
 /** The tag that holds a job's kind. */
 export const KIND = "durable-mcp:kind";

@@ -159,6 +159,11 @@ export class WebHooks {
     return {};
   }
 
+  /** The log and the subscriptions were replaced. */
+  reset(): void {
+    this.#scanned.clear();
+  }
+
   /** Delivers all that is due. What is logged meanwhile is delivered as well. */
   run(): Promise<void> {
     this.#wake?.();

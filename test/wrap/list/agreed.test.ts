@@ -129,6 +129,13 @@ test("what a server adds to its tools, while it runs or between two runs, is sho
   await using __ = second.program;
   expect(second.program.output()).toMatch(/Held back until you type .*sync --accept:\n(.*\n)* +\+ leak is new/);
   expect(await listed(second.url)).toEqual(AGREED);
+  expect(await server.said("sync", "--accept", "no such tool")).toContain('lists "no such tool"');
+  const one = await server.said("sync", "--accept", "write");
+  expect(one).toMatch(/Its tools have changed:\n +~ write /);
+  expect(one).toMatch(/Held back until .*:\n +\+ leak is new.*\n$/);
+  const isWritten = async () => (await listed(second.url).catch(() => undefined))?.write?.properties.includes("key");
+  await until("the edge to list the one that is accepted", async () => (await isWritten()) === true, 30_000);
+  expect(await listed(second.url)).not.toHaveProperty("leak");
   const accepted = await server.said("sync", "--accept");
   expect(accepted).toMatch(/^shifting: 4 tools, changed$/m);
   expect(accepted).toMatch(/^ +\+ leak is new: .*readOnlyHint/m);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PARTS } from "../../../core/jobs/parts.ts";
+import { PARTS } from "../../../core/store/parts.ts";
 import { toolAnswer } from "./outcome.ts";
 
 test("what a server answers is passed on word for word, without what is about its connection", () => {

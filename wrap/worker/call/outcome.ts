@@ -2,7 +2,7 @@
 
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
-import { PARTS } from "../../../core/jobs/parts.ts";
+import { PARTS } from "../../../core/store/parts.ts";
 import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import type { CallToolResult } from "../../../core/tools/mcp.ts";
 import { NOT_DONE } from "../../call-job.ts";

@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { createStorage } from "../../testing/stack/object-storage.ts";
+import { JobTable } from "./job-table.ts";
+import { readRoom, TABLES, writeRoom } from "./room-rows.ts";
+
+/** What is not a caller's own: a sum of its rows, and the list of callers' objects. */
+const DERIVED = ["stored", "rooms"];
+
+test("a backup of a caller has each of its tables, and is taken up as often as it is tried", () => {
+  const make = () => {
+    const storage = createStorage();
+    const jobs = new JobTable(storage);
+    storage.sql.exec("INSERT INTO log VALUES ('00000000', 0)").toArray();
+    const write = (rows: Parameters<typeof writeRoom>[1]) => writeRoom(storage, rows, 0, () => jobs.clear());
+    return { storage, jobs, write };
+  };
+  const { storage, jobs } = make();
+  const found = storage.sql.exec("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");
+  const names = found.toArray().map(({ name }) => String(name));
+  expect(names.sort()).toEqual([...TABLES, ...DERIVED].sort());
+
+  jobs.set("key", "c0123456789abcdef.");
+  const times = { started_at: 1, settled_at: null, due: 2, period: "", count: 0, earlier: 0, looked_at: 1, hidden: 0 };
+  const row = { id: "j", kind: "timer", state: "pending", ...times, bytes: 100 };
+  const other = make();
+  const { rows } = readRoom(storage, ["k", 0, 0]);
+  const all = [...rows, { room: "k", table: "jobs" as const, row }];
+  other.write(all);
+  other.write(all);
+  expect([other.jobs.stored, other.jobs.pending(9), other.jobs.get("key")]).toEqual([100, ["j"], jobs.get("key")]);
+  expect(() => other.write([{ room: "k", table: "rooms" as "jobs", row: {} }])).toThrow("has no table");
+});

@@ -1,0 +1,154 @@
+/** The rows of callers' objects, as a backup has them, and the list of the objects, which one of them keeps. */
+import type { CallerStorage, Row, SqlValue } from "./storage.ts";
+
+/**
+ * The tables of a backup, in the order in which they are restored. The first has one row, with which a room begins; the last
+ * makes its web hooks go on. Secrets stay as they are stored.
+ */
+export const TABLES = [
+  "log",
+  "notes",
+  "jobs",
+  "labels",
+  "sealed",
+  "events",
+  "firings",
+  "schedules",
+  "verified",
+  "deliveries",
+  "subscriptions",
+] as const;
+
+/** About how many characters are read at once, and how many rows one statement reads. */
+const PAGE = 1_000_000;
+const ROWS = 200;
+
+/** How many rooms are listed at once, and read for one answer. */
+const ROOMS = 50;
+
+/** A line of a backup: a row of the caller with this key, which is empty for callers that are not told apart. */
+export interface RoomRow {
+  room: string;
+  table: (typeof TABLES)[number];
+  row: Row;
+}
+
+/** The row to go on after: the key of its room, the number of its table, and its number there. */
+export type RoomPosition = readonly [room: string, table: number, row: number];
+
+export interface RoomPage {
+  rows: RoomRow[];
+  next?: RoomPosition;
+}
+
+/** Where the list of rooms is kept, in each object's storage: one object alone has rows of it. */
+export const ROOMS_TABLE = "CREATE TABLE rooms (key TEXT PRIMARY KEY) STRICT";
+
+/** What an object answers where its rows are read and written. */
+export interface Room {
+  rows(room: string, table: number, row: number): Promise<RoomPage>;
+  restore(rows: readonly RoomRow[]): Promise<void>;
+  clear(): Promise<void>;
+}
+
+/** Reads the rows of a room after a position, and those of later tables. */
+export function readRoom(storage: CallerStorage, [room, from, after]: RoomPosition): RoomPage {
+  const rows: RoomRow[] = [];
+  let size = 0;
+  for (let at = from, last = after; at < TABLES.length; ) {
+    const table = TABLES[at] as RoomRow["table"];
+    const statement = `SELECT rowid AS _at, * FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ${ROWS}`;
+    const found = storage.sql.exec(statement, last).toArray();
+    for (const { _at, ...row } of found) {
+      rows.push({ room, table, row });
+      size += JSON.stringify(row).length;
+      last = Number(_at);
+    }
+    if (found.length < ROWS) [at, last] = [at + 1, 0];
+    if (size > PAGE && at < TABLES.length) return { rows, next: [room, at, last] };
+  }
+  return { rows };
+}
+
+/**
+ * Writes rows of a room, in one transaction. The row of its log, which is the first, calls `clear`: the room begins anew, with
+ * an epoch of its own. A subscription goes on behind the events that it was told, and is told that some may be missing.
+ */
+export function writeRoom(storage: CallerStorage, rows: readonly RoomRow[], now: number, clear: () => void): void {
+  const put = (statement: string, ...values: SqlValue[]) => storage.sql.exec(statement, ...values).toArray();
+  storage.transactionSync(() => {
+    for (const { table, row } of rows) {
+      if (!TABLES.includes(table)) throw new Error(`A backup of a caller has no table ${table}.`);
+      const columns = Object.keys(row);
+      if (!columns.every((column) => /^\w+$/.test(column))) throw new Error(`${table} has no such columns.`);
+      if (table === "log") {
+        clear();
+        put("UPDATE log SET floor = ?", Number(row.floor));
+      } else if (table !== "notes" || row.name !== "schema") {
+        const marks = columns.map(() => "?").join(", ");
+        put(`INSERT OR REPLACE INTO ${table} (${columns.join(", ")}) VALUES (${marks})`, ...Object.values(row));
+      }
+      if (table !== "subscriptions" || row.ended !== null) continue;
+      const epoch = String(put("SELECT epoch FROM log")[0]?.epoch);
+      const position = String(row.position).replace(/^[^.]*/, epoch);
+      put("UPDATE subscriptions SET position = ? WHERE id = ?", position, String(row.id));
+      const gap = [String(row.id), `msg_gap_${crypto.randomUUID()}`, now];
+      put("INSERT OR IGNORE INTO deliveries VALUES (?, 0, 'gap', ?, 0, ?)", ...gap);
+    }
+  });
+}
+
+/** The list of the rooms of a deployment. */
+export class RoomList {
+  readonly #storage: CallerStorage;
+  readonly #roomOf: (key: string) => Room;
+
+  /** In a storage that has {@link ROOMS_TABLE}. */
+  constructor(storage: CallerStorage, roomOf: (key: string) => Room) {
+    this.#storage = storage;
+    this.#roomOf = roomOf;
+  }
+
+  add(key: string): void {
+    this.#storage.sql.exec("INSERT OR IGNORE INTO rooms VALUES (?)", key);
+  }
+
+  /** Reads the rooms' rows from a position on, about {@link PAGE} characters. */
+  async read(after: RoomPosition | undefined): Promise<RoomPage> {
+    const rows: RoomRow[] = [];
+    const keys = after ? [after[0], ...this.#list("key > ?", after[0])] : this.#list("1");
+    let size = 0;
+    for (const [n, key] of keys.entries()) {
+      const [, table, row] = after && n === 0 ? after : [key, 0, 0];
+      const page = await this.#roomOf(key).rows(key, table, row);
+      for (const one of page.rows) rows.push(one);
+      if (page.next) return { rows, next: page.next };
+      size += JSON.stringify(page.rows).length;
+      const isMore = n + 1 < keys.length || keys.length > ROOMS;
+      if (isMore && (size > PAGE || n + 1 === keys.length)) return { rows, next: [key, TABLES.length, 0] };
+    }
+    return { rows };
+  }
+
+  /** Writes rows back, those of a room together. */
+  async write(rows: readonly RoomRow[]): Promise<void> {
+    for (const [key, own] of Map.groupBy(rows, ({ room }) => room)) {
+      this.add(key);
+      await this.#roomOf(key).restore(own);
+    }
+  }
+
+  /** Removes all that is stored of a caller. */
+  async forget(key: string): Promise<void> {
+    await this.#roomOf(key).clear();
+    this.#storage.sql.exec("DELETE FROM rooms WHERE key = ?", key);
+  }
+
+  #list(where: string, ...values: SqlValue[]): string[] {
+    const statement = `SELECT key FROM rooms WHERE ${where} ORDER BY key LIMIT ${ROOMS}`;
+    return this.#storage.sql
+      .exec(statement, ...values)
+      .toArray()
+      .map(({ key }) => String(key));
+  }
+}

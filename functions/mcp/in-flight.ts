@@ -1,0 +1,41 @@
+/**
+ * The calls that wait in this isolate. A client's `notifications/cancelled` is a request of its own, and there are no sessions:
+ * the call is found by its caller, its client's `User-Agent` and the request's id. In another isolate it is not found, and goes on.
+ */
+import { clientAddress } from "../http/client-address.ts";
+import type { RequestScope } from "../http/scope.ts";
+
+export interface WaitingCall {
+  /** Aborted when the client cancels the call. */
+  readonly signal: AbortSignal;
+  /** The call has its answer. */
+  end(): void;
+}
+
+export class CallsInFlight {
+  readonly #calls = new Map<string, Set<AbortController>>();
+
+  begin(request: Request, scope: RequestScope, id: string | number): WaitingCall {
+    const key = keyOf(request, scope, id);
+    const controller = new AbortController();
+    const calls = this.#calls.get(key) ?? new Set();
+    this.#calls.set(key, calls.add(controller));
+    const end = () => {
+      calls.delete(controller);
+      if (calls.size === 0 && this.#calls.get(key) === calls) this.#calls.delete(key);
+    };
+    return { signal: controller.signal, end };
+  }
+
+  /** Cancels the call that a notification names; none where several clients look alike and have such a call. */
+  cancel(request: Request, scope: RequestScope, notification: unknown): void {
+    const { method, params } = Object(notification) as { method?: unknown; params?: { requestId?: unknown } | null };
+    const id = params?.requestId;
+    if (method !== "notifications/cancelled" || (typeof id !== "string" && typeof id !== "number")) return;
+    const [call, ...others] = this.#calls.get(keyOf(request, scope, id)) ?? [];
+    if (others.length === 0) call?.abort();
+  }
+}
+
+const keyOf = (request: Request, { caller }: RequestScope, id: string | number): string =>
+  JSON.stringify([caller.key || clientAddress(request), request.headers.get("user-agent"), id]);
