@@ -226,7 +226,9 @@ export class Executor {
           kind: "blocked",
           reason: `run ${run?.n} began with version ${run?.version}, of which no code is here`,
         };
-      const ofRun = run ? { ...runtime, run, seed: run.seed, startedAt: run.startedAt } : runtime;
+      // Steps of the attempt before are those of the run in which this one began.
+      const { memo: _, ...later } = runtime;
+      const ofRun = run ? { ...later, run, seed: run.seed, startedAt: run.startedAt } : runtime;
       const given = run ? run.args : "args" in cached ? cached.args : args;
       const outcome = await new Execution(own as never, given, cached.journal, lease, ofRun).run();
       if (outcome.kind !== "continued") return outcome;

@@ -1,5 +1,5 @@
 /** A job that goes on from run to run under one name, through the death of its worker and its cancellation. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -58,6 +58,16 @@ test("a cancellation reaches the run that is under way, whose clean-up runs, and
   expect(await walked("wall")).toEqual([...rounds(12).map(String), "home after 12"]);
   const again = client.callTool("patrol", { ...args, last: 2 });
   expect(await again).toMatchObject({ content: { job_name: "patrol_wall~2", result: { rounds: 2 } } });
+});
+
+test("a new attempt that resumes goes on in the run that failed, without its finished steps", async () => {
+  const args = { of: "bank", round: 1, last: 4, ms: 10 };
+  await writeFile(join(folder, "flood"), "");
+  expect((await client.callTool("patrol", args)).text).toContain("the bridge is down");
+  await rm(join(folder, "flood"));
+  const { content } = await client.callTool("patrol", args);
+  expect(content).toMatchObject({ job_name: "patrol_bank~2", resumed_from: "patrol_bank", result: { rounds: 4 } });
+  expect(await walked("bank")).toEqual(rounds(4).map(String));
 });
 
 test("arguments of the next run that do not fit end the job, and say so", async () => {

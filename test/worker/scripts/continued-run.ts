@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
-import { HOUR, implement } from "../../../core/index.ts";
+import { HOUR, implement, NonRetryableError } from "../../../core/index.ts";
 import { patrol } from "./continued.ts";
 
 const FOLDER = process.env.FOLDER ?? "";
@@ -7,6 +8,9 @@ const FOLDER = process.env.FOLDER ?? "";
 export const patrolRun = implement(patrol, async (ctx, { of, round, last, ms }) => {
   const write = (what: string) => appendFile(`${FOLDER}/${of}`, `${what}\n`);
   await ctx.step("walk", () => write(`${round}`));
+  await ctx.step("cross", () => {
+    if (round === 3 && existsSync(`${FOLDER}/flood`)) throw new NonRetryableError("the bridge is down");
+  });
   await ctx.emit({ round });
   ctx.progress(round, last);
   const { spent } = await ctx.spend(5, { of: "steps" });

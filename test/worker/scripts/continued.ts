@@ -10,5 +10,6 @@ export const patrol = defineDurableTool({
   output: z.object({ rounds: z.number(), spent: z.number() }),
   id: ({ of }) => of,
   deadline: DAY,
+  onRestart: "resume",
   budget: { steps: { limit: 1_000 } },
 });
