@@ -17,6 +17,7 @@ export {
   type ToolContext,
   ToolError,
   type ToolOptions,
+  type ToolSchedule,
 } from "./author/tool.ts";
 export {
   type AllOptions,

@@ -55,6 +55,7 @@ export type Status = "running" | "complete" | "failed" | "cancelled" | "timed_ou
 export interface ListedJob {
   job_name: string;
   kind: string;
+  labels?: string[];
   status: Status;
   started_at: string;
   finished_at?: string;
