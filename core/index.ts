@@ -33,6 +33,7 @@ export {
   type ErrorClass,
   HOUR,
   JobCancelled,
+  type JobContext,
   JobFailed,
   type Log,
   type Metrics,
