@@ -17,6 +17,7 @@ export {
   type ToolContext,
   ToolError,
   type ToolOptions,
+  type ToolSchedule,
 } from "./author/tool.ts";
 export {
   type AllOptions,
@@ -32,6 +33,7 @@ export {
   type ErrorClass,
   HOUR,
   JobCancelled,
+  type JobContext,
   JobFailed,
   type Log,
   type Metrics,

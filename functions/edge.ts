@@ -31,6 +31,8 @@ export interface EdgeOptions {
   websiteUrl?: string;
   /** The tools, in the order of `tools/list`. */
   tools: readonly Tool[];
+  /** Jobs without a tool, which the functions of others start: they are found by their names, and have pages. */
+  jobs?: readonly Job[];
 }
 
 /**
@@ -53,7 +55,7 @@ export interface EdgeWorker {
  */
 export function createEdge(options: EdgeOptions): EdgeWorker {
   const { name, title = name, version, description = title, instructions, websiteUrl, tools } = options;
-  const jobs = [...jobsOf(tools), schedule as Job];
+  const jobs = [...new Set([...jobsOf(tools), ...((options.jobs ?? []) as Job[]), schedule as Job])];
   const all = [...tools, ...builtIn(jobs, tools)];
   const problems = [...conflicts(jobs), ...duplicates([...all.map((tool) => tool.name), ...CARD_TOOLS])];
   if (description.length > 100)

@@ -19,8 +19,8 @@ const Jobs: FC = () => {
     if (about) document.title = `Jobs · ${about.title}`;
   }, [about]);
   const words = search.toLowerCase().split(/\s+/);
-  const found = jobs?.filter(({ job_name, kind, doing = "" }) => {
-    const text = `${job_name} ${kind} ${doing}`.toLowerCase();
+  const found = jobs?.filter(({ job_name, kind, labels = [], doing = "" }) => {
+    const text = `${job_name} ${kind} ${labels.join(" ")} ${doing}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   return (

@@ -84,11 +84,14 @@ test("every link from one document to another leads to it, and to a heading that
 
 test("every example in the documents is a file that the documents can be held to", async () => {
   expect(blocks.length).toBeGreaterThan(10);
-  // The last two list the others, to run them.
-  const shown = new Set([...blocks.map(([file]) => file), "edge.ts", "worker.ts"]);
-  expect(
-    (await readdir(EXAMPLES, { recursive: true })).filter((file) => file.endsWith(".ts") && !shown.has(file)),
-  ).toEqual([]);
+  // The last two list the others, to run them. The guide's table names folders, each of a tool.
+  const shown = new Set([...blocks.map(([file]) => file), "services.ts", "edge.ts", "worker.ts"]);
+  const tabled = [...(await prose("docs/authoring.md")).matchAll(/^\| `(\w+)` \|/gm)].map(([, folder = ""]) => folder);
+  expect(tabled.length).toBeGreaterThanOrEqual(9);
+  for (const folder of tabled) for (const end of [".ts", ".run.ts"]) shown.add(`${folder}/${folder}${end}`);
+  const files = (await readdir(EXAMPLES, { recursive: true })).filter((file) => file.endsWith(".ts"));
+  expect(files.filter((file) => !shown.has(file))).toEqual([]);
+  expect(tabled.filter((folder) => !files.includes(`${folder}/${folder}.run.ts`))).toEqual([]);
   const unnamed = (await Promise.all(documents.map((document) => readFile(join(ROOT, document), "utf8")))).flatMap(
     (text) => [...text.matchAll(/```(?:ts|typescript|js)\n(?!\/\/ \S+\.ts\n)(.*)/g)].map(([, line]) => line),
   );

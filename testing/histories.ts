@@ -51,7 +51,7 @@ async function problemOf(
   const over = async () => Promise.reject(new LeaseLost(END));
   const known = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
   const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
-  const lease: Lease = { id, version: 1, create: over, get, watch: get, suspend: over, onNews: () => {} };
+  const lease: Lease = { id, run: id, version: 1, create: over, get, watch: get, suspend: over, onNews: () => {} };
   const runtime = {
     ...{ jobName, startedAt, deadline, seed, env, log: silent, metrics: uncounted },
     signal: new AbortController().signal,

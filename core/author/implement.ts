@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { $ZodAsyncError } from "zod/v4/core"; // By its name alone: `z.core` is all of zod, with its languages.
-import type { Context } from "../definitions/context.ts";
+import type { Context, JobContext } from "../definitions/context.ts";
 import { NondeterminismError } from "../definitions/context.ts";
 import type { Job } from "../definitions/job.ts";
 import { changed, returned, storable } from "../engine/values.ts";
@@ -13,7 +13,7 @@ import { changed, returned, storable } from "../engine/values.ts";
  *   text: await ctx.step("greet", () => `Hello, ${name}`),
  * });
  */
-export type DurableFunction<Args, Result, Env = unknown> = (ctx: Context<Env>, args: Args) => Promise<Result>;
+export type DurableFunction<Args, Result, Env = unknown> = (ctx: JobContext<Args, Env>, args: Args) => Promise<Result>;
 
 /**
  * A job's definition with its code, as `runWorker` takes it.
@@ -82,11 +82,18 @@ export function implement<Args, Result, Env = unknown>(
       const code = versions.get(version);
       if (!code) return undefined;
       const run = async (ctx: Context<never>, args: unknown) =>
-        checked(job, await code(ctx as Context as Context<Env>, parsed(job, args)));
+        checked(job, await code(ctx as Context as JobContext<Args, Env>, parsed(job, args)));
       authored.set(run, code);
       return run;
     },
   };
+}
+
+/** The arguments of a job's next run, as they are stored. @throws {NondeterminismError} for what are none */
+export function nextArgs(job: Job, args: unknown): unknown {
+  const { success, data, error } = parsedAtOnce(job, args);
+  if (success) return data;
+  throw new NondeterminismError(`ctx.continueAs: these are not arguments of ${job.kind}: ${problems(error)}`);
 }
 
 function parsed<Args>(job: Job<Args>, args: unknown): Args {

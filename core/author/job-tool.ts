@@ -30,6 +30,7 @@ import {
   type ToolContext,
   ToolError,
   type ToolOptions,
+  type ToolSchedule,
 } from "./tool.ts";
 
 /** How long a call that reports progress waits for its job before it answers with the job's name: less than clients wait. */
@@ -68,6 +69,8 @@ export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> 
   onStarted?(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<void>;
   /** Whether it serves only clients that understand tasks. */
   tasksOnly?: boolean;
+  /** When the deployment itself starts such a job, which then belongs to no caller. */
+  schedule?: ToolSchedule;
 }
 
 /**
@@ -106,6 +109,7 @@ export interface StartToolOptions<Input, Args, Result, Output extends object>
  */
 export interface DurableToolOptions<Args, Result>
   extends ToolOptions<Args>,
+    Pick<JobToolOptions<Args, Args, Result>, "schedule">,
     Pick<
       JobOptions<Args, Result>,
       | "id"
@@ -190,7 +194,11 @@ export function defineDurableTool<Input, Args, Result>(
 function jobTool<Input, Args, Result, Output extends object>(
   options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
 ): DurableTool<Args, Result> {
-  const { job } = options;
+  const { job, schedule } = options;
+  if (schedule && [schedule.cron, schedule.every, schedule.at].filter((one) => one !== undefined).length !== 1)
+    throw new Error(`${options.name}: its schedule has one of cron, every and at.`);
+  if (schedule?.at !== undefined && Number.isNaN(Date.parse(schedule.at)))
+    throw new Error(`${options.name}: its schedule's time is ISO 8601, not ${JSON.stringify(schedule.at)}.`);
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
   // The same arguments are the same job.
   const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
@@ -209,6 +217,7 @@ function jobTool<Input, Args, Result, Output extends object>(
     return {
       ...about,
       job,
+      ...(schedule && { schedule }),
       find,
       argsOf: (args, context) => argsOf(args as Input, context),
       waits: false,
@@ -230,6 +239,7 @@ function jobTool<Input, Args, Result, Output extends object>(
   return {
     ...describeTool(described, output),
     job,
+    ...(schedule && { schedule }),
     waits: !options.tasksOnly,
     ...(options.tasksOnly && { tasksOnly: true }),
     find,

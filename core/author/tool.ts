@@ -138,6 +138,29 @@ export interface CallContext extends ToolContext {
 }
 
 /**
+ * When the deployment itself calls a tool whose work is a job: by one of `cron`, `every` and `at`.
+ *
+ * @example
+ * const nightly: ToolSchedule = { cron: "0 3 * * *", timezone: "Europe/Zurich", arguments: { day: "yesterday" } };
+ */
+export interface ToolSchedule {
+  /** Five fields: minute, hour, day of the month, month, day of the week. */
+  cron?: string;
+  /** The zone of `cron`, by its IANA name. Default: UTC. */
+  timezone?: string;
+  /** In milliseconds, from a minute; counted from the epoch. */
+  every?: number;
+  /** Once, ISO 8601. */
+  at?: string;
+  /** The tool's arguments. Default: none. */
+  arguments?: Record<string, unknown>;
+  /** A firing that nobody was there for is left out (the default), or the newest one is made up for. */
+  missed?: "skip" | "last";
+  /** While the job of the last firing runs, one is left out (the default), waits, or starts beside it. */
+  overlap?: "skip" | "queue" | "allow";
+}
+
+/**
  * A tool as the server lists and calls it.
  *
  * @example
@@ -156,6 +179,7 @@ export interface Tool {
   readonly maxAnswer?: number;
   /** The kind of job that it starts. */
   readonly job?: Job;
+  readonly schedule?: ToolSchedule;
   /** Whether a call returns the job's name at once. */
   readonly returnsAtOnce?: boolean;
   /** @throws {ToolError} */

@@ -490,6 +490,35 @@ export interface Context<Env = unknown> {
 }
 
 /**
+ * The context of a job's function, which may go on in another run. Those of items and branches may not.
+ *
+ * @example
+ * const watch = async (ctx: JobContext<{ night: number }>, { night }: { night: number }) => {
+ *   await ctx.sleep("until tomorrow", DAY);
+ *   return night < 300 ? ctx.continueAs({ night: night + 1 }) : { nights: night };
+ * };
+ */
+export interface JobContext<Args, Env = unknown> extends Context<Env> {
+  /**
+   * Ends this run of the job, and begins the next one with other arguments, an empty journal and the newest version of the
+   * code, under the same name: whoever waits for the job waits on. So a job that repeats itself for ever costs in each run
+   * what it cost in the first. Partial results, progress and what is spent of a budget count on; the deadline is that of the
+   * whole job. Write it after `return`: `finally` still runs, and code that awaits it is never gone on with.
+   *
+   * Refused for arguments that do not fit the definition, in items and branches, and while a step, a question, a callback
+   * or something side by side is open. Temporal: `continueAsNew`; Restate has no counterpart.
+   *
+   * @example
+   * async function nightly(ctx: JobContext<{ night: number }>, { night }: { night: number }) {
+   *   await ctx.step("report", () => titleOf(url));
+   *   await ctx.sleep("until tomorrow", DAY);
+   *   return ctx.continueAs({ night: night + 1 });
+   * }
+   */
+  continueAs(args: Args): Promise<never>;
+}
+
+/**
  * A step throws it for a failure that a retry cannot mend: a refusal, a bad argument.
  *
  * @example

@@ -137,7 +137,7 @@ export class Execution {
     }
     for (const path of first.commands.paths) if (!commands.get(path)) return `did not call "${path}"`;
     for (const path of commands.paths) if (!first.commands.get(path)) return `called "${path}", which it had not`;
-    return endsDiffer(first.run.end, run.end);
+    return endsDiffer(outcomeOf(first.run), outcomeOf(run));
   }
 
   #close(): void {
@@ -151,11 +151,13 @@ export class Execution {
   }
 }
 
+const outcomeOf = ({ end, next }: FunctionRun) => end ?? (next && { next: next.args });
+
 /** The parts of an execution. Each is handed the others, and says in its own interface what it uses of them. */
 function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: AbortSignal) {
   const clock = runtime.clock ?? machineClock;
   const wakeup = new Wakeup(clock);
-  const commands = new Commands();
+  const commands = new Commands(runtime.run?.before);
   const run = new FunctionRun(clock, wakeup, {
     isReplaying: journal.events.length > 0,
     isStrict: runtime.seed !== undefined,
@@ -163,8 +165,8 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
     deadline: runtime.deadline,
   });
   const writer = new JournalWriter(journal, lease, wakeup);
-  const spending = new Spending(runtime.budget);
-  const report = new StateReport(commands, run, spending, runtime.onState);
+  const spending = new Spending(runtime.budget, runtime.run?.before.spent);
+  const report = new StateReport(commands, run, spending, runtime);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, run });
   const replay = new Replay({ journal, commands, awaitables, run, runtime });
   return {

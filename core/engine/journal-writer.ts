@@ -70,7 +70,7 @@ export class JournalWriter {
     const promises = await Promise.all(
       batch.map(({ event, when }, i) => {
         const whole = { ...event, ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
-        return this.#lease.create(journalEntryId(this.#lease.id, first + i), whole, when);
+        return this.#lease.create(journalEntryId(this.#lease.run, first + i), whole, when);
       }),
     );
     this.#heard = [];

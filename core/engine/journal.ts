@@ -10,6 +10,7 @@ import { journalEntryId } from "../store/ids.ts";
 import { partsIn } from "../store/parts.ts";
 import { readFrom } from "../store/sequence.ts";
 import { bytesIn, sizeOf } from "../store/size.ts";
+import type { Run } from "./state.ts";
 import type { StoredError } from "./values.ts";
 
 /** What a record says. `op` is the path of the command that it is about. */
@@ -102,6 +103,14 @@ export class Journal {
   readonly events: JournalRecord[] = [];
   /** The newest version of the job's task at which no more records were known to exist. */
   version = 0;
+  /** The run of the job whose records these are; undefined for the first. */
+  run: Run | undefined;
+
+  constructor(run?: Run) {
+    this.run = run;
+    this.stored = run?.stored ?? 0;
+  }
+
   readonly #pending = new Map<string, JournalRecord>();
   readonly #elsewhere = new Map<string, PromiseRecord>();
 
@@ -148,8 +157,8 @@ export class Journal {
   }
 
   /** Reads the records that are not known yet, several at a time. */
-  async load(job: string, get: (id: string, n: number) => Promise<PromiseRecord | undefined>): Promise<void> {
-    await readFrom((n) => get(journalEntryId(job, n), n), this.last + 1, {
+  async load(run: string, get: (id: string, n: number) => Promise<PromiseRecord | undefined>): Promise<void> {
+    await readFrom((n) => get(journalEntryId(run, n), n), this.last + 1, {
       // Three suffice for a job that has slept once.
       batch: (missing, read) => (read === 0 ? 3 : missing === 0 ? 32 : maxUnderWay(this.events.length) - missing),
       onEntry: (record, n) => this.add(record, n),

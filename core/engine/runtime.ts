@@ -4,7 +4,7 @@ import type { EventDefinition } from "../definitions/event.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalRecord } from "./journal.ts";
-import type { ExecutionState } from "./state.ts";
+import type { Carried, ExecutionState, Run } from "./state.ts";
 
 /** When a new promise settles: at once, at `due` (milliseconds since the epoch), or when somebody settles it (`until` then). */
 export type When = "resolved" | { due: number } | "open" | { until: number };
@@ -13,6 +13,8 @@ export type When = "resolved" | { due: number } | "open" | { until: number };
 export interface Lease {
   /** The id of the job's promise. */
   readonly id: string;
+  /** The id of the run whose records are written: see `runs.ts`. */
+  run: string;
   /** The version of the task: counts the leases on it from 1. After the death of a worker it is another. */
   readonly version: number;
   /** Creates a promise of the job, or finds it. @throws {LeaseLost} */
@@ -50,6 +52,10 @@ export type Limit = { name: string; limit: number } & ({ time: number; per?: nev
 /** The job, and what its function may use. */
 export interface Runtime {
   jobName: string;
+  /** Which of the job's runs this is, and what those before have left to it; undefined for the first. */
+  run?: Pick<Run, "n" | "before"> | undefined;
+  /** The arguments of a next run, as they are stored. @throws {Error} for what are none */
+  nextArgs?(args: unknown): unknown;
   /** The key of the caller who started the job; empty where callers are not told apart. */
   owner?: string;
   /** Milliseconds since the epoch. */
@@ -112,7 +118,12 @@ export type ExecutionEnd =
   | { kind: "complete"; value: unknown }
   | { kind: "failed"; error: unknown }
   | { kind: "asleep" }
+  /** The function goes on in another run, with these arguments. */
+  | { kind: "continued"; args: unknown; carried: Carried }
   /** The code does not fit the journal. */
   | { kind: "blocked"; reason: string };
+
+/** How the executions of a job's task end: what continues goes on in the same task. */
+export type JobEnd = Exclude<ExecutionEnd, { kind: "continued" }>;
 
 export type Runnable = (ctx: Context<never>, args: never) => Promise<unknown>;

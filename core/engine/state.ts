@@ -17,5 +17,42 @@ export interface ExecutionState {
   spent?: Record<string, { spent: number; limit: number }>;
   /** How many events it has told. */
   events?: number;
-  progress?: { done?: number; total?: number; message?: string };
+  progress?: Progress;
+  /** Which of the job's runs this is, where it is not the first. */
+  run?: number;
+}
+
+export interface Progress {
+  done?: number;
+  total?: number;
+  message?: string;
+}
+
+/** What a run leaves to the next. */
+export interface Carried {
+  /** How many partial results and events were told, and how many of them are events. */
+  emitted: number;
+  events: number;
+  /** What is spent of each budget, and may be. */
+  spent?: Record<string, { spent: number; limit: number }>;
+  progress?: Progress;
+}
+
+/** One of the runs of a job: see `runs.ts`. */
+export interface Run {
+  /** Counted from 1. */
+  n: number;
+  args: unknown;
+  seed: string;
+  /** By the server's clock, in milliseconds since the epoch. */
+  startedAt: number;
+  /** The version of the definition with which it began. */
+  version: number;
+  /** The version of the job's task under which it began. */
+  v: number;
+  before: Carried;
+  /** What earlier runs have stored, in bytes. */
+  stored: number;
+  /** Jobs that earlier runs have started and not awaited: they are given up with this one. */
+  children: string[];
 }

@@ -72,7 +72,7 @@ export function lineOf(snapshot: JobSnapshot, now: number): string {
 }
 
 /** What a running job does and asks, in the form of tools' results. */
-export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "waiting_for"> {
+export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "run" | "waiting_for"> {
   const { promise, questions } = snapshot;
   const text = doingOf(snapshot, now);
   const until = new Date(promise.deadline).toISOString();
@@ -81,7 +81,12 @@ export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "do
     const form = answeredBy === "anyone" && { answer_schema: requestedSchema };
     return { question: key, message, answered_by: answeredBy, ...form, until };
   });
-  return { ...(text !== undefined && { doing: text }), ...(waiting_for.length > 0 && { waiting_for }) };
+  const run = snapshot.feed.entry?.run;
+  return {
+    ...(text !== undefined && { doing: text }),
+    ...(run !== undefined && { run }),
+    ...(waiting_for.length > 0 && { waiting_for }),
+  };
 }
 
 /** The open questions of a job as requests for a client's user, by key. */

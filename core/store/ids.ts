@@ -100,7 +100,12 @@ export function splitKey(id: string): { key: string; name: string } {
 
 // Children of a job.
 
-const child = (job: string, kind: string, rest: string | number): string => `${job}${CHILD}${kind}${rest}`;
+/** Within one of the job's runs another separator follows: `job:f2.e1`. */
+const child = (job: string, kind: string, rest: string | number): string =>
+  `${job}${isRoot(job) ? CHILD : "."}${kind}${rest}`;
+
+/** The `n`th run of a job, counted from 1, whose records are its children: the first is the job itself. */
+export const runId = (job: string, n: number): string => (n === 1 ? job : child(job, "f", n));
 
 /** The `n`th entry of a job's journal, counted from 1. */
 export const journalEntryId = (job: string, n: number): string => child(job, "e", n);

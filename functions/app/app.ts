@@ -39,6 +39,7 @@ export function createApp(deployment: Deployment): App {
   app.use(async (c, next) => {
     const edge = edgeOf(c.env);
     c.set("edge", edge);
+    if (edge.deploy) c.executionCtx.waitUntil(edge.deploy());
     if (c.req.path === "/health") return next();
     const ray = c.req.header("cf-ray");
     const requestId = ray !== undefined && RAY.test(ray) ? ray : crypto.randomUUID();

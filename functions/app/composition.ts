@@ -12,7 +12,14 @@ import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
-import { type CallerNamespace, createBlocks, createEvents, createRecords, withoutRecords } from "../caller/callers.ts";
+import {
+  type CallerNamespace,
+  createBlocks,
+  createEvents,
+  createRecords,
+  makeSchedules,
+  withoutRecords,
+} from "../caller/callers.ts";
 import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
 import { EdgeLog } from "../http/log.ts";
@@ -53,6 +60,8 @@ export interface Edge {
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
+  /** Makes the schedules of the definitions, once; undefined where none has one. */
+  deploy: (() => Promise<void>) | undefined;
   /** What does not work for want of a binding. */
   missing: string | undefined;
   log: EdgeLog;
@@ -80,6 +89,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
   const callers = config.CALLER as CallerNamespace | undefined;
   const records = callers && createRecords(callers, config.RESONATE_NAMESPACE);
+  const { RESONATE_NAMESPACE: namespace } = config;
   const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
   const hooks = config.auth.AUTH_MODE !== "none";
   if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
@@ -126,10 +136,26 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     isBlocked: callers && createBlocks(callers, config.RESONATE_NAMESPACE),
     refused: new Counts(),
     ready: new SharedValue(READY),
+    deploy:
+      callers && tools.some(({ schedule }) => schedule)
+        ? once(() => makeSchedules(callers, namespace), log)
+        : undefined,
     missing,
     hosts: config.ALLOWED_HOSTS,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
+  };
+}
+
+/** Does something until it has succeeded. */
+function once(work: () => Promise<void>, log: EdgeLog): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => {
+    done ??= work().catch((error) => {
+      done = undefined;
+      log.warn("the schedules of definitions are not made yet", { reason: String(error.message) });
+    });
+    return done;
   };
 }
 

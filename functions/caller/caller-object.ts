@@ -20,6 +20,7 @@ import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
+import { EdgeLog } from "../http/log.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
@@ -60,6 +61,9 @@ const DAY = 86_400_000;
 
 /** How long after a start jobs are looked at because of subscriptions, and the longest pause; in milliseconds. */
 const HEARING = { first: 30_000, most: 3_600_000 };
+
+/** The pause after the schedules of definitions could not be made, in milliseconds. */
+const UNDEPLOYED = 10_000;
 
 /** How many of the things that a job has told are read at once. */
 const TOLD = 8;
@@ -117,6 +121,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #waiting = new Set<() => void>();
   #begun: Promise<void> | undefined;
   #catchingUp: Promise<void> | undefined;
+  #deployed: Promise<void> | undefined;
   readonly #looking = new Map<string, Promise<void>>();
   #isListed = false;
 
@@ -160,7 +165,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
       feeds: this.#feeds,
       namespace: endpoint.namespace,
       tools: deployed.tools,
-      store: () => this.#store(),
+      store: (isOwn) => this.#store(isOwn),
+      log: (message, fields) => new EdgeLog(config.LOG_LEVEL).error(message, fields),
       nameOf: (id) => this.#nameOf(id),
       look: (id) => this.#lookAt([id]),
       note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
@@ -239,6 +245,22 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
+  }
+
+  deploy(): Promise<Answer<void>> {
+    return answered(async () => {
+      await this.#begin("");
+      await this.#makeSchedules();
+    });
+  }
+
+  /** Makes the schedules of the definitions, once in an object's life: a new deployment's is another. */
+  async #makeSchedules(): Promise<void> {
+    this.#deployed ??= this.#schedules.deploy().catch((error) => {
+      this.#deployed = undefined;
+      throw error;
+    });
+    await this.#deployed;
   }
 
   async isBlocked(caller: Caller): Promise<boolean> {
@@ -435,11 +457,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   /** The caller's jobs, as the object itself starts them. */
-  #store(): RemoteStore {
+  #store(isOwn: boolean): RemoteStore {
     const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE } = this.#config;
     const key = this.#takeover.key ?? "";
     const records = createRecords({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
-    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, { quota, storage, records }, this.#client);
+    const limits = isOwn ? { isHeard: () => true } : { quota, storage };
+    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, { ...limits, records }, this.#client);
     return store.as({ id: "", key, label: "" }, crypto.randomUUID());
   }
 
@@ -471,6 +494,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async alarm(): Promise<void> {
     if (this.#takeover.key === undefined) return;
     const now = Date.now();
+    // The next alarm tries again; a schedule that its definition has no more must not fire before.
+    const isDeployed =
+      this.#takeover.key !== "" ||
+      (await this.#makeSchedules().then(
+        () => true,
+        () => false,
+      ));
     if (now >= Number(this.#jobs.get("chores") ?? 0)) {
       if (await this.#isForgotten().catch(() => false)) {
         const key = this.#takeover.key ?? "";
@@ -480,8 +510,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#doChores(now);
     }
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
-    await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), this.#schedules.run()]);
+    await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), isDeployed && this.#schedules.run()]);
     await this.#arm();
+    if (!isDeployed) await this.#storage.setAlarm(Date.now() + UNDEPLOYED);
   }
 
   /** Whether an operator has removed the caller's promises: that by which the record began, and those of its newest jobs. */

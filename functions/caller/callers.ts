@@ -59,6 +59,8 @@ export interface RoomListMethods {
 export interface CallerMethods extends Room, RoomListMethods {
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
   stored(): Promise<number>;
+  /** Makes the schedules of the deployment's definitions: asked of the object of callers that are not told apart. */
+  deploy(): Promise<Answer<void>>;
   forget(id: string, isHidden: boolean): Promise<void>;
   /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
@@ -105,6 +107,10 @@ export function createRecords(objects: CallerNamespace, namespace: string): (key
     };
   };
 }
+
+/** Makes the schedules of the deployment's definitions. */
+export const makeSchedules = (objects: CallerNamespace, namespace: string): Promise<void> =>
+  ask(() => objectOf(objects, namespace, "").deploy());
 
 /** Whether a caller has been blocked since its request was admitted; where that cannot be asked, it has not. */
 export const createBlocks =

@@ -25,6 +25,7 @@ const { DurableObject }: Runtime = await import("cloudflare:workers" as string).
 /** All of them: each is called by its name. */
 const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   alarm: true,
+  deploy: true,
   clear: true,
   events: true,
   forget: true,

@@ -10,7 +10,7 @@ test("a backup of a caller has each of its tables, and is taken up as often as i
   const make = () => {
     const storage = createStorage();
     const jobs = new JobTable(storage);
-    storage.sql.exec("INSERT INTO log VALUES ('00000000', 0)");
+    storage.sql.exec("INSERT INTO log VALUES ('00000000', 0)").toArray();
     const write = (rows: Parameters<typeof writeRoom>[1]) => writeRoom(storage, rows, 0, () => jobs.clear());
     return { storage, jobs, write };
   };

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineDurableTool } from "../../core/author/job-tool.ts";
+import type { ToolSchedule } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
@@ -34,8 +35,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A caller with one schedule. */
-async function deploy(change: Partial<Schedule>) {
+/** A deployment of one tool, without callers. */
+function begin() {
   const jobs = [report.job as Job, schedule as Job];
   Object.assign(deployed, { jobs, tools: [report] });
   const sim = new Simulation({ now: () => Date.now() });
@@ -52,6 +53,12 @@ async function deploy(change: Partial<Schedule>) {
     AUTH_MODE: "bearer",
     BEARER_TOKENS: JSON.stringify([{ name: "a", sha256: "0".repeat(64) }]),
   };
+  return { jobs, sim, state, env };
+}
+
+/** A caller with one schedule. */
+async function deploy(change: Partial<Schedule>) {
+  const { jobs, sim, state, env } = begin();
   const object = new CallerObject({ storage: createStorage() }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
   const records = createRecords({ idFromName: () => ({}), get: () => object }, "");
@@ -149,4 +156,60 @@ test("a server that is away delays a firing, and a cancelled or paused schedule 
   await store.cancel("schedule_s");
   await pass(1);
   expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
+});
+
+test("a definition's schedule is made once, replaced when it changes, and ended when it is gone", async () => {
+  const { env } = begin();
+  const storage = createStorage();
+  /** The object as a new deployment has it, or an edge on another machine. */
+  const edge = (scheduled: ToolSchedule | undefined, own = storage) => {
+    const tool = { ...report, ...(scheduled && { schedule: scheduled }) };
+    Object.assign(deployed, { tools: [tool] });
+    return new CallerObject({ storage: own }, env);
+  };
+  const listed = async (object: CallerObject) => {
+    const answer = await object.list("", { limit: 100 });
+    if (!("done" in answer)) throw new Error(answer.failed.message);
+    return answer.done.map(({ id, state }) => `${id.replace(/%3A\w+$|%3A[\w-]{8}(?=~|$)/, "")} ${state}`).sort();
+  };
+  const made = "schedule_deployment%3Areport";
+  const hourly = { every: HOUR, arguments: { of: "x" } };
+  const [one, other] = [edge(hourly), edge(hourly, createStorage())];
+  expect(await Promise.all([one.deploy(), other.deploy(), one.deploy()])).toEqual(Array(3).fill({ done: undefined }));
+  expect([await listed(one), await listed(other)]).toEqual([[`${made} pending`], [`${made} pending`]]);
+  vi.setSystemTime(BEGAN + HOUR);
+  await Promise.all([one.alarm(), other.alarm()]);
+  // Both decided to fire, and there is one job.
+  const fired = "report_x@20261123T130000Z pending";
+  expect([await listed(one), await listed(other)]).toEqual(Array(2).fill([fired, `${made} pending`]));
+  // A restart changes nothing, and a deployment with another time replaces it.
+  const again = edge(hourly);
+  await again.deploy();
+  expect(await listed(again)).toEqual([fired, `${made} pending`]);
+  const changed = edge({ ...hourly, every: 2 * HOUR });
+  await changed.deploy();
+  expect(await listed(changed)).toEqual([fired, `${made} pending`, `${made} rejected_canceled`]);
+  // Nobody asks an edge whose tools have none: the alarm ends it before it would fire.
+  const without = edge(undefined);
+  vi.setSystemTime(BEGAN + 24 * HOUR);
+  await without.alarm();
+  expect(await listed(without)).toEqual([fired, `${made} rejected_canceled`, `${made} rejected_canceled`]);
+  // Back to what it was first: a new generation, which fires again.
+  const back = edge(hourly);
+  await back.deploy();
+  await back.alarm();
+  vi.setSystemTime(BEGAN + 25 * HOUR);
+  await back.alarm();
+  expect(await listed(back)).toEqual(expect.arrayContaining([expect.stringMatching(/^report_x@20261124T130000Z/)]));
+});
+
+test("a definition's schedule that no time fits is not made, and says so", async () => {
+  const { env } = begin();
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  Object.assign(deployed, { tools: [{ ...report, schedule: { cron: "0 25 * * *" } }] });
+  const object = new CallerObject({ storage: createStorage() }, env);
+  expect(await object.deploy()).toEqual({ done: undefined });
+  expect(await object.list("", { limit: 10 })).toEqual({ done: [] });
+  expect(JSON.stringify(error.mock.calls)).toContain("schedule not made");
+  error.mockRestore();
 });

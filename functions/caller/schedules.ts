@@ -4,20 +4,21 @@
  */
 import * as z from "zod";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
-import type { Tool } from "../../core/author/tool.ts";
-import { type Job, NotStarted } from "../../core/definitions/job.ts";
+import type { Tool, ToolSchedule } from "../../core/author/tool.ts";
+import { hashed, type Job, NotStarted } from "../../core/definitions/job.ts";
 import { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
+import { startJob } from "../../core/jobs/starting/start.ts";
 import { decodeValue, encodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { splitGeneration } from "../../core/store/ids.ts";
+import { escapeId, splitGeneration } from "../../core/store/ids.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { Schedule, schedule } from "../schedules/schedule.ts";
-import { lastBetween, nextAfter, stamp } from "../schedules/times.ts";
+import { lastBetween, nextAfter, problemIn, stamp } from "../schedules/times.ts";
 import type { JobTable } from "./job-table.ts";
 import type { CallerStorage, SqlValue } from "./storage.ts";
 
@@ -53,8 +54,9 @@ export interface ScheduleWorld {
   feeds: ProgressFeeds;
   namespace: string;
   tools: readonly Tool[];
-  /** The caller's store, for one firing. */
-  store(): RemoteStore;
+  /** The caller's store; `isOwn`: for the deployment's own work, which no quota counts. */
+  store(isOwn: boolean): RemoteStore;
+  log(message: string, fields: Record<string, string>): void;
   nameOf(id: string): string;
   /** Looks at a job, which is forgotten where it was never created. */
   look(id: string): Promise<void>;
@@ -69,6 +71,30 @@ export class Schedules {
   constructor(world: ScheduleWorld) {
     this.#world = world;
     this.#paused = new PausedKinds(world.client, world.namespace);
+  }
+
+  /**
+   * Makes the schedules that the deployment's definitions have, and ends those that they have no more. One that is changed
+   * has another name: many that do this at once make one.
+   */
+  async deploy(): Promise<void> {
+    const store = this.#world.store(true);
+    const wanted = new Set<string>();
+    for (const tool of this.#world.tools) {
+      if (!tool.schedule) continue;
+      const spec = await specOf(tool.name, tool.schedule);
+      const problem = await problemIn({ ...spec.when, at: undefined, ...(spec.when.at && { every: 60 }) }, Date.now());
+      if (problem !== undefined) {
+        this.#world.log("schedule not made", { tool: tool.name, reason: problem });
+        continue;
+      }
+      wanted.add(await schedule.name(spec));
+      await startJob(store, schedule as Job, spec, Date.now());
+    }
+    for (const { id } of this.#all("SELECT id FROM schedules")) {
+      const name = this.#world.nameOf(String(id));
+      if (isOfDefinition(name) && !wanted.has(splitGeneration(name).base)) await store.cancel(name);
+    }
   }
 
   /** When the next one is due, in milliseconds since the epoch. */
@@ -120,8 +146,8 @@ export class Schedules {
     queued = null;
     if (firing !== undefined && spec.overlap === "queue" && (await this.#isRunning(running))) queued = firing;
     else if (firing !== undefined) {
-      const started = await this.#start(spec, firing);
       const { base } = splitGeneration(this.#world.nameOf(row.id));
+      const started = await this.#start(spec, firing, isOfDefinition(base));
       if (started.id !== undefined) this.#all("INSERT OR IGNORE INTO firings VALUES (?, ?)", started.id, base);
       running = started.id ?? running;
       told.unshift(started.told);
@@ -134,13 +160,17 @@ export class Schedules {
   }
 
   /** Starts the job of a firing. */
-  async #start({ tool: name, arguments: given }: Schedule, at: number): Promise<{ id?: string; told: string }> {
+  async #start(
+    { tool: name, arguments: given }: Schedule,
+    at: number,
+    isOwn: boolean,
+  ): Promise<{ id?: string; told: string }> {
     const refused = (reason: string) => ({ told: `${stamp(at)} not started: ${reason}` });
     const tool = this.#world.tools.find((one) => one.name === name);
     if (!tool?.job || !tool.argsOf) return refused(`there is no tool ${name} any more`);
     const checked = await check(tool.input, given);
     if ("problems" in checked) return refused(checked.problems.join("; "));
-    const store = this.#world.store();
+    const store = this.#world.store(isOwn);
     try {
       const args = await tool.argsOf(checked.args, contextOf(store, at));
       const job = tool.job as Job;
@@ -185,6 +215,20 @@ export class Schedules {
   #all(statement: string, ...values: SqlValue[]) {
     return this.#world.storage.sql.exec(statement, ...values).toArray();
   }
+}
+
+/** Begins the names of schedules that definitions have: callers' hold no colon. */
+const OF_DEFINITION = "deployment:";
+
+const isOfDefinition = (name: string): boolean => name.startsWith(schedule.prefix + escapeId(OF_DEFINITION));
+
+/** The schedule of a tool's definition. Another one has another name. */
+async function specOf(tool: string, given: ToolSchedule): Promise<Schedule> {
+  const { every, arguments: args = {}, missed = "skip", overlap = "skip", cron, timezone, at } = given;
+  const all = { cron, timezone, at, ...(every !== undefined && { every: every / 1_000, from: 0 }) };
+  const when = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  const spec = { tool, arguments: args, when, missed, overlap };
+  return { name: `${OF_DEFINITION}${tool}:${(await hashed(spec)).slice(0, 8)}`, ...spec };
 }
 
 /** What a tool may look at for the arguments of a firing. */

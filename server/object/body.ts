@@ -16,18 +16,12 @@ export async function readBody(request: Request): Promise<Uint8Array | Response>
 /** Undefined when the body is too large. */
 async function whole(request: Request): Promise<Uint8Array | undefined> {
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined;
-  const chunks: Uint8Array[] = [];
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += chunk.length;
     if (size > MAX_BODY) return undefined;
-    chunks.push(chunk);
+    chunks.push(chunk as Uint8Array<ArrayBuffer>);
   }
-  const joined = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    joined.set(chunk, at);
-    at += chunk.length;
-  }
-  return joined;
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }

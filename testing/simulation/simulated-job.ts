@@ -5,11 +5,13 @@ import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../..
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { beginRun, readNewest } from "../../core/engine/runs.ts";
+import type { JobEnd } from "../../core/engine/runtime.ts";
 import { fromStored, storable, toStored } from "../../core/engine/values.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { childOf } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { journalEntryId } from "../../core/store/ids.ts";
+import { journalEntryId, runId } from "../../core/store/ids.ts";
 import { Simulation } from "./simulation.ts";
 import { TestClock } from "./test-clock.ts";
 
@@ -54,10 +56,25 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   if (host.suspend) lease.suspend = host.suspend;
   let { journal } = host;
   if (task.version > 1 && journal.version !== task.version - 1) {
-    journal = new Journal();
-    await journal.load(JOB, (id) => lease.get(id));
+    journal = await readNewest(new Journal(), JOB, (id) => lease.get(id));
   }
-  const end = checked(await new Execution(code, args, journal, lease, runtime).run());
+  lease.run = runId(JOB, journal.run?.n ?? 1);
+  const run = async (): Promise<JobEnd> => {
+    const { run: now } = journal;
+    const { onStep } = runtime as Partial<Runtime>;
+    const ofRun = now
+      ? {
+          ...runtime,
+          ...{ run: now, seed: now.seed, startedAt: now.startedAt },
+          ...(onStep && { onStep: (path: string, fn: object) => onStep(`${path}, run ${now.n}`, fn) }),
+        }
+      : runtime;
+    const end = await new Execution(code, now ? now.args : args, journal, lease, ofRun).run();
+    if (end.kind !== "continued") return end;
+    journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.carried, children: [] });
+    return run();
+  };
+  const end = checked(await run());
   if (end.kind === "asleep") journal.version = task.version;
   if (end.kind === "complete") await lease.fulfill("resolved", end.value);
   if (end.kind === "failed") await lease.fulfill("rejected", fromStored(toStored(end.error)));
@@ -65,7 +82,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
 }
 
 /** A result that cannot be stored fails the job. */
-function checked(end: ExecutionEnd): ExecutionEnd {
+function checked<End extends ExecutionEnd>(end: End): End | { kind: "failed"; error: unknown } {
   try {
     if (end.kind === "complete") storable(end.value, "the function");
     return end;
@@ -78,11 +95,13 @@ function checked(end: ExecutionEnd): ExecutionEnd {
 /** The entry that a promise's parameter holds. Values stay as they were stored. */
 export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data));
 
-/** The records of the simulated job, in order. */
+/** The records of the simulated job's newest run, in order. */
 export function recordsIn(sim: Simulation): { n: number; id: string; event: JournalEntry }[] {
   const records = [];
+  let runs = 1;
+  while (sim.get(runId(JOB, runs + 1))) runs += 1;
   for (let n = 1, missing = 0; missing < 20; n++) {
-    const id = journalEntryId(JOB, n);
+    const id = journalEntryId(runId(JOB, runs), n);
     const promise = sim.get(id);
     missing = promise ? 0 : missing + 1;
     if (promise) records.push({ n, id, event: entryIn(promise.param.data) });

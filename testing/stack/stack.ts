@@ -125,6 +125,7 @@ export interface TestStack extends AsyncDisposable {
  * const pay = (stack: TestStack, name: string) => stack.job(name).callback("paid").send({ amount: 3 });
  */
 export interface TestJob {
+  /** `name` is that of the callback, after those of its branches: `race/late/paid`. */
   callback(name: string): {
     /** The address that `ctx.callback` makes. */
     url(): Promise<string>;

@@ -5,6 +5,7 @@ import { type Job, NotStarted } from "../../core/definitions/job.ts";
 import { LeaseLost } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import type { TaskLease } from "../../core/engine/lease/lease.ts";
+import { readNewest } from "../../core/engine/runs.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { STARTER } from "../../core/store/codec.ts";
@@ -76,9 +77,8 @@ export class ChildJobs {
 
   /** Gives up the children in a job's journal, which is read under `lease`; resolves with their number. */
   async giveUpAll(parent: string, lease: TaskLease): Promise<number> {
-    const journal = new Journal();
-    await journal.load(parent, (id) => lease.get(id));
-    const children = startedIn(journal);
+    const journal = await readNewest(new Journal(), parent, (id) => lease.get(id));
+    const children = [...(journal.run?.children ?? []), ...startedIn(journal)];
     await this.#giveUp(parent, children);
     return children.length;
   }

@@ -1,7 +1,7 @@
 /** How an execution ends: what is stored, cached and logged. */
 
-import type { ExecutionEnd } from "../../core/engine/execution.ts";
 import type { TaskLease } from "../../core/engine/lease/lease.ts";
+import type { JobEnd } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
 import type { Acquired } from "../../core/store/connection/protocol.ts";
@@ -30,7 +30,7 @@ interface Shared {
 
 /** Stores the outcome of an execution. @throws {LeaseLost} */
 export async function conclude(
-  outcome: ExecutionEnd,
+  outcome: JobEnd,
   { acquired, lease, cached, reporter, kind, log }: JobExecution,
   { cache, instruments }: Shared,
 ): Promise<Ending> {

@@ -1,14 +1,15 @@
 import type * as z from "zod";
-import type { Implementation } from "../../core/author/implement.ts";
+import { type Implementation, nextArgs } from "../../core/author/implement.ts";
 import { type Log, NondeterminismError } from "../../core/definitions/context.ts";
 import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
-import { Execution, type ExecutionEnd, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
+import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import { type Send, TaskLease } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
-import { SETTLED } from "../../core/engine/runtime.ts";
+import { beginRun, readNewest } from "../../core/engine/runs.ts";
+import { type JobEnd, SETTLED } from "../../core/engine/runtime.ts";
 import { words } from "../../core/engine/steps/attempt.ts";
 import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -20,7 +21,7 @@ import { ResonateRefused } from "../../core/store/connection/failures.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { isLate } from "../../core/store/deadline.ts";
-import { resumptionId, splitKey } from "../../core/store/ids.ts";
+import { resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
@@ -68,6 +69,9 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** A task that was acquired, with its promise and the records that came with it. */
 type AcquiredTask = Pick<Acquired, "task" | "promise"> & Partial<Acquired> & { cleansUp?: string };
+
+/** How many jobs that earlier runs started and did not await a run gives up with itself; others see it when they next run. */
+const MOST_CHILDREN = 100;
 
 /** How soon a job is cancelled whose clean-up was created by a caller that then did not cancel it, in milliseconds. */
 const TIME_TO_CANCEL = 5_000;
@@ -150,7 +154,8 @@ export class Executor {
     try {
       const lease = this.#leaseOn(acquired);
       const cached = await this.#journalOf(acquired, lease, log);
-      if (cached.journal.last === 0 && (await this.#waitsForCleanUp(promise, lease))) return "asleep";
+      if (cached.journal.last === 0 && !cached.journal.run && (await this.#waitsForCleanUp(promise, lease)))
+        return "asleep";
       const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
       reporter = new Reporter(this.#options.store.feeds, promise, newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, log }, found, stop);
@@ -174,18 +179,15 @@ export class Executor {
   }
 
   /** One execution: the function runs over its journal, and on from there. @throws {LeaseLost} */
-  async #replay(
-    execution: JobExecution,
-    { code, args, seed, cleanup, implementation }: Exclude<FoundCode, string>,
-    stop: AbortController,
-  ): Promise<Ending> {
-    const { acquired, lease, cached, reporter } = execution;
+  async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
+    const { seed, cleanup, implementation } = found;
+    const { acquired, cached, reporter } = execution;
     const { task, promise } = acquired;
     const { store, watcher, instruments } = this.#options;
     const isContinued = cached.journal.version === task.version - 1;
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const { concurrency } = implementation.job;
-    if (concurrency && cached.journal.events.length === 0) {
+    if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
       const end = await this.#takeTurn(execution, concurrency.limit);
       if (end) return conclude(end, execution, { cache: this.#cache, instruments });
     }
@@ -193,7 +195,7 @@ export class Executor {
     const children: string[] = [];
     const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed, cleanup });
     try {
-      const outcome = await new Execution(code as never, args, cached.journal, lease, runtime).run();
+      const outcome = await this.#throughRuns(execution, found, runtime, children);
       const ending = await conclude(outcome, execution, { cache: this.#cache, instruments });
       if (outcome.kind === "failed" && isLate(outcome.error))
         await this.#childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
@@ -208,8 +210,41 @@ export class Executor {
     }
   }
 
+  /** Executes the newest run of a job, and those that follow from it, until one ends otherwise. @throws {LeaseLost} */
+  async #throughRuns(
+    { lease, cached, log }: JobExecution,
+    { code, args, implementation }: Exclude<FoundCode, string>,
+    runtime: Runtime,
+    children: string[],
+  ): Promise<JobEnd> {
+    const { job } = implementation;
+    for (;;) {
+      const { run } = cached.journal;
+      const own = run ? implementation.versionOf(run.version) : code;
+      if (!own)
+        return {
+          kind: "blocked",
+          reason: `run ${run?.n} began with version ${run?.version}, of which no code is here`,
+        };
+      const ofRun = run ? { ...runtime, run, seed: run.seed, startedAt: run.startedAt } : runtime;
+      const given = run ? run.args : "args" in cached ? cached.args : args;
+      const outcome = await new Execution(own as never, given, cached.journal, lease, ofRun).run();
+      if (outcome.kind !== "continued") return outcome;
+      const { carried: before } = outcome;
+      const left = [...(run?.children ?? []), ...startedIn(cached.journal)].filter((name) => {
+        const id = runtime.promiseOf(name);
+        return id === undefined || !cached.journal.elsewhere(id);
+      });
+      const next = { args: outcome.args, version: job.version, before, children: left.slice(-MOST_CHILDREN) };
+      cached.journal = await beginRun(cached.journal, lease, next);
+      delete cached.memo;
+      children.splice(0, children.length, ...next.children);
+      log.info({ run: cached.journal.run?.n }, "job continued");
+    }
+  }
+
   /** Waits for a job's turn among those with its key; undefined when it has it. @throws {LeaseLost} */
-  async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<ExecutionEnd | undefined> {
+  async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<JobEnd | undefined> {
     const { promise } = acquired;
     if (await isTooLate(promise, lease)) {
       return {
@@ -270,6 +305,7 @@ export class Executor {
         return name;
       },
       cancel: (name) => this.#childJobs.cancel(promise.id, name),
+      nextArgs: (args) => nextArgs(job, args),
       ...(callbackUrl && { callbackUrl: (id) => callbackUrl(id, promise.timeoutAt) }),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
       ...(cached.memo && { memo: cached.memo }),
@@ -314,18 +350,29 @@ export class Executor {
     const { journal } = cached;
     if (task.version > 1 && journal.version !== task.version - 1) {
       cached.newestEntry = undefined;
-      await journal.load(promise.id, (id, n) => lease.record(id, n));
+      cached.journal = await readNewest(
+        journal,
+        promise.id,
+        (id) => lease.get(id),
+        (id, n) => lease.record(id, n),
+      );
     }
+    lease.run = runId(promise.id, cached.journal.run?.n ?? 1);
     const earlier = promise.tags[EARLIER];
-    if (earlier !== undefined) cached.memo ??= await this.#resume(promise.id, earlier, lease, log);
+    if (earlier !== undefined && !cached.journal.run && !cached.memo)
+      Object.assign(cached, await this.#resume(promise.id, earlier, lease, log));
     return cached;
   }
 
   /** What the job keeps of the attempt before, from which it was asked to go on. Says which it is, once, with the job. */
-  async #resume(id: string, earlier: string, lease: TaskLease, log: LineLog): Promise<NonNullable<CachedJob["memo"]>> {
+  async #resume(
+    id: string,
+    earlier: string,
+    lease: TaskLease,
+    log: LineLog,
+  ): Promise<Pick<CachedJob, "memo" | "args">> {
     const { store, nameOf } = this.#options;
-    const before = new Journal();
-    await before.load(earlier, (each) => lease.get(each));
+    const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);
     const steps = await stepsToKeep(before.events, async (path) => {
       const awaited = own.idOf(nameIn(path));
@@ -336,7 +383,8 @@ export class Executor {
     const told = await lease.create(resumptionId(id), steps ? { from: name } : { anew }, "resolved");
     const resumption = decodeValue(told.param) as Resumption;
     if (lease.version === 1) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
-    return "from" in resumption && steps ? steps : new Map();
+    if (!("from" in resumption && steps)) return { memo: new Map() };
+    return { memo: steps, ...(before.run && { args: before.run.args }) };
   }
 
   /** Rejects if another worker may have the job by now, which would do its work twice. @throws {LeaseLost} */
@@ -403,13 +451,18 @@ export class Executor {
   async #undo(
     acquired: Pick<Acquired, "task" | "promise">,
     lease: TaskLease,
-    { code, args, seed, cleanup, implementation }: Exclude<FoundCode, string>,
+    found: Exclude<FoundCode, string>,
     log: LineLog,
   ): Promise<Ending> {
+    const { cleanup, implementation } = found;
     const { promise } = acquired;
     const { store, watcher, nameOf } = this.#options;
-    const journal = new Journal();
-    await journal.load(promise.id, (each) => lease.get(each));
+    const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
+    const { run } = journal;
+    lease.run = runId(promise.id, run?.n ?? 1);
+    const { args, seed } = run ?? found;
+    const code = run ? implementation.versionOf(run.version) : found.code;
+    if (!code) throw new LeaseLost("this worker has no code for its clean-up");
     const time = implementation.job.cleanupTime;
     const told = () => journal.events.find(({ event }) => event.kind === "cancelled");
     const until = (told()?.promise.createdAt ?? Date.now()) + time;
@@ -432,7 +485,7 @@ export class Executor {
     const job = nameOf(promise.id);
     try {
       if (!told()) log.info({ cleans_up: job }, "clean-up started");
-      const inIt = { ...runtime, deadline: until, cancelled };
+      const inIt = { ...runtime, ...(run && { run, startedAt: run.startedAt }), deadline: until, cancelled };
       const outcome = await new Execution(code as never, args, journal, lease, inIt).run();
       if (outcome.kind === "asleep") return "asleep";
       const { n = 0 } = told() ?? {};

@@ -12,6 +12,8 @@ export interface CachedJob {
   newestEntry: NewestEntry | undefined;
   /** Outcomes of the steps of the failed attempt before. */
   memo?: ReadonlyMap<string, JournalRecord>;
+  /** The arguments with which that attempt's last run had begun, where it was not the first. */
+  args?: unknown;
 }
 
 /** The journals of sleeping jobs. Records never change, so a journal that was read once need not be read again. */

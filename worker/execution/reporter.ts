@@ -180,6 +180,7 @@ function entryOf({
   emitted,
   spent,
   events,
+  run,
 }: ExecutionState): FeedEntry {
   // A failing step is more interesting than one that has just begun.
   const step = steps.find(({ error }) => error !== undefined) ?? steps[0];
@@ -203,5 +204,6 @@ function entryOf({
     ...(emitted !== undefined && { emitted }),
     ...(spent && { spent }),
     ...(events !== undefined && { events }),
+    ...(run !== undefined && { run }),
   };
 }

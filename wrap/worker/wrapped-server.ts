@@ -1,4 +1,5 @@
 /** A wrapped server in a worker: its connections, one for all callers or one per caller, and the slots of its calls. */
+import { SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
@@ -9,7 +10,7 @@ import { CallsInFlight } from "./call/call-in-flight.ts";
 import { type Slot, Slots } from "./call/slots.ts";
 import { Connection } from "./connection/connection.ts";
 import { type Environment, filled, filledAll, programEnvironment } from "./connection/environment.ts";
-import { NotSent, Unsendable } from "./connection/errors.ts";
+import { NotSent, notOpened, Unsendable } from "./connection/errors.ts";
 import { type Fetch, guardedFetch } from "./connection/guarded-fetch.ts";
 import type { Target } from "./connection/target.ts";
 import { canHost } from "./host/host-connection.ts";
@@ -284,6 +285,7 @@ const WORDS: Readonly<Record<string, string>> = {
 /** The message of the innermost cause. */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  if (error instanceof SdkHttpError) return notOpened(error);
   const { cause, message, code } = error as Error & { code?: unknown };
   if (cause instanceof Error && !message.includes("it wrote:")) return reason(cause);
   const isOfSystem = "syscall" in error || message === "" || /^UND_ERR/.test(String(code));

@@ -61,8 +61,8 @@ export function restAfter(lost: number): number {
 }
 
 /** How many versions passed since the last record; 0 where executions may well leave none. */
-function unseen({ events }: Journal, version: number): number {
-  const versions = version - (events.at(-1)?.event.v ?? 0);
+function unseen({ events, run }: Journal, version: number): number {
+  const versions = version - (events.at(-1)?.event.v ?? run?.v ?? 0);
   return versions < UNSEEN || hasOpenUntil(events) ? 0 : versions;
 }
 

@@ -34,6 +34,7 @@ const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
 
 export class TaskLease implements Lease {
   readonly id: string;
+  run: string;
   readonly version: number;
   readonly #task: string;
   readonly #deadline: number;
@@ -59,6 +60,7 @@ export class TaskLease implements Lease {
     rules = { ...RULES_OF_0_9 },
   ) {
     this.id = cleansUp ?? task.id;
+    this.run = this.id;
     this.#task = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;

@@ -41,17 +41,27 @@ export function otherWinner(path: string, recorded: string, winner: string | und
 }
 
 /** How a function has ended; undefined while it has not. */
-export type FunctionEnd = { value: unknown } | { error: unknown } | undefined;
+export type FunctionEnd = { value: unknown } | { error: unknown } | { next: unknown } | undefined;
 
 /** In which way two runs of a function ended differently. Messages of errors may differ: they may hold the time of day. */
 export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | undefined {
+  if (first && second && "next" in first !== "next" in second) return "continued in one run alone";
+  if (first && second && "next" in first && "next" in second) {
+    const path = difference(first.next, second.next);
+    return path === undefined ? undefined : `continued with something else${path && ` at ${path}`}`;
+  }
   if (!first || !second) return first === second ? undefined : "did not come to its end";
   if ("error" in first || "error" in second) {
     return "error" in first && "error" in second ? undefined : "threw in one run alone";
   }
-  const path = difference(first.value, second.value);
+  const [one, other] = [first, second] as { value: unknown }[];
+  const path = difference(one?.value, other?.value);
   return path === undefined ? undefined : `returned something else${path && ` at ${path}`}`;
 }
+
+/** The function went on after it had said that another run does. */
+export const NOT_RETURNED =
+  "the function returned something else after ctx.continueAs(…): write return ctx.continueAs(args), which ends it";
 
 /** A loop that waits for a time, and for nothing else. */
 export const NEVER_LATER =

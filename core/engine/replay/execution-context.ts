@@ -72,23 +72,30 @@ const METHODS = [
   "progress",
   "emit",
   "event",
+  "continueAs",
   "now",
   "random",
   "uuid",
 ] as const;
 
+const LAST = "It is a function's last call: return ctx.continueAs(args)";
+
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
   readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted" | "events">;
-  readonly lease: Pick<Lease, "id" | "create">;
-  readonly run: Pick<FunctionRun, "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now" | "waitsUntil">;
+  readonly lease: Pick<Lease, "id" | "run" | "create">;
+  readonly run: Pick<
+    FunctionRun,
+    "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now" | "waitsUntil" | "next" | "isTold"
+  >;
   readonly report: Pick<StateReport, "progress">;
   readonly spending: Spending;
   readonly runtime: Pick<
     Runtime,
     | "jobName"
     | "deadline"
+    | "nextArgs"
     | "cancelled"
     | "events"
     | "seed"
@@ -224,7 +231,7 @@ export class ExecutionContext implements Context {
       if (!(span >= 1)) {
         throw new NondeterminismError(`ctx.callback("${name}"): for is ${span}; it takes milliseconds, 1 or more`);
       }
-      const id = callbackOf(lease.id, command.path);
+      const id = callbackOf(lease.run, command.path);
       url = runtime.callbackUrl(id);
       const form = schema && schemaOf(schema);
       const until = Math.min(Math.ceil(outside(() => clock.now()) + span), this.#parts.run.waitsUntil);
@@ -474,6 +481,30 @@ export class ExecutionContext implements Context {
     if (!run.isOpen) throw run.breaks(`ctx.${name}() was called inside of a step, or ${AWAITED}. ${instead}`);
   }
 
+  continueAs(args: unknown): Promise<never> {
+    const { run, commands, runtime } = this.#parts;
+    try {
+      this.#refuse("continueAs", "continueAs", MAX_NAME);
+      const call = `ctx.continueAs${placeOf()}`;
+      if (this.#parent) throw new NondeterminismError(`${call}: an item or a branch cannot end the run. ${LAST}`);
+      if (run.next) throw new NondeterminismError(`${call} was called twice: the first ends the run. ${LAST}`);
+      if (run.isTold)
+        throw new NondeterminismError(`${call}: the job was cancelled, or is late. Clean up, and return or throw`);
+      const beside = [...commands.open].find(({ kind }) => kind !== "sleep" && kind !== "await");
+      if (beside)
+        throw new NondeterminismError(
+          `${call}: ${beside.kind} "${beside.path}" is still open. Await it before. ${LAST}`,
+        );
+      const kept = storable(args, "ctx.continueAs");
+      run.next = { args: runtime.nextArgs ? outside(() => runtime.nextArgs?.(kept)) : kept };
+      // Nothing waits for these any more.
+      for (const command of [...commands.open]) commands.close(command);
+    } catch (error) {
+      run.breaks(error instanceof Error ? error.message : String(error));
+    }
+    return new Promise(() => {});
+  }
+
   /** Nothing in this context matters any more. */
   abandon(): void {
     if (this.#isAbandoned) return;
@@ -548,7 +579,7 @@ export class ExecutionContext implements Context {
   }
 
   /** Rules 2 and 3. */
-  #refuse(kind: CommandKind | "spend", name: string, most: number): void {
+  #refuse(kind: CommandKind | "spend" | "continueAs", name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
       const got =
         typeof name === "string"

@@ -9,7 +9,7 @@ import { type Guarded, inside } from "../guard/guard.ts";
 import { placeOf } from "../guard/place.ts";
 import type { Command } from "./commands/command.ts";
 import type { Wakeup } from "./commands/wakeup.ts";
-import { AWAITED, type FunctionEnd, NEVER_LATER, unhandled } from "./determinism.ts";
+import { AWAITED, type FunctionEnd, NEVER_LATER, NOT_RETURNED, unhandled } from "./determinism.ts";
 
 /** How often a function may ask for the time without waiting for anything in between: a loop on it would not end. */
 const MOST_LOOKS = 10_000;
@@ -24,6 +24,8 @@ export class FunctionRun implements Guarded {
   window = 0;
   cause: Command | undefined;
   end: FunctionEnd;
+  /** The arguments of the run that the function goes on in. What it has called then still ends, as in `finally`. */
+  next: { args: unknown } | undefined;
   /** The first rule that the function broke. The job ends with it, even if the function catches it. */
   broken: NondeterminismError | undefined;
   /** Whether the outcomes that are handed over come from the journal. */
@@ -102,6 +104,7 @@ export class FunctionRun implements Guarded {
 
   #ended(end: NonNullable<FunctionEnd>): void {
     if (!this.isOpen) this.breaks(`the function ended ${AWAITED}`);
+    if (this.next && "value" in end) this.breaks(NOT_RETURNED);
     this.end ??= end;
     this.#wakeup.wake();
   }

@@ -1,10 +1,8 @@
 import type { Runtime } from "../runtime.ts";
-import type { ExecutionState } from "../state.ts";
+import type { ExecutionState, Progress } from "../state.ts";
 import type { Commands } from "./commands/commands.ts";
 import type { Spending } from "./commands/spending.ts";
 import type { FunctionRun } from "./function-run.ts";
-
-export type Progress = NonNullable<ExecutionState["progress"]>;
 
 /** Tells the runtime what the job is doing. */
 export class StateReport {
@@ -13,17 +11,24 @@ export class StateReport {
   readonly #spending: Pick<Spending, "all">;
   readonly #onState: Runtime["onState"];
   #progress: Progress | undefined;
+  readonly #n: number | undefined;
 
   constructor(
     commands: Pick<Commands, "open" | "emitted" | "events">,
     run: Pick<FunctionRun, "isReplaying">,
     spending: Pick<Spending, "all">,
-    onState: Runtime["onState"],
+    { onState, run: job }: Pick<Runtime, "onState" | "run">,
   ) {
+    this.#progress = job?.before.progress;
+    this.#n = job?.n;
     this.#commands = commands;
     this.#run = run;
     this.#spending = spending;
     this.#onState = onState;
+  }
+
+  get newest(): Progress | undefined {
+    return this.#progress;
   }
 
   /** The function, or a step, says how far it is. */
@@ -34,7 +39,11 @@ export class StateReport {
 
   tell(): void {
     const { all: spent } = this.#spending;
-    this.#onState?.({ ...stateOf(this.#commands, this.#progress), ...(spent && { spent }) });
+    const state = stateOf(this.#commands, this.#progress);
+    const n = this.#n;
+    // Who has answered a question once takes another of its name for the same.
+    if (n !== undefined) for (const each of state.questions) each.key = `${each.key}, run ${n}`;
+    this.#onState?.({ ...state, ...(spent && { spent }), ...(n !== undefined && { run: n }) });
   }
 }
 

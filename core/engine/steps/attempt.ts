@@ -40,7 +40,7 @@ export async function attempt(
   if (signal.aborted || command.isOver) abort.abort(signal.reason);
   const step: Step = {
     attempt: number,
-    idempotencyKey: keyOf(lease.id, command.path),
+    idempotencyKey: keyOf(lease.run, command.path),
     signal: abort.signal,
     deadline,
     owner,

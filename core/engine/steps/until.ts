@@ -27,7 +27,7 @@ export async function performLooks(
   for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
     const due = Math.ceil(at + k * every);
     const isLast = due > end;
-    const id = lookId(lease.id, n, k);
+    const id = lookId(lease.run, n, k);
     // The execution that creates the next pause makes the look before it. One that was woken by something else does not.
     const by = crypto.randomUUID();
     const pause = isLast ? undefined : await lease.create(id, { by }, { due });

@@ -1,6 +1,7 @@
 /** The jobs that a caller started, newest first, found by a search for their tags: where the edge keeps no record of them. */
 import type { Job } from "../../definitions/job.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { Names } from "../names.ts";
 import { KIND } from "./caller-record.ts";
@@ -78,7 +79,7 @@ export async function* searchOwn(
     for (const record of page.promises) {
       const [id = "", child] = record.id.split(":", 2);
       const found = names.find(id);
-      const promise = child === undefined ? names.decode({ ...record, value: {} }) : undefined;
+      const promise = child === undefined ? names.decode(inList(record)) : undefined;
       const labels = promise?.labels ?? [];
       if (found && (child !== undefined || promise) && isFound(found, labels, search))
         jobs.push({ ...found, startedAt: record.createdAt, promise, labels });
@@ -92,6 +93,10 @@ export async function* searchOwn(
   }
   return next.cursor === undefined;
 }
+
+/** A job's promise without its result; an error stays, which says whether the deadline has ended the job. */
+const inList = (record: PromiseRecord): PromiseRecord =>
+  record.state === "rejected" ? record : { ...record, value: {} };
 
 /** The words that are searched for. Letters of ASCII are alike in both cases, as in the storage of a caller's object. */
 export const wordsOf = (search: string): string[] => lower(search).split(/\s+/).filter(Boolean);

@@ -48,6 +48,8 @@ export const FeedEntry = z.object({
   emitted: z.number().optional(),
   /** How many events it has told. */
   events: z.number().optional(),
+  /** Which of the job's runs this is, where it is not the first. */
+  run: z.number().optional(),
   /** Why the code that is here cannot go on with it. */
   blocked: z.string().optional(),
 });
@@ -58,6 +60,7 @@ export function doing(entry: FeedEntry | undefined, now: number): string | undef
   if (!entry) return undefined;
   const { message, progress, step, sleeping_until, blocked, awaiting, emitted, callbacks, spent = {} } = entry;
   const parts: string[] = [];
+  if (entry.run !== undefined) parts.push(`run ${entry.run}`);
   if (blocked !== undefined) parts.push(`blocked: ${blocked}`);
   if (message !== undefined) parts.push(message);
   else if (progress)

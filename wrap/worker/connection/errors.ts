@@ -55,12 +55,30 @@ export class RpcError extends Error {
   }
 }
 
+/** How a server, or a proxy before it, has answered without the protocol: in words, where its answer is a page. */
+export function answered({ status = 0, message }: SdkHttpError): string {
+  const page = message.search(/<(!doctype|html)/i);
+  const text = message
+    .slice(Math.max(page, 0))
+    .replace(page < 0 ? /^$/ : /<(head|style|script)\b.*?<\/\1>|<[^>]*>|[<>]/gis, " ")
+    .replace(/\s+/g, " ")
+    .trim()
+    .slice(0, 200);
+  return `it answered ${status}${text === "" ? "" : `: ${text}`}`;
+}
+
+/** {@link answered} where a connection was to be opened: with what to do about it. */
+export function notOpened(error: SdkHttpError): string {
+  if (error.status !== 404 && error.status !== 405) return answered(error);
+  return `${answered(error)}. Give the URL of its streamable HTTP endpoint, often /mcp; the older transport, HTTP with SSE alone, is not spoken`;
+}
+
 /** Classifies the error of a request that could not be sent. */
 export function classified(error: unknown): Error {
   if (error instanceof OutcomeUnknown) return error;
   if (error instanceof SdkHttpError) {
     const { status = 0 } = error;
-    const reason = `it answered ${status}${error.message ? `: ${error.message.slice(0, 200)}` : ""}`;
+    const reason = answered(error);
     return status >= 400 && status < 500 ? new CallRefused(status, reason) : new AnswerLost(reason);
   }
   const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;

@@ -6,6 +6,7 @@ import type { Journal } from "../../journal.ts";
 import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runtime } from "../../runtime.ts";
+import type { Carried } from "../../state.ts";
 import { changedSince, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
 import type { FunctionRun } from "../function-run.ts";
 import type { Replay } from "../replay.ts";
@@ -13,6 +14,7 @@ import type { StateReport } from "../state-report.ts";
 import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
 import { type Command, hasEffects, isGroup, type Work } from "./command.ts";
 import type { Commands } from "./commands.ts";
+import type { Spending } from "./spending.ts";
 import type { Wakeup } from "./wakeup.ts";
 
 /** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
@@ -32,6 +34,7 @@ interface ExecutorParts {
   readonly replay: Replay;
   readonly awaitables: Awaitables;
   readonly report: StateReport;
+  readonly spending: Pick<Spending, "all">;
   readonly wakeup: Wakeup;
   readonly lease: Lease;
   readonly clock: Clock;
@@ -78,28 +81,37 @@ export class CommandExecutor {
       }
       await writer.pin((window) => some(commands.unbegun, (command) => isNew(command) && command.window >= window));
       this.#begin(hasEffects);
-      const { end } = run;
+      const { end, next } = run;
       if (end && "error" in end) {
         await this.#verify();
         return { kind: "failed", error: run.broken ?? end.error };
       }
       if (!end && (await this.#handOverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
-      if (end && needed.length === 0) {
+      if ((end || next) && needed.length === 0) {
         // What nothing awaits is reported when a turn is over.
         await clock.turn();
-        this.#refuse(changedSince(end.value));
+        if (end && "value" in end) this.#refuse(changedSince(end.value));
         if (run.isStrict) this.#refuse(unheard(commands));
         if (runtime.awaitsSteps) this.#refuse(unawaited(commands));
         await this.#verify();
         if (run.broken) continue;
-        return { kind: "complete", value: end.value };
+        if (next) return { kind: "continued", args: next.args, carried: this.#carried };
+        return { kind: "complete", value: end && "value" in end ? end.value : undefined };
       }
       report.tell();
       const now = clock.now();
       if (needed.some((command) => isHeld(command, now))) await wakeup.wait(this.#untilDeadline(nextDue(needed, now)));
       else if (await this.#suspend(needed)) return { kind: "asleep" };
     }
+  }
+
+  /** What this run leaves to the next. */
+  get #carried(): Carried {
+    const { commands, spending, report } = this.#parts;
+    const { emitted, events } = commands;
+    const { all: spent } = spending;
+    return { emitted, events, ...(spent && { spent }), ...(report.newest && { progress: report.newest }) };
   }
 
   /** Whether the function is still to hear of its deadline. */

@@ -39,9 +39,14 @@ export class Commands {
     return this.#byPath.keys();
   }
 
-  /** How many partial results and events the function has told, and how many of them are events. */
-  emitted = 0;
-  events = 0;
+  /** How many partial results and events the function has told, in earlier runs as well, and how many of them are events. */
+  emitted: number;
+  events: number;
+
+  constructor({ emitted, events } = { emitted: 0, events: 0 }) {
+    this.emitted = emitted;
+    this.events = events;
+  }
 
   /** The first call that has failed without anything that awaits it. */
   get unheard(): Command | undefined {

@@ -15,8 +15,9 @@ export class Spending {
   readonly #budgets: Budgets;
   readonly #accounts = new Map<string, Account>();
 
-  constructor(budgets: Budgets = {}) {
+  constructor(budgets: Budgets = {}, before: Record<string, { spent: number; limit: number }> = {}) {
     this.#budgets = budgets;
+    for (const [of, { spent, limit }] of Object.entries(before)) this.#accounts.set(of, { spent, limit });
   }
 
   /** Adds to what is spent. @throws {NondeterminismError} for an amount that no budget takes */

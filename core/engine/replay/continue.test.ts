@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import { replayed } from "../../../testing/replayed.ts";
+import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { HOUR, type JobContext, MINUTE } from "../../definitions/context.ts";
+
+type Ctx = JobContext<{ n: number }>;
+const question = { message: "?", requestedSchema: { type: "object" as const, properties: {} } };
+
+/** A night's work that repeats itself up to `last`. */
+const nightly = (last: number, done: (n: number, key: string) => void = () => {}) =>
+  async function night(ctx: Ctx, { n }: { n: number }): Promise<unknown> {
+    await ctx.step("report", ({ idempotencyKey }) => done(n, idempotencyKey));
+    await ctx.spend(2, { of: "tokens" });
+    await ctx.emit({ n, id: ctx.uuid() });
+    await ctx.sleep("until tomorrow", HOUR);
+    const { spent } = await ctx.spend(0, { of: "tokens" });
+    return n < last ? ctx.continueAs({ n: n + 1 }) : { nights: n, spent };
+  };
+
+const BUDGET = { tokens: { limit: 1_000_000 } };
+
+test("a job goes on with other arguments: each run does its work once, under keys of its own, and counts on", async () => {
+  const keys: string[] = [];
+  const job = new SimulatedJob(
+    nightly(3, (_n, key) => keys.push(key)),
+    { args: { n: 1 }, budget: BUDGET },
+  );
+  expect(await job.toEnd()).toEqual({ kind: "complete", value: { nights: 3, spent: 6 } });
+  expect(new Set(keys).size).toBe(3);
+  const outputs = job.sim.promises().filter((id) => /:o\d/.test(id));
+  expect(outputs).toEqual(["job:o1", "job:o2", "job:o3"]);
+});
+
+test("killed at every point, by workers that remember the job and by others, the runs come to the same", async () => {
+  const once = async (ctx: Ctx, { n }: { n: number }): Promise<unknown> => {
+    const began = await ctx.step("add", () => n * 2);
+    try {
+      await ctx.sleep("a while", MINUTE);
+      if (n < 3) return ctx.continueAs({ n: n + 1 });
+      return { began, at: ctx.now() > 0 };
+    } finally {
+      await ctx.step("release", () => n);
+    }
+  };
+  const { result, runs } = await replayed(once, { n: 1 });
+  expect(result).toEqual({ began: 6, at: true });
+  expect(runs).toBeGreaterThan(50);
+});
+
+test("the 1,000th run asks the server for what the 2nd did, in warm and in cold workers but for the search for it", async () => {
+  const job = new SimulatedJob(nightly(Number.POSITIVE_INFINITY), {
+    args: { n: 1 },
+    budget: BUDGET,
+    deadline: 9_000 * HOUR,
+  });
+  const costs: number[] = [];
+  const nights = async (last: number) => {
+    while (costs.length < last) {
+      await job.next();
+      costs.push(job.cost.requests);
+    }
+  };
+  const cold = async () => {
+    job.forget();
+    await job.next();
+    return job.cost.requests;
+  };
+  await nights(12);
+  const early = await cold();
+  await nights(1_001);
+  expect(costs[1_000]).toBe(costs[10]);
+  // Two more for each time that the number of runs doubles.
+  expect((await cold()) - early).toBeLessThan(2 * Math.log2(1_000 / 12) + 3);
+  expect(job.journal.events.length).toBeLessThan(10);
+});
+
+test.each<[string, (ctx: Ctx) => Promise<unknown>, RegExp]>([
+  ["in an item", (ctx) => ctx.all(["a"], async () => ctx.continueAs({ n: 1 })), /all "all" is still open/],
+  ["in a step", (ctx) => ctx.step("a", () => ctx.continueAs({ n: 1 })), /inside of a step/],
+  [
+    "while a question is open",
+    async (ctx) => {
+      ctx.ask("go on", question);
+      return ctx.continueAs({ n: 1 });
+    },
+    /ask "go on" is still open\. Await it before/,
+  ],
+  [
+    "without return",
+    async (ctx) => {
+      ctx.continueAs({ n: 1 });
+      return 1;
+    },
+    /write return ctx\.continueAs/,
+  ],
+  [
+    "twice",
+    async (ctx) => {
+      ctx.continueAs({ n: 1 });
+      return ctx.continueAs({ n: 2 });
+    },
+    /called twice/,
+  ],
+  ["with what cannot be stored", async (ctx) => ctx.continueAs({ n: Number.NaN }), /NaN/],
+])("is refused %s, in words", async (_where, code, words) => {
+  const end = await new SimulatedJob(code as never, { args: { n: 1 } }).toEnd();
+  expect(end).toMatchObject({ kind: "failed", error: { message: expect.stringMatching(words) } });
+});

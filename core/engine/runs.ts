@@ -1,0 +1,66 @@
+/**
+ * The runs of a job that goes on under its name with other arguments (`ctx.continueAs`). Each run has a journal of its own,
+ * so that the records of an earlier one are not read again. A run from the second on is a promise, created under the lease
+ * on the job's task: it holds what the run begins with, and its id stands before those of its records. To create it is what
+ * ends the run before; a worker that repeats that after a crash finds it.
+ */
+import { decodeValue } from "../store/codec.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
+import { runId } from "../store/ids.ts";
+import { last } from "../store/sequence.ts";
+import { Journal } from "./journal.ts";
+import type { Lease } from "./runtime.ts";
+import type { Run } from "./state.ts";
+
+/** The run that a promise holds; undefined for one that holds none. */
+export function runIn(n: number, promise: PromiseRecord | undefined): Run | undefined {
+  const held = promise && (decodeValue(promise.param) as Omit<Run, "n" | "startedAt"> | undefined);
+  return held?.before ? { ...held, n, startedAt: promise?.createdAt ?? 0 } : undefined;
+}
+
+/** The newest run of a job from `known` on, a number of a run that exists; undefined where that is the first. */
+export async function newestRun(
+  job: string,
+  get: (id: string) => Promise<PromiseRecord | undefined>,
+  known = 1,
+): Promise<Run | undefined> {
+  const found = await last((n) => get(runId(job, n)), { after: known });
+  if (found.n === 1) return undefined;
+  return runIn(found.n, found.entry ?? (await get(runId(job, found.n))));
+}
+
+/** Reads the records that a journal lacks, or those of a newer run; returns the journal of the newest. */
+export async function readNewest(
+  journal: Journal,
+  job: string,
+  get: (id: string) => Promise<PromiseRecord | undefined>,
+  first: (id: string, n: number) => Promise<PromiseRecord | undefined> = get,
+): Promise<Journal> {
+  const known = journal.run?.n ?? 1;
+  const [run] = await Promise.all([
+    newestRun(job, get, known),
+    journal.load(runId(job, known), known === 1 ? first : get),
+  ]);
+  if (!run || run.n === known) return journal;
+  const newest = new Journal(run);
+  await newest.load(runId(job, run.n), get);
+  return newest;
+}
+
+/** Begins the next run of a job, or finds that a worker before has begun it. @throws {LeaseLost} */
+export async function beginRun(
+  before: Journal,
+  lease: Lease,
+  run: Pick<Run, "args" | "version" | "before" | "children">,
+): Promise<Journal> {
+  const n = (before.run?.n ?? 1) + 1;
+  const param: Omit<Run, "n" | "startedAt"> = {
+    ...run,
+    stored: before.stored,
+    seed: crypto.randomUUID(),
+    v: lease.version,
+  };
+  const promise = await lease.create(runId(lease.id, n), param, "resolved");
+  lease.run = promise.id;
+  return new Journal(runIn(n, promise));
+}

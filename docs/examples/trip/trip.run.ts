@@ -1,0 +1,30 @@
+import { implement } from "../../../core/index.ts";
+import { call, Services } from "../services.ts";
+import { trip } from "./trip.ts";
+
+/** A saga: what was booked is undone when a later booking fails, the job is cancelled, or its deadline comes. */
+export const tripRun = implement(
+  trip,
+  async (ctx, { city, day }) => {
+    const reference = ctx.uuid(); // another one in each attempt at the trip, the same in each replay
+    const begun: string[] = [];
+    const book = async (what: string) => {
+      // Noted first: a booking that fails, or is cut off, may have been made all the same.
+      begun.push(what);
+      const { number } = await ctx.step(`book ${what}`, (step) =>
+        call<{ number: string }>(step, `/${what}/bookings`, { reference, city, day }),
+      );
+      ctx.progress(begun.length, 3, `${what} booked`);
+      return number;
+    };
+    try {
+      return { flight: await book("flight"), hotel: await book("hotel"), car: await book("car") };
+    } catch (error) {
+      for (const what of begun.toReversed()) {
+        await ctx.step(`undo ${what}`, (step) => call(step, `/${what}/cancellations`, { reference }));
+      }
+      throw error;
+    }
+  },
+  { env: Services },
+);

@@ -1,0 +1,126 @@
+/** The hosts, and how each is pointed at a model and run without a person. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+export interface Host {
+  name: string;
+  /** Its id for `--config`. */
+  id: string;
+  package: string;
+  version: string;
+  command: string;
+  /** The tool that finds others, where the host defers them. */
+  search?: { tool: string; args(query: string): object };
+  /** Files below its home that name the model, by their paths. */
+  files?(model: string): Record<string, object | string>;
+  /** The arguments that tell it its model once, where files do not. */
+  prepare?(model: string): string[];
+  env?(model: string): Record<string, string>;
+  /** The arguments that run one prompt to its end. */
+  run(prompt: string, model: string): string[];
+}
+
+const KEY = "a-key-of-no-vendor";
+const MODEL = "scripted";
+
+export const HOSTS: readonly Host[] = [
+  {
+    name: "Claude Code",
+    id: "claude-code",
+    package: "@anthropic-ai/claude-code",
+    version: "2.1.330",
+    command: "claude",
+    search: { tool: "ToolSearch", args: (query) => ({ query, max_results: 5 }) },
+    env: (model) => ({
+      ANTHROPIC_BASE_URL: model,
+      ANTHROPIC_API_KEY: KEY,
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      DISABLE_AUTOUPDATER: "1",
+      ENABLE_TOOL_SEARCH: "true",
+    }),
+    run: (prompt) => ["-p", prompt, "--allowedTools", "mcp__durable-mcp-edge"],
+  },
+  {
+    name: "Codex",
+    id: "codex",
+    package: "@openai/codex",
+    version: "0.169.0",
+    command: "codex",
+    search: { tool: "tool_search", args: (query) => ({ query, limit: 8 }) },
+    env: () => ({ SCRIPTED_KEY: KEY }),
+    run: (prompt, model) => ["exec", "--skip-git-repo-check", ...codexModel(model), prompt],
+  },
+  {
+    name: "Gemini CLI",
+    id: "gemini",
+    package: "@google/gemini-cli",
+    version: "0.61.0",
+    command: "gemini",
+    files: () => ({
+      ".gemini/settings.json": {
+        security: { auth: { selectedType: "gemini-api-key" } },
+        privacy: { usageStatisticsEnabled: false },
+        general: { enableAutoUpdate: false },
+      },
+    }),
+    env: (model) => ({ GEMINI_API_KEY: KEY, GOOGLE_GEMINI_BASE_URL: model }),
+    run: (prompt) => ["--skip-trust", "--yolo", "-m", "gemini-2.5-flash", "-p", prompt],
+  },
+  {
+    name: "Qwen Code",
+    id: "qwen",
+    package: "@qwen-code/qwen-code",
+    version: "0.24.4",
+    command: "qwen",
+    search: { tool: "tool_search", args: (query) => ({ query }) },
+    files: () => ({ ".qwen/settings.json": { privacy: { usageStatisticsEnabled: false } } }),
+    env: (model) => ({ OPENAI_API_KEY: KEY, OPENAI_BASE_URL: `${model}/v1`, OPENAI_MODEL: MODEL }),
+    run: (prompt) => ["--auth-type", "openai", "--yolo", prompt],
+  },
+  {
+    name: "opencode",
+    id: "opencode",
+    package: "opencode-ai",
+    version: "1.18.33",
+    command: "opencode",
+    files: (model) => ({
+      ".config/opencode/opencode.json": {
+        autoupdate: false,
+        share: "disabled",
+        provider: {
+          scripted: {
+            npm: "@ai-sdk/openai-compatible",
+            options: { baseURL: `${model}/v1`, apiKey: KEY },
+            models: { [MODEL]: { tool_call: true } },
+          },
+        },
+      },
+    }),
+    env: () => ({ OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_AUTOUPDATE: "1" }),
+    run: (prompt) => ["run", "-m", `scripted/${MODEL}`, prompt],
+  },
+  {
+    name: "Cline",
+    id: "cline",
+    package: "cline",
+    version: "3.0.65",
+    command: "cline",
+    prepare: (model) => ["auth", "-p", "openai-compatible", "-k", KEY, "-m", MODEL, "-b", `${model}/v1`],
+    run: (prompt) => ["-P", "openai-compatible", "-k", KEY, "-m", MODEL, prompt],
+  },
+];
+
+/** Codex takes its model from options, which hold for one run. */
+function codexModel(model: string): string[] {
+  const provider = `{name="scripted",base_url="${model}/v1",env_key="SCRIPTED_KEY",wire_api="responses"}`;
+  return ["-c", `model_providers.scripted=${provider}`, "-c", 'model_provider="scripted"', "-m", MODEL];
+}
+
+/** Writes a host's files below its home. */
+export async function writeFiles({ files }: Host, home: string, model: string): Promise<void> {
+  for (const [path, content] of Object.entries(files?.(model) ?? {})) {
+    const file = join(home, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, typeof content === "string" ? content : JSON.stringify(content));
+  }
+}

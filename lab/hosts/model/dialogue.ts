@@ -1,0 +1,47 @@
+/** What every vendor's message format says, without its form. */
+
+/** What a host has sent its model in one request. */
+export interface Heard {
+  /** The tools that the model may call now, by the names that the host gives them. */
+  tools: readonly string[];
+  /** The texts of all results so far, in order. */
+  results: readonly string[];
+  /** The size of the request. */
+  bytes: number;
+}
+
+export interface Call {
+  /** The host's name for it. */
+  tool: string;
+  args: object;
+}
+
+/** What the scripted model says: calls, or its last words. */
+export type Reply = { calls: readonly Call[] } | { text: string };
+
+/** A vendor's streamed message format. */
+export interface Format {
+  /** Whether a request asks for the next message of a conversation that has tools. */
+  isTurn(path: string, body: Body): boolean;
+  hear(body: Body): Omit<Heard, "bytes">;
+  /** The data of the stream's events, in order; `event` names them where the vendor does. */
+  say(reply: Reply, model: string): { event?: string; data: object | "[DONE]" }[];
+}
+
+/** A vendor's request, in JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: each format looks into its own
+export type Body = any;
+
+/** The text of content, which is a string, or a list of parts with text in it. */
+export function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (Array.isArray(content)) return content.map(textOf).join("\n");
+  if (typeof content !== "object" || content === null) return "";
+  const { text, output, content: inner } = content as Record<string, unknown>;
+  const [first] = [text, output, inner].filter((each) => each !== undefined);
+  return first === undefined ? JSON.stringify(content) : textOf(first);
+}
+
+let made = 0;
+/** An id that no other message has. */
+export const newId = (prefix: string): string => `${prefix}_${++made}${Date.now().toString(36)}`;

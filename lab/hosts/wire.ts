@@ -1,0 +1,72 @@
+import { serve } from "@hono/node-server";
+import { Hono } from "hono";
+import { proxy } from "hono/proxy";
+
+/** An MCP message from a host, and what answered it. */
+export interface Exchange {
+  method: string;
+  /** The tool, of a call. */
+  tool?: string;
+  /** What the client called itself, and could do, at its handshake. */
+  client?: { name: string; capabilities: object; revision: string };
+  /** The bytes of the answer's result. */
+  bytes: number;
+}
+
+/** An address in front of the server that records what passes. */
+export interface Wire extends AsyncDisposable {
+  readonly url: string;
+  readonly exchanges: readonly Exchange[];
+  clear(): void;
+}
+
+export async function startWire(target: string): Promise<Wire> {
+  let exchanges: Exchange[] = [];
+  const app = new Hono();
+  app.all("*", async (c) => {
+    const { pathname, search } = new URL(c.req.url);
+    const text = c.req.method === "POST" ? await c.req.text() : undefined;
+    const exchange = text === undefined ? undefined : exchangeOf(text);
+    if (exchange) exchanges.push(exchange);
+    const { signal } = c.req.raw;
+    const headers = { ...c.req.header(), host: new URL(target).host };
+    const answer = await proxy(new URL(pathname + search, target), {
+      method: c.req.method,
+      headers,
+      body: text ?? null,
+      signal,
+    });
+    if (!exchange || !answer.body) return answer;
+    const counted = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        exchange.bytes += chunk.byteLength;
+        controller.enqueue(chunk);
+      },
+    });
+    return new Response(answer.body.pipeThrough(counted), answer);
+  });
+  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    get exchanges() {
+      return exchanges;
+    },
+    clear() {
+      exchanges = [];
+    },
+    async [Symbol.asyncDispose]() {
+      if ("closeAllConnections" in server) server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+function exchangeOf(text: string): Exchange | undefined {
+  const { method, params } = JSON.parse(text);
+  if (typeof method !== "string") return undefined;
+  if (method !== "initialize") return { method, ...(params?.name && { tool: params.name }), bytes: 0 };
+  const { clientInfo, capabilities, protocolVersion } = params;
+  return { method, client: { name: clientInfo.name, capabilities, revision: protocolVersion }, bytes: 0 };
+}

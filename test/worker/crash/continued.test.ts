@@ -1,0 +1,69 @@
+/** A job that goes on from run to run under one name, through the death of its worker and its cancellation. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../../testing/simulation/program.ts";
+import { currentClient, type McpClient } from "../../support/clients.ts";
+import { type Stack, startStack } from "../../support/stack.ts";
+
+let stack: Stack;
+let client: McpClient;
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "continued-"));
+  stack = await startStack({
+    programs: { edge: "test/worker/scripts/continued-edge.ts", worker: "test/worker/scripts/continued-worker.ts" },
+    env: { FOLDER: folder, LEASE_SECONDS: "2" },
+  });
+  client = await currentClient.connect(stack.url);
+});
+afterAll(async () => {
+  await client?.close();
+  await stack?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const walked = async (of: string) => (await readFile(join(folder, of), "utf8").catch(() => "")).trim().split("\n");
+const probe = async (job: string) => {
+  const { content } = await client.callTool("probe_status", { job_names: [job], partial_from: 0 });
+  return content.statuses[0];
+};
+const rounds = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
+
+test("each run does its work once, also when the worker is killed, and one call waits for them all", async () => {
+  const result = client.callTool("patrol", { of: "tower", round: 1, last: 8, ms: 300 });
+  await until("a third round", async () => (await walked("tower")).includes("3"));
+  await stack.workers[0]?.kill();
+  await stack.workers[0]?.start();
+  expect(await result).toMatchObject({ content: { result: { rounds: 8, spent: 40 } } });
+  expect(await walked("tower")).toEqual(rounds(8).map(String));
+  expect(await probe("patrol_tower")).toMatchObject({
+    status: "complete",
+    partial: { values: rounds(8).map((round) => ({ round })) },
+  });
+});
+
+test("a cancellation reaches the run that is under way, whose clean-up runs, and a new attempt begins at the first", async () => {
+  const args = { of: "wall", round: 1, last: 12, ms: 20 };
+  const begun = client.callTool("patrol", args);
+  const shown = await until("the 12th run", async () => {
+    const status = await probe("patrol_wall");
+    return status?.run === 12 ? status : undefined;
+  });
+  expect(shown).toMatchObject({ status: "running", doing: expect.stringMatching(/^run 12; 12 of 12/) });
+  await client.callTool("cancel_job", { job_names: ["patrol_wall"] });
+  await begun;
+  await until("its clean-up", async () => (await probe("patrol_wall"))?.cleanup === "done");
+  expect(await walked("wall")).toEqual([...rounds(12).map(String), "home after 12"]);
+  const again = client.callTool("patrol", { ...args, last: 2 });
+  expect(await again).toMatchObject({ content: { job_name: "patrol_wall~2", result: { rounds: 2 } } });
+});
+
+test("arguments of the next run that do not fit end the job, and say so", async () => {
+  const { isError, text } = await client.callTool("patrol", { of: "moat", round: 1, last: 2, ms: 1 });
+  expect([isError, text]).toEqual([
+    true,
+    expect.stringMatching(/continueAs: these are not arguments of patrol: round/),
+  ]);
+});
