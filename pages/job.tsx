@@ -2,6 +2,7 @@
 import { type Child, type FC, render, useEffect } from "hono/jsx/dom";
 import { Actions } from "./job/actions.tsx";
 import { Doing } from "./job/doing.tsx";
+import { Partial } from "./job/partial.tsx";
 import { Result } from "./job/result.tsx";
 import { Timeline } from "./job/timeline.tsx";
 import { Tree } from "./job/tree.tsx";
@@ -44,6 +45,7 @@ const Job: FC = () => {
           )}
           {job.status === "running" && <Doing job={job} />}
           <Questions job={job} onAnswered={refresh} />
+          {job.partial && <Partial partial={job.partial} />}
           {job.error !== undefined && <Notice kind="error">{job.error}</Notice>}
           {(job.status === "complete" || job.view?.as === "countdown") && <Result job={job} />}
           <Actions job={job} tool={about?.tools.find(({ kind }) => kind === job.kind)} onDone={refresh} />

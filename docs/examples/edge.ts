@@ -12,6 +12,7 @@ import { release } from "./release.ts";
 import { research } from "./research/research.ts";
 import { titles } from "./titles.ts";
 import { trip } from "./trip/trip.ts";
+import { watch } from "./watch/watch.ts";
 
 export { CallerObject, Listener } from "../../functions/edge.ts";
 export { ResonateObject, RunnerObject } from "../../functions/objects.ts";
@@ -22,7 +23,7 @@ export default createEdge({
   version: "1.0.0",
   tools: [
     ...[release, titles, invoice, order],
-    ...[trip, purchase, research, nightly, crawl, exported, imported, fulfilled, quotes],
+    ...[trip, purchase, research, nightly, crawl, exported, imported, fulfilled, quotes, watch],
   ],
   jobs: [parcel],
 });

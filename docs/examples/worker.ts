@@ -12,10 +12,23 @@ import { releaseRun } from "./release.run.ts";
 import { researchRun } from "./research/research.run.ts";
 import { titlesRun } from "./titles.run.ts";
 import { tripRun } from "./trip/trip.run.ts";
+import { watchRun } from "./watch/watch.run.ts";
 
 await runWorker({
   functions: [
     ...[releaseRun, titlesRun, invoiceRun, orderRun],
-    ...[tripRun, purchaseRun, researchRun, nightlyRun, crawlRun, exportRun, importRun, fulfilRun, parcelRun, quotesRun],
+    ...[
+      tripRun,
+      purchaseRun,
+      researchRun,
+      nightlyRun,
+      crawlRun,
+      exportRun,
+      importRun,
+      fulfilRun,
+      parcelRun,
+      quotesRun,
+      watchRun,
+    ],
   ],
 });

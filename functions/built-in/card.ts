@@ -1,6 +1,7 @@
 /** The tools that cards of jobs call, in which the user acts. Hosts that show cards hide these tools from models. */
 import * as z from "zod";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
+import { latestOf } from "../../core/jobs/feed/partial.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
@@ -72,7 +73,8 @@ async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
   const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
   const { progress, step } = snapshot.feed.entry ?? {};
   const questions = [...snapshot.questions].map(([question, asked]) => ({ ...asked.question, question }));
-  return { ...shown, doing: doingOf(snapshot, Date.now()), progress, step, questions };
+  const partial = await latestOf(store, promise.id, snapshot.feed.entry, signal);
+  return { ...shown, partial, doing: doingOf(snapshot, Date.now()), progress, step, questions };
 }
 
 /** The user's own answer, given in a card. */

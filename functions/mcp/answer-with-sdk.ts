@@ -83,11 +83,31 @@ export function createSdk(
     return server;
   };
   const options = { maxRequestBodySize: maxBody, keepAliveMs: KEEP_ALIVE };
-  return ({ request, scope, parsedBody, streamed }) => {
+  return async ({ request, scope, parsedBody, streamed }) => {
     const handler = createMcpHandler(createServer, { ...options, ...(streamed && { responseMode: "sse" }) });
     const more = { authInfo: authInfoOf(scope), ...(parsedBody !== undefined && { parsedBody }) };
-    return handler.fetch(request, more);
+    return brief(await handler.fetch(request, more));
   };
+}
+
+/** The longest refusal that passes as it is, in characters. */
+const LONGEST_REFUSAL = 4_000;
+
+/** The SDK's refusals of requests whose headers differ from the body quote both, however long they are. */
+async function brief(response: Response): Promise<Response> {
+  if (response.status !== 400) return response;
+  const { status } = response;
+  const text = await response.text();
+  const headers = new Headers(response.headers);
+  headers.delete("content-length");
+  if (text.length <= LONGEST_REFUSAL) return new Response(text, { status, headers });
+  const {
+    jsonrpc,
+    id = null,
+    error,
+  } = JSON.parse(text) as { jsonrpc: string; id?: unknown; error: { code: number; message: string } };
+  const { code, message } = error;
+  return Response.json({ jsonrpc, id, error: { code, message: `${message.slice(0, 500)}…` } }, { status });
 }
 
 function callOf(context: ServerContext): CallRequest {

@@ -1,3 +1,4 @@
+import { latestOf } from "../../core/jobs/feed/partial.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
@@ -13,6 +14,7 @@ export async function jobPage(store: RemoteStore, promise: DurablePromise, from:
     timelineOf(promise.id, from, (id) => store.child(id, signal)),
     store.isOffered(promise, signal),
   ]);
+  const partial = await latestOf(store, promise.id, feed.entry, signal);
   const { questions: _asked, ...doing } = feed.entry ?? { questions: {} };
   return {
     ...viewOf(promise.name, promise),
@@ -24,6 +26,7 @@ export async function jobPage(store: RemoteStore, promise: DurablePromise, from:
     questions: [...questions].map(([key, { question }]) => ({ key, ...question })),
     timeline,
     waits,
+    ...(partial && { partial }),
     ...(newer && { newer: { job_name: newer.name, status: statusOf(newer) } }),
   };
 }

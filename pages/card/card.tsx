@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "hono/jsx/dom";
 import type { View } from "../../core/definitions/view.ts";
 import type { Chart, drawChart } from "../chart/chart.ts";
+import { Partial } from "../job/partial.tsx";
 import { Tree } from "../job/tree.tsx";
 import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { Follower, Seen } from "./follow.ts";
@@ -105,6 +106,7 @@ function Running({ job, view }: { job: Job; view: View | undefined }) {
           {step.name}: attempt {step.attempt - (step.next === undefined ? 0 : 1)} failed{next}. {step.error}
         </p>
       )}
+      {job.partial ? <Partial partial={job.partial} /> : null}
       {age === undefined || until !== undefined ? null : <div class="quiet">for {lengthOf(age)}</div>}
     </>
   );

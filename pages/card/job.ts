@@ -1,5 +1,6 @@
 /** Access to jobs from a card, through the calls that its host makes for it. */
 import type { View } from "../../core/definitions/view.ts";
+import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import type { FormSchema } from "../lib/server.ts";
 import type { Host } from "./host.ts";
@@ -16,6 +17,7 @@ export interface Job {
   doing?: string;
   progress?: { done: number; total?: number };
   step?: { name: string; attempt: number; error?: string; next?: number };
+  partial?: Latest;
   questions?: { question: string; message: string; requestedSchema: FormSchema }[];
   arguments?: unknown;
   newer?: string;

@@ -5,7 +5,7 @@ import type { JobInfo } from "../lib/server.ts";
 /** What a running job does: its progress, its step and attempt, or the end of its sleep. */
 export const Doing: FC<{ job: JobInfo }> = ({ job }) => {
   const now = useNow();
-  const { message, progress, step, sleeping_until, awaiting, blocked } = job.doing;
+  const { message, progress, step, sleeping_until, awaiting, blocked, spent = {} } = job.doing;
   const next = step?.next;
   return (
     <div class="doing-now" aria-live="polite">
@@ -30,6 +30,11 @@ export const Doing: FC<{ job: JobInfo }> = ({ job }) => {
           {next !== undefined && next > now && `; it begins in ${lengthOf(next - now)}`}
         </p>
       )}
+      {Object.entries(spent).map(([of, each]) => (
+        <p key={of}>
+          {each.spent} of {each.limit} {of} spent
+        </p>
+      ))}
       {!step && sleeping_until !== undefined && sleeping_until > now && (
         <p>
           Sleeps until <Time at={sleeping_until} />

@@ -1,5 +1,6 @@
 /** Requests of pages: MCP, as of any client, and the data that only pages get. */
 import type { View } from "../../core/definitions/view.ts";
+import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 
 const REVISION = "2026-07-28";
@@ -78,7 +79,9 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
     sleeping_until?: number;
     awaiting?: number;
     blocked?: string;
+    spent?: Record<string, { spent: number; limit: number }>;
   };
+  partial?: Latest;
   questions: { key: string; message: string; requestedSchema: FormSchema }[];
   timeline: { entries: TimelineEntry[]; next: number };
   /** Whether it waits for a worker. */

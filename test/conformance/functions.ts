@@ -27,6 +27,7 @@ export const fixtureFunctions = [
   implement(multiInput, async (ctx) => {
     const name = ctx.ask("name", askFor("What is your name?", "name", "string"));
     const sure = ctx.ask("sure", askFor("Are you sure?", "confirm", "boolean"));
+    await ctx.emit({ name: await name });
     return { name: await name, sure: await sure };
   }),
   implement(openQuestion, async (ctx) => {

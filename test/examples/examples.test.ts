@@ -10,6 +10,7 @@ import { purchaseRun } from "../../docs/examples/purchase/purchase.run.ts";
 import { quotesRun } from "../../docs/examples/quotes/quotes.run.ts";
 import { researchRun } from "../../docs/examples/research/research.run.ts";
 import { tripRun } from "../../docs/examples/trip/trip.run.ts";
+import { watchRun } from "../../docs/examples/watch/watch.run.ts";
 import { type ReplayedOptions, replayed, startStack } from "../../testing/index.ts";
 import { startServices } from "./services.ts";
 
@@ -68,6 +69,7 @@ const EXAMPLES: [name: string, run: Implementation, args: object, result: unknow
     { parcels: ["north-3", "south-3"] },
     { jobs: { parcel_3_north: { tracking: "north-3" }, parcel_3_south: { tracking: "south-3" } } },
   ],
+  ["a watch of two days", watchRun, { article: "chairs", days: 2, day: 0 }, { left: 3 }],
   [
     "a comparison of carriers",
     quotesRun,
@@ -103,6 +105,7 @@ test("all at once keep what they have done, though their worker is killed", asyn
     ["import_contacts", { customer: "acme", contacts }, { added: 250 }],
     ["send_order", { order: 3, warehouses: ["north", "south"] }, { parcels: ["north-3", "south-3"] }],
     ["compare_carriers", { kilos: 2, carriers: ["swift", "ox", "broken"] }, { carrier: "ox", silent: ["broken"] }],
+    ["watch_stock", { article: "chairs", days: 2 }, { left: 3 }],
     ["take_order", { number: 3 }, { number: 3, paid: 12 }],
   ];
   const names = new Map<string, string>();

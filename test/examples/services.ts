@@ -38,6 +38,8 @@ export async function startServices() {
         return { sent: true };
       case "carriers":
         return name === "broken" ? undefined : { euros: 10 + name.length };
+      case "stock":
+        return { left: 3 };
       case "banks":
         return name === "national" ? undefined : { dollars: 2 };
       case "site": {

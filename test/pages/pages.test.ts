@@ -73,6 +73,10 @@ describe.runIf(browser)("in a browser", () => {
       .locator("section.question", { hasText: "What is your name?" })
       .getByText("Answer", { exact: true })
       .click();
+    // What the job tells before its end.
+    const partial = page.getByRole("region", { name: "A partial result" });
+    await partial.getByText("Ada").waitFor();
+    if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/partial.png`, fullPage: true });
     await page.getByLabel("confirm").check();
     await page.locator("section.question", { hasText: "Are you sure?" }).getByText("Answer", { exact: true }).click();
     await status(page, "complete");

@@ -8,6 +8,39 @@ import type { Partial } from "../status.ts";
 /** Whether what a job has told is an event. */
 const isEvent = (value: unknown): boolean => typeof value === "object" && value !== null && EVENT in value;
 
+/** The newest partial results of a job, for people, the newest first; a long one is the beginning of its JSON. */
+export interface Latest {
+  /** How many there are. */
+  count: number;
+  values: unknown[];
+}
+
+/** How many of the newest are shown, and how many characters of one. */
+const SHOWN = 5;
+const LONGEST = 2_000;
+
+/** @param told how many the job says that it has told, as results and as events */
+export async function latestOf(
+  store: Pick<RemoteStore, "child">,
+  id: string,
+  { emitted = 0, events = 0 }: { emitted?: number | undefined; events?: number | undefined } = {},
+  signal?: AbortSignal,
+): Promise<Latest | undefined> {
+  if (emitted === 0) return undefined;
+  const all = emitted + events;
+  const newest = Array.from({ length: Math.min(all, SHOWN) }, (_, i) => store.child(outputId(id, all - i), signal));
+  const values = (await Promise.all(newest)).flatMap((promise) => {
+    const value = promise && (decodeValue(promise.param) ?? null);
+    return value === undefined || isEvent(value) ? [] : [inShort(value)];
+  });
+  return { count: emitted, values };
+}
+
+function inShort(value: unknown): unknown {
+  const text = JSON.stringify(value);
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : value;
+}
+
 /** How many are read at once, and told at most. */
 const AT_ONCE = 8;
 const MOST = 100;

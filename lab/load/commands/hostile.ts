@@ -1,34 +1,73 @@
 /**
- * Ten ordinary callers at two edges, for so many seconds alone and then beside one who asks for all that he may.
+ * Ten ordinary callers, for so many seconds alone and then beside one who asks for all that he may: on the embedded server and
+ * through `wrap`, on the object, and on each standalone server of the PATH (`resonate`, `resonate-next`).
  *
- *   npm run load -- --hostile [--seconds 60]
+ *   npm run load -- --hostile [--seconds 25] [--on embedded,wrap,object,resonate,resonate-next]
  *
  * All is well when nothing of the ordinary ones' failed, and no kind of their calls took more than 1.5 times as long.
  */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { execa } from "execa";
+import { startRealServer } from "../../upgrade/generation.ts";
 import { runHostile } from "../hostile.ts";
 import { number, summary } from "./tables.ts";
 
 /** How many times as long an ordinary caller's call may take beside the hostile one, by its median. */
 const MOST = 1.5;
 
+const KINDS = ["embedded", "wrap", "object", "resonate", "resonate-next"];
+
 export async function run(): Promise<number> {
-  const { values } = parseArgs({ options: { hostile: { type: "boolean" }, seconds: number(60) } });
-  const { alone, beside, failed, hostile } = await runHostile({ seconds: Number(values.seconds), say: console.log });
+  const on = { type: "string", default: KINDS.join(",") } as const;
+  const options = { hostile: { type: "boolean" }, seconds: number(25), on, one: { type: "string" } } as const;
+  const { values } = parseArgs({ options });
+  const seconds = Number(values.seconds);
+  if (values.one !== undefined) return runOne(values.one, seconds);
+  const wrong: string[] = [];
+  for (const kind of values.on.split(",")) if (!(await passes(kind, seconds))) wrong.push(kind);
+  console.log(wrong.length === 0 ? "\nAll is well." : `\nNot well on: ${wrong.join(", ")}.`);
+  return wrong.length === 0 ? 0 : 1;
+}
+
+/** Runs one kind in a process of its own, whose environment names the server; whether all was well. */
+async function passes(kind: string, seconds: number): Promise<boolean> {
+  console.log(`\n${kind}:`);
+  const spawn = async (env: Record<string, string>) => {
+    const args = ["lab/load/kinds.ts", "--hostile", "--one", kind, "--seconds", String(seconds)];
+    return !(await execa(process.execPath, args, { env, stdio: "inherit", reject: false })).failed;
+  };
+  if (kind === "object") return spawn({ RESONATE_HOST: "object" });
+  if (kind === "embedded" || kind === "wrap") return spawn({});
+  const { stdout: path, failed: isMissing } = await execa("which", [kind], { reject: false });
+  if (isMissing) {
+    console.log(`${kind} is not on the PATH: nothing ran on it.`);
+    return true;
+  }
+  const data = await mkdtemp(join(tmpdir(), "hostile-"));
+  await using server = await startRealServer(path, data);
+  return spawn({ RESONATE_URL: server.url }).finally(() => rm(data, { recursive: true, force: true }));
+}
+
+async function runOne(kind: string, seconds: number): Promise<number> {
+  const isWrapped = kind === "wrap";
+  const { alone, beside, failed, hostile } = await runHostile({ seconds, isWrapped, say: console.log });
+  const ratio = (what: string) => Number(summary(beside[what]).p50) / Number(summary(alone[what]).p50);
   const rows = Object.keys(alone).map((what) => {
     const [one, other] = [summary(alone[what]), summary(beside[what])];
     const both = { samples: `${one.samples ?? 0}, ${other.samples ?? 0}` };
-    return [what, { ...both, alone: `${one.p50}, ${one.p99}`, beside: `${other.p50}, ${other.p99}` }];
+    const times = ratio(what).toFixed(2);
+    return [what, { ...both, alone: `${one.p50}, ${one.p99}`, beside: `${other.p50}, ${other.p99}`, times }];
   });
   console.log("Milliseconds: p50, p99");
   console.table(Object.fromEntries(rows));
   console.log("Answers to the hostile caller");
   console.table(hostile);
   for (const what of failed.slice(0, 10)) console.log(`Failed: ${what}`);
-  const late = Object.keys(alone).filter((what) => {
-    const [one, other] = [summary(alone[what]), summary(beside[what])];
-    return Number(other.p50) > MOST * Number(one.p50);
-  });
+  // A kind that was never answered is late as well.
+  const late = Object.keys(alone).filter((what) => !(ratio(what) <= MOST));
   for (const what of late) console.log(`Later than ${MOST} times: ${what}`);
-  return failed.length + late.length === 0 ? 0 : 1;
+  return rows.length > 0 && failed.length + late.length === 0 ? 0 : 1;
 }
