@@ -11,6 +11,7 @@ import { Copy, jobPath, lengthOf, Notice, Page, StatusChip, Time, useAbout, useN
 import { SchemaForm } from "./lib/form.tsx";
 import { answer, type JobInfo } from "./lib/server.ts";
 import { SignIn } from "./lib/sign-in.tsx";
+import { Told, useTold } from "./lib/told.tsx";
 
 const name = decodeURIComponent(location.pathname.slice("/jobs/".length));
 
@@ -49,6 +50,7 @@ const Job: FC = () => {
           {job.error !== undefined && <Notice kind="error">{job.error}</Notice>}
           {(job.status === "complete" || job.view?.as === "countdown") && <Result job={job} />}
           <Actions job={job} tool={about?.tools.find(({ kind }) => kind === job.kind)} onDone={refresh} />
+          {job.may_write && <ToldOfJob />}
           <section aria-labelledby="timeline">
             <h2 id="timeline">Timeline</h2>
             <Timeline job={job} entries={timeline} />
@@ -61,6 +63,11 @@ const Job: FC = () => {
       )}
     </Page>
   );
+};
+
+const ToldOfJob: FC = () => {
+  const { subscriptions, listeners, refresh } = useTold(name);
+  return <Told title="Who is told of it" {...{ subscriptions, listeners }} onEnd={refresh} />;
 };
 
 const Facts: FC<{ job: JobInfo }> = ({ job }) => {

@@ -1,10 +1,12 @@
 /** The viewer's jobs, live, with a search. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { Kept } from "./jobs/kept.tsx";
+import { Schedules } from "./jobs/schedules.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
 import { Notice, Page, useAbout } from "./lib/components.tsx";
 import { SignIn } from "./lib/sign-in.tsx";
+import { Told, useTold } from "./lib/told.tsx";
 
 const STATUSES = ["running", "complete", "failed", "cancelled", "timed_out"];
 
@@ -15,6 +17,7 @@ const Jobs: FC = () => {
   const [pages, setPages] = useState(1);
   const [reads, setReads] = useState(0);
   const { jobs, stored, hasMore, isLost, refused } = useJobs({ status, pages, reads });
+  const { schedules, subscriptions, listeners, refresh } = useTold();
   useEffect(() => {
     if (about) document.title = `Jobs · ${about.title}`;
   }, [about]);
@@ -57,6 +60,8 @@ const Jobs: FC = () => {
               Read older jobs
             </button>
           )}
+          <Schedules schedules={schedules} onEnd={refresh} />
+          <Told title="Who is told of your jobs" {...{ subscriptions, listeners }} onEnd={refresh} />
           <Kept stored={stored} onChange={() => setReads(reads + 1)} />
         </>
       )}

@@ -13,6 +13,7 @@ import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import {
+  type CallerEvents,
   type CallerNamespace,
   createBlocks,
   createEvents,
@@ -60,6 +61,8 @@ export interface Edge {
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
+  /** The events of callers, and who is told of them; undefined where no object holds them. */
+  told: CallerEvents | undefined;
   /** Makes the schedules of the definitions, once; undefined where none has one. */
   deploy: (() => Promise<void>) | undefined;
   /** What does not work for want of a binding. */
@@ -114,6 +117,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     client,
     log,
     pages,
+    told,
     mcp: createMcp({
       tools,
       identity,

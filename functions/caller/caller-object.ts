@@ -40,6 +40,7 @@ import {
 } from "./occurrence.ts";
 import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
 import { Schedules } from "./schedules.ts";
+import { Listeners, type Seen } from "./seen.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { type Running, Watch } from "./watch.ts";
@@ -117,6 +118,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #takeover: Takeover;
   readonly #config: Config;
   readonly #keep: number;
+  readonly #listeners = new Listeners();
   /** Those who wait for events. */
   readonly #waiting = new Set<() => void>();
   #begun: Promise<void> | undefined;
@@ -283,6 +285,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#begin(caller.key);
       const until = Date.now() + wait;
       this.#watch.extend(until + INTEREST, query.name !== JOB_ENDED);
+      this.#listeners.note({ name: query.name, narrowed }, until + INTEREST);
       if (isTold(query.name)) this.#toldUntil = until + INTEREST;
       const wanted = { ...query, ...this.#jobsOf(narrowed) };
       let page: LogPage = this.#log.read(wanted, Date.now());
@@ -314,6 +317,25 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return answered(async () => {
       await this.#begin(caller.key);
       return this.#hooks.unsubscribe(caller, key);
+    });
+  }
+
+  seen(key: string, job?: string): Promise<Answer<Seen>> {
+    return answered(async () => {
+      await this.#begin(key);
+      const [subscriptions, listeners] = [this.#hooks.list(), this.#listeners.list(Date.now())];
+      if (job === undefined) return { subscriptions, listeners, schedules: this.#schedules.list() };
+      const isTold = ({ narrowed }: { narrowed: Narrowed }) => this.#jobs.isAmong(job, this.#jobsOf(narrowed));
+      return { subscriptions: subscriptions.filter(isTold), listeners: listeners.filter(isTold), schedules: [] };
+    });
+  }
+
+  stop(key: string, subscription: string): Promise<Answer<boolean>> {
+    return answered(async () => {
+      await this.#begin(key);
+      const isStopped = this.#hooks.stop(subscription);
+      this.#deliver();
+      return isStopped;
     });
   }
 

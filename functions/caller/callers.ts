@@ -13,6 +13,7 @@ import { ResonateRefused, ResonateUnavailable } from "../../core/store/connectio
 import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
+import type { Seen } from "./seen.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
@@ -69,6 +70,10 @@ export interface CallerMethods extends Room, RoomListMethods {
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
+  /** Who is told of the caller's jobs, or of the one with this promise id, and what is scheduled. */
+  seen(key: string, job?: string): Promise<Answer<Seen>>;
+  /** Ends a subscription for its caller. False where there is none. */
+  stop(key: string, subscription: string): Promise<Answer<boolean>>;
 }
 
 /** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
@@ -76,6 +81,8 @@ export interface CallerEvents {
   read(caller: Caller, query: EventQuery): Promise<EventPage>;
   subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused>;
   unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused>;
+  seen(caller: Caller, job?: string): Promise<Seen>;
+  stop(caller: Caller, subscription: string): Promise<boolean>;
 }
 
 export function createEvents(objects: CallerNamespace, namespace: string): CallerEvents {
@@ -84,6 +91,8 @@ export function createEvents(objects: CallerNamespace, namespace: string): Calle
     read: (caller, query) => ask(() => object(caller).events(caller, query)),
     subscribe: (caller, request) => ask(() => object(caller).subscribe(caller, request)),
     unsubscribe: (caller, key) => ask(() => object(caller).unsubscribe(caller, key)),
+    seen: (caller, job) => ask(() => object(caller).seen(caller.key, job)),
+    stop: (caller, subscription) => ask(() => object(caller).stop(caller.key, subscription)),
   };
 }
 

@@ -2,8 +2,8 @@
 import type { ListedJob, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
 import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
 import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
-import { GENERATION, idsFrom } from "../../core/store/ids.ts";
-import { EVENT_RETENTION, EVENTS_TABLE } from "./event-log.ts";
+import { GENERATION, idsFrom, splitGeneration } from "../../core/store/ids.ts";
+import { EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "./event-log.ts";
 import { ROOMS_TABLE } from "./room-rows.ts";
 import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
@@ -176,6 +176,19 @@ export class JobTable {
 
   kindOf(id: string): string | undefined {
     return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
+  }
+
+  /** Whether events of a job are wanted. */
+  isAmong(id: string, { jobs, kinds, labels, schedule }: Wanted): boolean {
+    const kind = this.kindOf(id);
+    const base = schedule === undefined ? undefined : splitGeneration(schedule).base;
+    return (
+      kind !== undefined &&
+      (jobs?.includes(id) ?? true) &&
+      (kinds?.includes(kind) ?? true) &&
+      (!labels || this.labelsOf(id).some((label) => labels.includes(label))) &&
+      (base === undefined || this.#all("SELECT 1 FROM firings WHERE job = ? AND schedule = ?", id, base).length > 0)
+    );
   }
 
   isPending(id: string): boolean {

@@ -38,6 +38,8 @@ const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   reserve: true,
   restore: true,
   rows: true,
+  seen: true,
+  stop: true,
   stored: true,
   subscribe: true,
   unsubscribe: true,

@@ -75,6 +75,7 @@ async function deploy(change: Partial<Schedule>) {
     sim,
     store,
     state,
+    seen: (job?: string) => object.seen(KEY, job),
     /** Lets so many hours pass at once, and the object look. */
     async pass(hours: number) {
       vi.setSystemTime(Date.now() + hours * HOUR);
@@ -99,6 +100,26 @@ test("each firing is a job of its own", async () => {
   expect(await doing()).toBe(
     "fires next 2026-11-23T15:00:00.000Z; last: report_x@20261123T140000Z, report_x@20261123T130000Z",
   );
+});
+
+test("its caller sees when a schedule fires next and what its last firings became; after its end, nothing", async () => {
+  const { pass, seen, store } = await deploy({ overlap: "skip" });
+  const first = { job_name: "schedule_s", next_at: "2026-11-23T13:00:00.000Z", last: [], isOfDefinition: false };
+  const nobody = { subscriptions: [], listeners: [] };
+  expect(await seen()).toEqual({ done: { ...nobody, schedules: [first] } });
+  await pass(1);
+  await pass(1);
+  const fired = "report_x@20261123T130000Z";
+  const last = [
+    { text: `20261123T140000Z skipped, as ${fired} still runs`, isJob: false },
+    { text: fired, isJob: true },
+  ];
+  const second = { ...first, next_at: "2026-11-23T15:00:00.000Z", last };
+  expect(await seen()).toEqual({ done: { ...nobody, schedules: [second] } });
+  expect(await seen(KEY + fired)).toEqual({ done: { ...nobody, schedules: [] } });
+  await store.cancel("schedule_s");
+  await pass(1);
+  expect(await seen()).toEqual({ done: { ...nobody, schedules: [] } });
 });
 
 test("after a day when everything was down: what was missed is skipped, or the last of it is made up for", async () => {

@@ -20,6 +20,7 @@ import { check } from "../../core/tools/arguments.ts";
 import { Schedule, schedule } from "../schedules/schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "../schedules/times.ts";
 import type { JobTable } from "./job-table.ts";
+import type { SeenSchedule } from "./seen.ts";
 import type { CallerStorage, SqlValue } from "./storage.ts";
 
 /** How late a firing is no missed one yet, in milliseconds. */
@@ -31,6 +32,9 @@ const AGAIN = 10_000;
 /** How many schedules are fired at a time, and how many firings a schedule tells of. */
 const AT_ONCE = 10;
 const TOLD = 5;
+
+/** How many schedules their caller sees at once. */
+const SEEN = 100;
 
 const Row = z.object({
   id: z.string(),
@@ -101,6 +105,25 @@ export class Schedules {
   nextAt(): number | undefined {
     const [row] = this.#all("SELECT min(next_at) AS at FROM schedules");
     return row?.at == null ? undefined : Number(row.at);
+  }
+
+  /** The schedules as their caller sees them, the next to fire first. */
+  list(): SeenSchedule[] {
+    const { namespace, nameOf } = this.#world;
+    return this.#all("SELECT * FROM schedules ORDER BY next_at, id LIMIT ?", SEEN).map((row) => {
+      const { id, next_at, told } = Row.parse(row);
+      const job_name = nameOf(id);
+      const own = id.slice(0, id.length - job_name.length);
+      const isJob = (name: string) =>
+        this.#all("SELECT 1 FROM firings WHERE job IN (?, ?)", own + name, namespace + name).length > 0;
+      const isKnown = next_at > 0 && next_at < Number.MAX_SAFE_INTEGER;
+      return {
+        job_name,
+        next_at: isKnown ? new Date(next_at).toISOString() : undefined,
+        last: (JSON.parse(told) as string[]).map((text) => ({ text, isJob: isJob(text) })),
+        isOfDefinition: isOfDefinition(job_name),
+      };
+    });
   }
 
   /** Fires what is due. */

@@ -2,6 +2,7 @@
 import type { View } from "../../core/definitions/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import type { Seen } from "../../functions/caller/seen.ts";
 
 const REVISION = "2026-07-28";
 const META = "io.modelcontextprotocol";
@@ -119,6 +120,18 @@ export async function job(name: string, from: number): Promise<JobInfo> {
   const link = new URLSearchParams(location.search).get("link");
   const path = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
   return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from) })}`));
+}
+
+/** Who is told of the viewer's jobs, or of one of them; empty where the deployment does not know. */
+export async function told(name?: string): Promise<Partial<Seen>> {
+  const query = name === undefined ? "" : `?${new URLSearchParams({ job: name })}`;
+  return json(await fetch(`/pages/told${query}`));
+}
+
+/** Ends a subscription of the viewer. */
+export async function endSubscription(id: string): Promise<void> {
+  const response = await fetch(`/pages/told/${encodeURIComponent(id)}`, { method: "DELETE" });
+  if (!response.ok) await json(response);
 }
 
 /** Why the Resonate server does not answer; undefined when it does. */

@@ -96,6 +96,9 @@ describe("a link", () => {
     expect(job.task).toBeUndefined();
     const refused = await callFrom({ cookie, ...OWN }, "cancel_job", { job_names: ["timer_linked"] });
     expect(refused.status).toBe(401);
+    // Who is told of it is nothing that a link shows.
+    expect((await get("/pages/told?job=timer_linked", { cookie, ...OWN })).status).toBe(401);
+    expect(Object.keys(job)).not.toContain("subscriptions");
   });
 
   test("is told with a task as well: to people in its status, to programs in its _meta", async () => {

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { receive } from "../../docs/examples/receiver.ts";
 import { until } from "../../testing/simulation/program.ts";
-import { bearerBindings } from "../auth/support.ts";
+import { bearer, bearerBindings } from "../auth/support.ts";
+import { startBrowser, visit } from "../pages/browser.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { newSecret, serve, startReceiver } from "./receiver.ts";
@@ -17,7 +18,7 @@ beforeAll(async () => {
   stack = await startStack({
     resonate,
     workers: 1,
-    bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" },
+    bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1", VIEW_KEY: "v".repeat(32) },
   });
 });
 afterAll(async () => {
@@ -76,6 +77,54 @@ test("a verified receiver is told of each end, signed, and of no other caller's;
   await ada.start(...timer("after"));
   await ada.collect(again.cursor, 1);
   expect([delivered.length, forged]).toEqual([1, []]);
+});
+
+test("the caller sees on pages who is told and how it went, and ends it; another caller sees and ends nothing", async () => {
+  await using ada = await hooksAt(TOKENS.ada);
+  await using receiver = await startReceiver(newSecret());
+  const { url, secret, delivered } = receiver;
+  const { id } = await ada.subscribe(url, secret, { arguments: { job_names: ["timer_watched"] } });
+  await ada.start(...timer("watched"));
+  await ada.start(...timer("unwatched"));
+  await until("the delivery", () => delivered.length > 0);
+  const told = (token: string, path = "", init: RequestInit = {}) =>
+    fetch(`${stack.origin}/pages/told${path}`, { ...init, headers: { ...bearer(token), ...init.headers } });
+  const own = { "sec-fetch-site": "same-origin" };
+  const status = { active: true, lastDeliveryAt: expect.any(String), lastError: null };
+  const { host } = new URL(url);
+  const seen = { id, name: "job.ended", host, narrowed: { jobNames: ["timer_watched"] }, status };
+  const shown = await until("the delivery to be noted", async () => {
+    const text = await (await told(TOKENS.ada)).text();
+    return JSON.parse(text).subscriptions[0]?.status.lastDeliveryAt ? text : undefined;
+  });
+  expect(JSON.parse(shown)).toMatchObject({ subscriptions: [seen], schedules: [] });
+  for (const kept of [secret, "/hooks/mine"]) expect(shown).not.toContain(kept);
+  expect(await (await told(TOKENS.ada, "?job=timer_watched")).json()).toMatchObject({ subscriptions: [seen] });
+  expect(await (await told(TOKENS.ada, "?job=timer_unwatched")).json()).toMatchObject({ subscriptions: [] });
+  expect(await (await told(TOKENS.bob)).json()).toMatchObject({ subscriptions: [], listeners: [] });
+  expect(await (await told(TOKENS.bob, "?job=timer_watched")).json()).toEqual({});
+  const end = { method: "DELETE", headers: own };
+  expect((await told(TOKENS.bob, `/${id}`, end)).status).toBe(404);
+  for (const site of ["cross-site", "same-site", "none"])
+    expect((await told(TOKENS.ada, `/${id}`, { ...end, headers: { "sec-fetch-site": site } })).status).toBe(403);
+  const browser = await startBrowser();
+  if (!browser) {
+    expect((await told(TOKENS.ada, `/${id}`, end)).status).toBe(204);
+  } else {
+    await using visitor = await visit(browser, stack.origin);
+    const page = await visitor.open("/jobs/timer_watched");
+    await page.getByLabel("Token").fill(TOKENS.ada);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    const watching = page.getByRole("listitem").filter({ hasText: host });
+    await watching.getByText("Last delivery").waitFor();
+    if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/told-job.png`, fullPage: true });
+    page.on("dialog", (dialog) => dialog.accept());
+    await watching.getByRole("button", { name: `End the subscription of ${host}` }).click();
+    await watching.waitFor({ state: "detached" });
+    await browser.close();
+  }
+  await until("the receiver to be told", () => delivered.at(-1)?.body.type === "terminated");
+  expect(await (await told(TOKENS.ada)).json()).toMatchObject({ subscriptions: [] });
 });
 
 test("the receiver in the documents keeps what is sent to it, and nothing that is forged", async () => {

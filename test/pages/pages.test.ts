@@ -273,6 +273,42 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
+  test("schedules and clients that listen are seen, and a schedule is ended there", async () => {
+    const listens = { name: "job.ended", cursor: null, arguments: { kinds: ["timer"] } };
+    await rpc(stack.url, "events/poll", listens);
+    const tea = JSON.stringify({ timer_name: "seen", seconds: 1 });
+    const cron = { name: "nightly", cron: "0 3 * * *", tool: "set_timer", arguments: tea };
+    const often = { name: "often", every: 60, tool: "set_timer", arguments: tea };
+    const { next_at } = await call("schedule_job", cron);
+    await call("schedule_job", often);
+    await call("set_timer", { timer_name: "seen", seconds: 3_600 });
+    const page = await visitor.open("/jobs");
+    const schedules = page.getByRole("region", { name: "Schedules" });
+    const nightly = schedules.getByRole("listitem").filter({ hasText: "schedule_nightly" });
+    await nightly.locator(`time[datetime="${next_at}"]`).waitFor();
+    const told = page.getByRole("region", { name: "Who is told of your jobs" });
+    await told.getByText("A client that listens").waitFor();
+    await told.getByText("job.ended · kinds timer").waitFor();
+    expect(await inaccessible(page)).toEqual([]);
+    if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/told.png`, fullPage: true });
+    page.on("dialog", (dialog) => dialog.accept());
+    await nightly.getByRole("button", { name: "End schedule_nightly" }).click();
+    await nightly.waitFor({ state: "detached" });
+    await schedules.getByText("schedule_often").waitFor();
+    expect(await call("probe_status", { job_names: ["schedule_nightly"] })).toMatchObject({
+      statuses: [{ status: "cancelled" }],
+    });
+    await call("cancel_job", { job_names: ["schedule_often"] });
+    const [timer, schedule] = await Promise.all([
+      visitor.open(jobPath("timer_seen")),
+      visitor.open(jobPath("schedule_often")),
+    ]);
+    await timer.getByRole("region", { name: "Who is told of it" }).getByText("A client that listens").waitFor();
+    await status(schedule, "cancelled");
+    expect(await schedule.getByText("A client that listens").count()).toBe(0);
+    await Promise.all([page, timer, schedule].map((each) => each.close()));
+  });
+
   test("nothing leaves for another origin, the policy is in force, and no page is framed", async () => {
     const page = await visitor.open("/");
     await page.locator("#tools").waitFor();

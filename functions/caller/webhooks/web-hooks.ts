@@ -6,6 +6,7 @@ import type { Caller } from "../../../core/definitions/caller.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
 import type { Occurrence } from "../occurrence.ts";
+import type { SeenSubscription } from "../seen.ts";
 import type { CallerStorage } from "../storage.ts";
 import { type Delivery, HookTable, type Subscription } from "./hook-table.ts";
 import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
@@ -139,6 +140,8 @@ export class WebHooks {
       failed_since: null,
       failures: 0,
     });
+    // It is wanted again: its end is not told any more.
+    if (known && known.ended !== null) this.#table.all("DELETE FROM deliveries WHERE subscription = ?", id);
     if (known?.active === 0)
       this.#table.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
     return {
@@ -157,6 +160,29 @@ export class WebHooks {
     this.#table.remove(id);
     this.#scanned.delete(id);
     return {};
+  }
+
+  /** The subscriptions as their caller sees them. */
+  list(): SeenSubscription[] {
+    this.#expire(Date.now());
+    const live = this.#table.subscriptions().filter(({ ended }) => ended === null);
+    return live.map((subscription) => ({
+      id: subscription.id,
+      name: subscription.name,
+      narrowed: JSON.parse(subscription.narrowing),
+      host: new URL(subscription.url).host,
+      until: new Date(subscription.expires_at).toISOString(),
+      status: this.#statusOf(subscription),
+    }));
+  }
+
+  /** Ends a subscription for its caller, which its receiver is told. False where there is none. */
+  stop(id: string): boolean {
+    this.#expire(Date.now());
+    const known = this.#table.get(id);
+    if (!known) return false;
+    if (known.ended === null) this.#end(id, "its owner has ended it on a page", Date.now());
+    return true;
   }
 
   /** The log and the subscriptions were replaced. */
@@ -336,7 +362,7 @@ export class WebHooks {
     return outcome.ok ? "challenge_failed" : outcome.reason;
   }
 
-  #statusOf({ active, last_delivery_at, last_error, failed_since }: Subscription): object {
+  #statusOf({ active, last_delivery_at, last_error, failed_since }: Subscription): SeenSubscription["status"] {
     const at = (time: number | null) => (time === null ? null : new Date(time).toISOString());
     const isThrottled = this.#minute.at + MINUTE > Date.now() && this.#minute.deliveries >= MOST.aMinute;
     return {

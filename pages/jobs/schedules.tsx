@@ -1,0 +1,45 @@
+import { type FC, useState } from "hono/jsx/dom";
+import type { SeenSchedule } from "../../functions/caller/seen.ts";
+import { jobPath, Notice, Time } from "../lib/components.tsx";
+import { call } from "../lib/server.ts";
+
+/** The viewer's schedules, the next to fire first, each with its last firings; nothing where there is none. */
+export const Schedules: FC<{ schedules?: SeenSchedule[] | undefined; onEnd(): void }> = ({ schedules = [], onEnd }) => {
+  const [problem, setProblem] = useState("");
+  if (schedules.length === 0) return null;
+  const end = async (job_name: string) => {
+    if (!confirm(`End ${job_name} for good? Jobs that it has started go on.`)) return;
+    setProblem("");
+    await call("cancel_job", { job_names: [job_name] }).catch((error) => setProblem(error.message));
+    onEnd();
+  };
+  return (
+    <section aria-labelledby="schedules">
+      <h2 id="schedules">Schedules</h2>
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      <ul class="told">
+        {schedules.map(({ job_name, next_at, last, isOfDefinition }) => (
+          <li key={job_name}>
+            <div>
+              <a href={jobPath(job_name)}>{job_name}</a>{" "}
+              <span class="muted">{next_at === undefined ? "" : "next "}</span>
+              {next_at !== undefined && <Time at={next_at} />}
+              {last.map(({ text, isJob }) => (
+                <span class="doing muted" key={text}>
+                  {isJob ? <a href={jobPath(text)}>{text}</a> : text}
+                </span>
+              ))}
+            </div>
+            {isOfDefinition ? (
+              <span class="muted">by its tool's definition</span>
+            ) : (
+              <button type="button" class="danger" aria-label={`End ${job_name}`} onClick={() => end(job_name)}>
+                End
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+};

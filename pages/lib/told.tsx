@@ -1,0 +1,97 @@
+/** Who is told of the viewer's jobs, or of one job, and how the last delivery went; with a way to end it. */
+import { type FC, useState } from "hono/jsx/dom";
+import type { Seen, SeenListener, SeenSubscription } from "../../functions/caller/seen.ts";
+import { Notice, Time, usePolling } from "./components.tsx";
+import { endSubscription, told } from "./server.ts";
+
+/** How often they are read while the page is visible, in milliseconds. */
+const EVERY = 15_000;
+
+/** What the server shows of the viewer's subscriptions and schedules; empty until it is read. */
+export function useTold(job?: string) {
+  const [seen, setSeen] = useState<Partial<Seen>>({});
+  const [reads, setReads] = useState(0);
+  // What cannot be read now stays as it was: the list of jobs tells why.
+  const read = async (over: AbortSignal) => {
+    const found = await told(job).catch(() => undefined);
+    if (found && !over.aborted) setSeen(found);
+  };
+  usePolling(read, EVERY, [job, reads]);
+  return { ...seen, refresh: () => setReads(reads + 1) };
+}
+
+interface ToldProps {
+  title: string;
+  subscriptions?: SeenSubscription[] | undefined;
+  listeners?: SeenListener[] | undefined;
+  onEnd(): void;
+}
+
+/** Nothing where nobody is told. */
+export const Told: FC<ToldProps> = ({ title, subscriptions = [], listeners = [], onEnd }) => {
+  const [problem, setProblem] = useState("");
+  if (subscriptions.length + listeners.length === 0) return null;
+  const end = async ({ id, host }: SeenSubscription) => {
+    if (!confirm(`End this subscription? ${host} is told that it is over.`)) return;
+    setProblem("");
+    await endSubscription(id).catch((error) => setProblem(error.message));
+    onEnd();
+  };
+  return (
+    <section aria-labelledby="told">
+      <h2 id="told">{title}</h2>
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      <ul class="told">
+        {subscriptions.map((each) => (
+          <li key={each.id}>
+            <div>
+              <strong>{each.host}</strong> <span class="muted">{wanted(each)}</span>
+              <Delivery status={each.status} />
+            </div>
+            <button
+              type="button"
+              class="danger"
+              aria-label={`End the subscription of ${each.host}`}
+              onClick={() => end(each)}
+            >
+              End
+            </button>
+          </li>
+        ))}
+        {listeners.map((each) => (
+          <li key={wanted(each)}>
+            <div>
+              <strong>A client that listens</strong> <span class="muted">{wanted(each)}</span>
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+};
+
+const Delivery: FC<{ status: SeenSubscription["status"] }> = ({ status }) => {
+  const { active, lastDeliveryAt, lastError, failedSince } = status;
+  return (
+    <span class="doing muted">
+      {lastDeliveryAt === null ? "Nothing delivered yet" : "Last delivery "}
+      {lastDeliveryAt !== null && <Time at={lastDeliveryAt} />}
+      {lastError !== null && ` · the last attempt failed: ${lastError}`}
+      {failedSince != null && " · failing since "}
+      {failedSince != null && <Time at={failedSince} />}
+      {!active && " · suspended until its client renews it"}
+    </span>
+  );
+};
+
+/** What is subscribed to, in words. */
+function wanted({ name, narrowed }: SeenListener): string {
+  const { jobNames, kinds, labels, schedule } = narrowed;
+  const parts = [
+    jobNames && `jobs ${jobNames.join(", ")}`,
+    kinds && `kinds ${kinds.join(", ")}`,
+    labels && `labels ${labels.join(", ")}`,
+    schedule !== undefined && `schedule ${schedule}`,
+  ];
+  return [name, ...parts.filter(Boolean)].join(" · ");
+}
