@@ -56,26 +56,16 @@ export function routePages(app: App): void {
   });
 
   // A link shows nothing of this: it is asked for as the viewer alone.
-  app.get("/pages/told", async (c) => {
+  app.on(["GET", "DELETE"], "/pages/told", async (c) => {
     const { edge, line } = c.var;
-    const own = await identify(c.req.raw, edge, line);
+    const { job, end } = c.req.query();
+    const isRead = c.req.method === "GET";
+    const own = isRead || isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
     if (own instanceof Response) return own;
-    const refused = await edge.auth.authorize(own.request, own.scopes, ["read"]);
+    const refused = await edge.auth.authorize(own.request, own.scopes, [isRead ? "read" : "write"]);
     if (refused) return refused;
-    const name = c.req.query("job");
-    const promise = name === undefined ? undefined : await own.store.get(name, c.req.raw.signal);
-    if (!edge.told || (name !== undefined && !promise)) return c.json({}, 200, PRIVATE);
-    return c.json(await edge.told.seen(own.caller, promise?.id), 200, PRIVATE);
-  });
-
-  app.delete("/pages/told/:subscription", async (c) => {
-    const { edge, line } = c.var;
-    const own = isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(ELSEWHERE, 403);
-    if (own instanceof Response) return own;
-    const refused = await edge.auth.authorize(own.request, own.scopes, ["write"]);
-    if (refused) return refused;
-    const isStopped = await edge.told?.stop(own.caller, c.req.param("subscription"));
-    return isStopped ? c.body(null, 204, PRIVATE) : c.json({ error: "It has ended already." }, 404, PRIVATE);
+    const seen = await edge.told?.seen(own.caller, job, isRead ? undefined : end);
+    return c.json(seen ?? {}, 200, PRIVATE);
   });
 
   app.get("/view/:sealed", async (c) => {
@@ -100,5 +90,4 @@ export function routePages(app: App): void {
   });
 }
 
-const ELSEWHERE = { error: "A page of this server ends subscriptions; a client sends events/unsubscribe." };
-const NOT_HERE = { error: "A page of this server signs in, where sessions are switched on (VIEW_KEY)." };
+const NOT_HERE = { error: "Only a page of this server may; it signs in where sessions are switched on (VIEW_KEY)." };

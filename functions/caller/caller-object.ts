@@ -320,22 +320,21 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
-  seen(key: string, job?: string): Promise<Answer<Seen>> {
+  seen(key: string, job?: string, end?: string): Promise<Answer<Seen>> {
     return answered(async () => {
       await this.#begin(key);
+      if (end !== undefined) {
+        this.#hooks.end(end);
+        this.#deliver();
+      }
       const [subscriptions, listeners] = [this.#hooks.list(), this.#listeners.list(Date.now())];
       if (job === undefined) return { subscriptions, listeners, schedules: this.#schedules.list() };
-      const isTold = ({ narrowed }: { narrowed: Narrowed }) => this.#jobs.isAmong(job, this.#jobsOf(narrowed));
+      const { jobs: ids = [] } = this.#jobsOf({ jobNames: [job] });
+      const isTold = ({ narrowed }: { narrowed: Narrowed }) => {
+        const wanted = this.#jobsOf(narrowed);
+        return ids.some((id) => this.#jobs.isAmong(id, wanted));
+      };
       return { subscriptions: subscriptions.filter(isTold), listeners: listeners.filter(isTold), schedules: [] };
-    });
-  }
-
-  stop(key: string, subscription: string): Promise<Answer<boolean>> {
-    return answered(async () => {
-      await this.#begin(key);
-      const isStopped = this.#hooks.stop(subscription);
-      this.#deliver();
-      return isStopped;
     });
   }
 

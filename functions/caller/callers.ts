@@ -70,10 +70,8 @@ export interface CallerMethods extends Room, RoomListMethods {
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
-  /** Who is told of the caller's jobs, or of the one with this promise id, and what is scheduled. */
-  seen(key: string, job?: string): Promise<Answer<Seen>>;
-  /** Ends a subscription for its caller. False where there is none. */
-  stop(key: string, subscription: string): Promise<Answer<boolean>>;
+  /** Who is told of the caller's jobs, or of the one of this name, and what is scheduled; after a subscription's end. */
+  seen(key: string, job?: string, end?: string): Promise<Answer<Seen>>;
 }
 
 /** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
@@ -81,8 +79,7 @@ export interface CallerEvents {
   read(caller: Caller, query: EventQuery): Promise<EventPage>;
   subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused>;
   unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused>;
-  seen(caller: Caller, job?: string): Promise<Seen>;
-  stop(caller: Caller, subscription: string): Promise<boolean>;
+  seen(caller: Caller, job?: string, end?: string): Promise<Seen>;
 }
 
 export function createEvents(objects: CallerNamespace, namespace: string): CallerEvents {
@@ -91,8 +88,7 @@ export function createEvents(objects: CallerNamespace, namespace: string): Calle
     read: (caller, query) => ask(() => object(caller).events(caller, query)),
     subscribe: (caller, request) => ask(() => object(caller).subscribe(caller, request)),
     unsubscribe: (caller, key) => ask(() => object(caller).unsubscribe(caller, key)),
-    seen: (caller, job) => ask(() => object(caller).seen(caller.key, job)),
-    stop: (caller, subscription) => ask(() => object(caller).stop(caller.key, subscription)),
+    seen: (caller, job, end) => ask(() => object(caller).seen(caller.key, job, end)),
   };
 }
 

@@ -39,7 +39,6 @@ const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   restore: true,
   rows: true,
   seen: true,
-  stop: true,
   stored: true,
   subscribe: true,
   unsubscribe: true,

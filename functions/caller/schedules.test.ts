@@ -116,7 +116,7 @@ test("its caller sees when a schedule fires next and what its last firings becam
   ];
   const second = { ...first, next_at: "2026-11-23T15:00:00.000Z", last };
   expect(await seen()).toEqual({ done: { ...nobody, schedules: [second] } });
-  expect(await seen(KEY + fired)).toEqual({ done: { ...nobody, schedules: [] } });
+  expect(await seen(fired)).toEqual({ done: { ...nobody, schedules: [] } });
   await store.cancel("schedule_s");
   await pass(1);
   expect(await seen()).toEqual({ done: { ...nobody, schedules: [] } });

@@ -130,8 +130,7 @@ export async function told(name?: string): Promise<Partial<Seen>> {
 
 /** Ends a subscription of the viewer. */
 export async function endSubscription(id: string): Promise<void> {
-  const response = await fetch(`/pages/told/${encodeURIComponent(id)}`, { method: "DELETE" });
-  if (!response.ok) await json(response);
+  await json(await fetch(`/pages/told?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
 }
 
 /** Why the Resonate server does not answer; undefined when it does. */

@@ -176,13 +176,9 @@ export class WebHooks {
     }));
   }
 
-  /** Ends a subscription for its caller, which its receiver is told. False where there is none. */
-  stop(id: string): boolean {
-    this.#expire(Date.now());
-    const known = this.#table.get(id);
-    if (!known) return false;
-    if (known.ended === null) this.#end(id, "its owner has ended it on a page", Date.now());
-    return true;
+  /** Ends a subscription for its caller, which its receiver is told. */
+  end(id: string): void {
+    if (this.#table.get(id)?.ended === null) this.#end(id, "its owner has ended it on a page", Date.now());
   }
 
   /** The log and the subscriptions were replaced. */
