@@ -5,13 +5,9 @@ import { COMPILE_CACHE } from "./cli/package.ts";
 // Shared by the processes that run test files, and by those that they start.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
-/** Files that take more than half a minute, the longest first: begun late, one of them would run alone at the end. */
-const SLOWEST = [
-  ...["cli/deploy", "package/package", "wrap/bounds", "wrap/resumed", "wrap/once", "launcher/dev", "tasks/who-answers"],
-  ...["launcher/first-minute", "wrap/programs", "wrap/commands", "jobs/changing", "e2e/waiting", "crash/newer-server"],
-  ...["auth/quota", "crash/outage", "launcher/start", "launcher/commands", "account/account", "jobs/cancelled"],
-  ...["tasks/cancel-range", "package/examples", "dispatch/unhandled"],
-].map((path) => `/${path}.test.ts`);
+/** Files that take a minute or more, which would otherwise run alone at the end. */
+const SLOWEST =
+  /package\/package|cli\/deploy|tasks\/who-answers|wrap\/(resumed|once|programs)|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
 
 /** What runs on each standalone server; `newer-server` imitates one. */
 const STANDALONE = [
@@ -24,11 +20,8 @@ const EXCLUDED = [...configDefaults.exclude, "test/worker/crash/newer-server.tes
 
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => {
-      const at = SLOWEST.findIndex((path) => moduleId.endsWith(path));
-      return at < 0 ? SLOWEST.length : at;
-    };
-    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+    const isSlow = ({ moduleId }: TestSpecification) => Number(SLOWEST.test(moduleId));
+    return (await super.sort(files)).toSorted((a, b) => isSlow(b) - isSlow(a));
   }
 }
 

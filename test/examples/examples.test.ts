@@ -80,7 +80,7 @@ const EXAMPLES: [name: string, run: Implementation, args: object, result: unknow
 
 test.each(EXAMPLES)("%s ends the same wherever its worker dies", async (_name, run, args, result, options) => {
   const env = { SERVICES_URL: services.url };
-  const all = await replayed(run as Parameters<typeof replayed>[0], args, { env, runs: 12, ...options });
+  const all = await replayed(run as Parameters<typeof replayed>[0], args, { env, runs: 6, ...options });
   expect(all.result).toEqual(result);
 });
 

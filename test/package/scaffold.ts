@@ -41,10 +41,10 @@ export async function scaffold(name: string): Promise<Scaffold> {
   return { root, env, typed, run: (program, ...args) => run(root, program, args), [Symbol.asyncDispose]: remove };
 }
 
-/** This environment without what npm and this checkout have put into it, but for where Node keeps compiled code. */
+/** This environment without what npm and this checkout have put into it. */
 function outside(): Record<string, string | undefined> {
   const entries = Object.entries(process.env).filter(
-    ([name]) => !/^(npm_|NODE_(?!COMPILE_CACHE)|RESONATE_|VITEST|INIT_CWD)/i.test(name),
+    ([name]) => !/^(npm_|NODE_|RESONATE_|VITEST|INIT_CWD)/i.test(name),
   );
   const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"));
   // This machine has other tests to run at the same time.

@@ -48,7 +48,7 @@ async function passes(kind: string, seconds: number): Promise<boolean> {
   }
   const data = await mkdtemp(join(tmpdir(), "hostile-"));
   await using server = await startRealServer(path, data);
-  return spawn({ RESONATE_URL: server.url }).finally(() => rm(data, { recursive: true, force: true }));
+  return await spawn({ RESONATE_URL: server.url }).finally(() => rm(data, { recursive: true, force: true }));
 }
 
 async function runOne(kind: string, seconds: number): Promise<number> {
