@@ -5,6 +5,7 @@ import { until } from "../../testing/simulation/program.ts";
 import { CLIENTS, currentClient, type McpClient } from "../support/clients.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
+import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 /** Stands between the edge and the Resonate server, and counts. */
@@ -175,6 +176,37 @@ test.concurrent("a connection that dies without a word keeps nobody from a resul
   await settle(name, `result of ${name}`, apart);
   expect((await answer).content).toEqual({ results: results([name]), errors: {}, running: [] });
 });
+
+test.each(["2025-11-25", "2026-07-28"])(
+  "a stream of %s ends without an answer when its call is cancelled, and the job goes on",
+  async (revision) => {
+    const client = await currentClient.connect(stack.url);
+    const [job = ""] = await pendingJobs(client, 1);
+    const id = `cancelled ${revision}`;
+    const post = (message: { method: string; params: object }) => {
+      const { _meta, ...plain } = message.params as { _meta?: object };
+      const isPlain = revision < "2026";
+      const meta = { ...(!isPlain && _meta), ...(message.method === "tools/call" && { progressToken: id }) };
+      const headers = { ...rpcHeaders(message.method, plain), "mcp-protocol-version": revision };
+      const body = JSON.stringify({ ...message, params: { ...plain, _meta: meta } });
+      return fetch(stack.url, { method: "POST", headers, body });
+    };
+    const args = { job_names: [job], timeout_seconds: 120 };
+    const call = rpcMessage("tools/call", { name: "await_result", arguments: args });
+    const response = await post({ ...call, id } as typeof call);
+    expect(response.headers.get("content-type")).toContain("text/event-stream");
+    const body = response.text();
+    await listening([job]);
+    const { id: _, ...notification } = rpcMessage("notifications/cancelled", { requestId: id });
+    expect((await post(notification)).status).toBe(202);
+    // A wait that went on to its end would answer that the job still runs.
+    expect(await body).not.toMatch(/"(result|error)":/);
+    const { content } = await client.callTool("probe_status", { job_names: [job] });
+    expect(content.statuses).toMatchObject([{ status: "running" }]);
+    await client.close();
+  },
+  30_000,
+);
 
 test("many waits at once are each answered with their own jobs", async () => {
   const clients = await Promise.all(CLIENTS.map(({ connect }) => connect(stack.url)));
