@@ -173,6 +173,15 @@ describe("over http", () => {
     await until("the server to hear of it", async () => (await seen("p1")).includes("cancelled p1"));
   });
 
+  test("a cancelled task cancels the call", async () => {
+    const tasks = tasksAt(stack.url);
+    const { taskId } = await tasks.call("steps", { id: "p2", ms: 30_000 });
+    await reached("p2");
+    await tasks.cancel(taskId);
+    await until("the server to hear of it", async () => (await seen("p2")).includes("cancelled p2"), 15_000);
+    await tasks.reaches(taskId, "cancelled");
+  });
+
   test("a client that cancels a call cancels it at the server, by a notification or by leaving; a call with a name goes on", async () => {
     const cancel = async (era: "2025" | "2026", args: { id: string; job_name?: string }) => {
       const client = await connect(stack.url, era);
