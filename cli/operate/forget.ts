@@ -90,7 +90,7 @@ async function forgetReal(file: string, owner: Owner, apply: boolean): Promise<n
 async function forgetDeployed(operator: OperatorClient, caller: string, apply: boolean): Promise<number> {
   const some = async (): Promise<number> => (await operator.ask(apply ? "POST" : "GET", "caller", { caller })).count;
   const count = await (apply ? sumOf(some) : some());
-  if (apply) await operator.ask("POST", "/operate/rooms/forget", { caller });
+  if (apply) await operator.ask("DELETE", "/operate/rooms", { caller });
   return count;
 }
 

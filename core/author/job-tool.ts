@@ -195,10 +195,9 @@ function jobTool<Input, Args, Result, Output extends object>(
   options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
 ): DurableTool<Args, Result> {
   const { job, schedule } = options;
-  if (schedule && [schedule.cron, schedule.every, schedule.at].filter((one) => one !== undefined).length !== 1)
-    throw new Error(`${options.name}: its schedule has one of cron, every and at.`);
-  if (schedule?.at !== undefined && Number.isNaN(Date.parse(schedule.at)))
-    throw new Error(`${options.name}: its schedule's time is ISO 8601, not ${JSON.stringify(schedule.at)}.`);
+  const times = [schedule?.cron, schedule?.every, schedule?.at].filter((one) => one !== undefined);
+  if (schedule && (times.length !== 1 || Number.isNaN(Date.parse(schedule.at ?? "2000"))))
+    throw new Error(`${options.name}: its schedule has one of cron, every and at, a time in ISO 8601`);
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
   // The same arguments are the same job.
   const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };

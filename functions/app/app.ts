@@ -13,7 +13,7 @@ import { type App, createParts, type Deployment, type Edge } from "./composition
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import { atDoor, type DoorEnv, operateRooms } from "./resonate-door.ts";
+import { atDoor, type DoorEnv, operateRooms, ROOMS } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -133,14 +133,14 @@ export function createApp(deployment: Deployment): App {
     return new Response(response.body, response); // with headers that can be added to
   });
 
-  app.on(["GET", "POST"], ["/operate/rooms", "/operate/rooms/forget"], async (c) => {
+  app.on(["GET", "POST", "DELETE"], ROOMS, async (c) => {
     const { CALLER, RESONATE, RESONATE_NAMESPACE } = readConfig(c.env);
     const { edge } = c.var;
     const address = clientAddress(c.req.raw) ?? "";
     const tooMany = tooManyRefused(edge, address);
     if (tooMany || !CALLER) return tooMany ?? c.notFound();
     const rooms = roomList(CALLER as CallerNamespace, RESONATE_NAMESPACE);
-    const response = await operateRooms(c.req.raw, c.req.path, c.env as DoorEnv, rooms, RESONATE !== undefined);
+    const response = await operateRooms(c.req.raw, c.env as DoorEnv, rooms, RESONATE !== undefined);
     if (response.status === 401) edge.refused.add(address, 1);
     return response;
   });

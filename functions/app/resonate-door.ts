@@ -11,6 +11,9 @@ import { readBytes } from "../http/body.ts";
 const MAX_BODY = 2 * 1024 * 1024;
 const MAX_ROWS = 32 * 1024 * 1024;
 
+/** The path of callers' objects. */
+export const ROOMS = "/operate/rooms";
+
 /** The hashes of tokens, as `RESONATE_TOKENS` and `OPERATOR_TOKENS` list them. */
 export interface DoorEnv {
   RESONATE_TOKENS?: string;
@@ -39,34 +42,21 @@ export async function atDoor(request: Request, path: string, env: DoorEnv): Prom
 }
 
 /**
- * What an operator does with callers' objects, wherever the Resonate server is: reads their rows, writes them back, and removes
- * a caller's. `path` begins with `/operate/`; `isOwnServer`: the account has the jobs, too.
+ * What an operator does with callers' objects, wherever the Resonate server is: reads their rows (GET), writes them back
+ * (POST), and removes a caller's (DELETE). `isOwnServer`: the account has the jobs, too.
  */
-export async function operateRooms(
-  request: Request,
-  path: string,
-  env: DoorEnv,
-  rooms: RoomListMethods,
-  isOwnServer: boolean,
-) {
-  const passed = await atDoor(request, path, env);
+export async function operateRooms(request: Request, env: DoorEnv, rooms: RoomListMethods, isOwnServer: boolean) {
+  const passed = await atDoor(request, ROOMS, env);
   if (passed instanceof Response) return passed;
-  const { searchParams: asked } = new URL(request.url);
-  switch (`${request.method} ${path}`) {
-    case "GET /operate/rooms":
-      return Response.json({
-        ...(await rooms.readRooms(JSON.parse(asked.get("after") ?? "null") ?? undefined)),
-        isOwnServer,
-      });
-    case "POST /operate/rooms":
-      await rooms.writeRooms((await passed.json()) as RoomRow[]);
-      return Response.json({});
-    case "POST /operate/rooms/forget":
-      for (const key of await keysOf(asked.get("caller") ?? "")) await rooms.forgetRoom(key);
-      return Response.json({});
-    default:
-      return new Response(null, { status: 404 });
+  const asked = new URL(request.url).searchParams;
+  if (request.method === "POST") await rooms.writeRooms((await passed.json()) as RoomRow[]);
+  else if (request.method === "DELETE") {
+    for (const key of await keysOf(asked.get("caller") ?? "")) await rooms.forgetRoom(key);
+  } else {
+    const page = await rooms.readRooms(JSON.parse(asked.get("after") ?? "null") ?? undefined);
+    return Response.json({ ...page, isOwnServer });
   }
+  return Response.json({});
 }
 
 const tooLarge = (most: number) => new Response(`A request may have ${most} bytes`, { status: 413 });

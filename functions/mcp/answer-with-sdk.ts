@@ -96,18 +96,19 @@ const LONGEST_REFUSAL = 4_000;
 /** The SDK's refusals of requests whose headers differ from the body quote both, however long they are. */
 async function brief(response: Response): Promise<Response> {
   if (response.status !== 400) return response;
-  const { status } = response;
-  const text = await response.text();
-  const headers = new Headers(response.headers);
-  headers.delete("content-length");
-  if (text.length <= LONGEST_REFUSAL) return new Response(text, { status, headers });
+  const text = await response.clone().text();
+  if (text.length <= LONGEST_REFUSAL) return response;
   const {
     jsonrpc,
     id = null,
     error,
-  } = JSON.parse(text) as { jsonrpc: string; id?: unknown; error: { code: number; message: string } };
-  const { code, message } = error;
-  return Response.json({ jsonrpc, id, error: { code, message: `${message.slice(0, 500)}…` } }, { status });
+  } = JSON.parse(text) as {
+    jsonrpc: string;
+    id?: unknown;
+    error: { code: number; message: string };
+  };
+  const message = `${error.message.slice(0, 500)}…`;
+  return Response.json({ jsonrpc, id, error: { code: error.code, message } }, { status: 400 });
 }
 
 function callOf(context: ServerContext): CallRequest {

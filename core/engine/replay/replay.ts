@@ -120,8 +120,10 @@ export class Replay {
       }
       default: {
         const { error } = event;
+        // What the record of an emit holds is its size, and nothing for the function.
+        const value = event.kind === "emit" ? undefined : record.value;
         return this.#settle(command, promise.createdAt, () =>
-          error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(record.value),
+          error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(value),
         );
       }
     }
