@@ -183,7 +183,7 @@ test.each(["2025-11-25", "2026-07-28"])(
     const client = await currentClient.connect(stack.url);
     const [job = ""] = await pendingJobs(client, 1);
     const id = `cancelled ${revision}`;
-    const post = (message: { method: string; params: object }) => {
+    const post = (message: { id?: string; method: string; params: object }) => {
       const { _meta, ...plain } = message.params as { _meta?: object };
       const isPlain = revision < "2026";
       const meta = { ...(!isPlain && _meta), ...(message.method === "tools/call" && { progressToken: id }) };
@@ -193,7 +193,7 @@ test.each(["2025-11-25", "2026-07-28"])(
     };
     const args = { job_names: [job], timeout_seconds: 120 };
     const call = rpcMessage("tools/call", { name: "await_result", arguments: args });
-    const response = await post({ ...call, id } as typeof call);
+    const response = await post({ ...call, id });
     expect(response.headers.get("content-type")).toContain("text/event-stream");
     const body = response.text();
     await listening([job]);
