@@ -501,7 +501,7 @@ export interface Context<Env = unknown> {
 export interface JobContext<Args, Env = unknown> extends Context<Env> {
   /**
    * Ends this run of the job, and begins the next one with other arguments, an empty journal and the newest version of the
-   * code, under the same name: whoever waits for the job waits on. So a job that repeats itself for ever costs in each run
+   * code, under the same name: those who wait for the job wait on. So a job that repeats itself for ever costs in each run
    * what it cost in the first. Partial results, progress and what is spent of a budget count on; the deadline is that of the
    * whole job. Write it after `return`: `finally` still runs, and code that awaits it is never gone on with.
    *

@@ -122,7 +122,7 @@ export class Operator {
     if (isFirst) {
       if (this.#notes.get("restoring") !== "1" && !isEmpty(this.#sql))
         return { refused: "The server has jobs already." };
-      // Until all is there nothing may run, whatever becomes of the command.
+      // Until all is there nothing may run, even if the command ends before.
       this.#notes.set("restoring", "1");
       this.#pause(Number.POSITIVE_INFINITY);
     }

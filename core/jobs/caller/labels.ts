@@ -6,7 +6,7 @@ export const MOST_LABELS = 8;
 
 const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
 
-/** The labels, each once. @throws {NotStarted} for what is no list of labels */
+/** The labels, each once. @throws {NotStarted} if they are not a list of labels */
 export function labelsIn(given: unknown): readonly string[] {
   const isList = Array.isArray(given) && given.every((label) => typeof label === "string" && LABEL.test(label));
   const labels = isList ? [...new Set<string>(given)] : [];
