@@ -195,9 +195,6 @@ function jobTool<Input, Args, Result, Output extends object>(
   options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
 ): DurableTool<Args, Result> {
   const { job, schedule } = options;
-  const times = [schedule?.cron, schedule?.every, schedule?.at].filter((one) => one !== undefined);
-  if (schedule && (times.length !== 1 || Number.isNaN(Date.parse(schedule.at ?? "2000"))))
-    throw new Error(`${options.name}: its schedule has one of cron, every and at, a time in ISO 8601`);
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
   // The same arguments are the same job.
   const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };

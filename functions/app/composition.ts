@@ -157,7 +157,7 @@ function once(work: () => Promise<void>, log: EdgeLog): () => Promise<void> {
   return () => {
     done ??= work().catch((error) => {
       done = undefined;
-      log.warn("the schedules of definitions are not made yet", { reason: String(error.message) });
+      log.warn("schedules of definitions are not made yet", { reason: String(error.message) });
     });
     return done;
   };

@@ -87,7 +87,12 @@ export class Schedules {
     for (const tool of this.#world.tools) {
       if (!tool.schedule) continue;
       const spec = await specOf(tool.name, tool.schedule);
-      const problem = await problemIn({ ...spec.when, at: undefined, ...(spec.when.at && { every: 60 }) }, Date.now());
+      const { cron, every, at } = tool.schedule;
+      const isOne = [cron, every, at].filter((time) => time !== undefined).length === 1;
+      const problem =
+        isOne && !Number.isNaN(Date.parse(at ?? "2000-01-01"))
+          ? await problemIn({ ...spec.when, at: undefined, ...(at && { every: 60 }) }, Date.now())
+          : "it has one of cron, every and at, a time in ISO 8601";
       if (problem !== undefined) {
         this.#world.log("schedule not made", { tool: tool.name, reason: problem });
         continue;

@@ -98,17 +98,9 @@ async function brief(response: Response): Promise<Response> {
   if (response.status !== 400) return response;
   const text = await response.clone().text();
   if (text.length <= LONGEST_REFUSAL) return response;
-  const {
-    jsonrpc,
-    id = null,
-    error,
-  } = JSON.parse(text) as {
-    jsonrpc: string;
-    id?: unknown;
-    error: { code: number; message: string };
-  };
-  const message = `${error.message.slice(0, 500)}…`;
-  return Response.json({ jsonrpc, id, error: { code: error.code, message } }, { status: 400 });
+  const refusal = JSON.parse(text) as { error: { code: number; message: string } };
+  const { code, message } = refusal.error;
+  return Response.json({ ...refusal, error: { code, message: `${message.slice(0, 500)}…` } }, { status: 400 });
 }
 
 function callOf(context: ServerContext): CallRequest {

@@ -15,7 +15,7 @@ const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 const ENDED = { name: "job.ended" };
 const operator = newToken();
 
-test("a restore has the callers' events and subscriptions: older cursors are truncated, web hooks go on, whatever was forgotten is gone", {
+test("a restore has the callers' events and subscriptions: older cursors are truncated, web hooks go on, a forgotten caller's are gone", {
   timeout: 120_000,
 }, async () => {
   const dir = await mkdtemp(join(tmpdir(), "rooms-"));

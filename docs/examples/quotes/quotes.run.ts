@@ -15,7 +15,7 @@ export const quotesRun = implement(
     const offers = asked.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
     const [best] = offers.toSorted((a, b) => a.euros - b.euros);
     if (!best) throw new NonRetryableError("no carrier has made an offer");
-    // Whichever bank answers first; one that fails is no answer.
+    // The first answer counts. A bank that fails has not answered.
     const { value: rate } = await ctx.any({
       national: (ctx) => ctx.step("rate", (step) => call<{ dollars: number }>(step, "/banks/national")),
       private: (ctx) => ctx.step("rate", (step) => call<{ dollars: number }>(step, "/banks/private")),
