@@ -38,8 +38,9 @@ test("the first that fits counts, also while no worker runs, and others are told
   const { name, url } = await ordered(1);
   expect(url).not.toContain("take_order");
   expect(url).toBe(await stack.job(name).callback("payment").url());
-  const { statuses } = await stack.call("probe_status", { job_names: [name] });
-  expect(JSON.stringify(statuses)).toContain("waiting for payment to be called back");
+  // The shop is asked before the job waits.
+  const look = async () => JSON.stringify(await stack.call("probe_status", { job_names: [name] }));
+  await expect.poll(look, { timeout: 20_000 }).toContain("waiting for payment to be called back");
   await stack.workers[0]?.kill();
   expect(await send(url, "{")).toMatchObject({ status: 400 });
   expect(await send(url, '{"amount":"much"}')).toMatchObject({ status: 422, body: { error: /amount/ } });
