@@ -4,7 +4,6 @@ import { COMPILE_CACHE, packageVersion } from "./package.ts";
 
 interface Command {
   summary: string;
-  /** Loads the command on demand. */
   run(args: string[]): Promise<void>;
 }
 

@@ -18,7 +18,6 @@ interface CompositionOptions {
   /** The variables that the implementations read. */
   env: Readonly<Record<string, string | undefined>>;
   namespace: string;
-  /** In milliseconds. */
   lease: number;
   log: LineLog;
   instruments: Instruments;

@@ -43,7 +43,6 @@ Other options go to wrangler, in particular:
 /** How long a new deployment may take until it answers, in milliseconds. */
 const PATIENCE = 120_000;
 
-/** The tokens that this deployment made. */
 interface Tokens {
   caller: FirstCaller | undefined;
   worker: NewToken | undefined;
@@ -165,7 +164,6 @@ async function deployContainer(
   return exitCode === 0;
 }
 
-/** Waits for the deployment and runs the doctor. */
 async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
   console.log(`\nWaiting for ${origin} ...`);
   if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
@@ -189,7 +187,6 @@ function showTokens(origin: string, project: Project, { caller, worker, operator
   }
 }
 
-/** Prints the set-up of each host. */
 function showClients(origin: string, { name }: Project, token: string | undefined): void {
   for (const { host, file, paste } of localSetups({ name, url: `${origin}/mcp`, token }))
     console.log(`\n${host}: ${file ?? "run in a terminal"}\n${paste}`);

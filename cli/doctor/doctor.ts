@@ -40,7 +40,6 @@ interface Options {
   workerUrl: URL | undefined;
   wait: number;
   json: boolean;
-  /** The folder of the stack's project. */
   project: string;
 }
 

@@ -40,7 +40,6 @@ export interface StackOptions {
   ports: Ports;
   /** The embedded server's data directory; undefined to keep state in memory. */
   data: string | undefined;
-  /** The worker's program file. */
   worker: string;
   /** The project's services that are on, each with its port. */
   services: readonly { service: LocalService; port: number }[];

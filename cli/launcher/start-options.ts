@@ -92,7 +92,6 @@ export function parseOptions(
   };
 }
 
-/** The option that sets each port. */
 export const OPTION_OF: Readonly<Record<PortName, string>> = {
   edge: "port",
   resonate: "resonate-port",

@@ -30,7 +30,6 @@ const AT_ONCE = 16;
 
 const STATES = ["blocked", "failing", "asking"] as const;
 
-/** A job that may need attention. */
 interface Trouble {
   /** Its name in logs. */
   job: string;

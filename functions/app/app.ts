@@ -29,7 +29,6 @@ export function createApp(deployment: Deployment): App {
   const app: App = new Hono();
   const edges = new WeakMap<object, Edge>();
 
-  /** One edge for all requests with the same bindings. */
   const edgeOf = (env: object): Edge => {
     const edge = edges.get(env) ?? createParts(deployment, readConfig(env));
     edges.set(env, edge);

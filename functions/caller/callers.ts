@@ -25,7 +25,6 @@ export interface CallerNamespace {
   get(id: object): CallerMethods;
 }
 
-/** Which events a caller wants. */
 export interface EventQuery {
   name: string;
   narrowed: Narrowed;

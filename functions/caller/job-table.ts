@@ -81,7 +81,6 @@ export class JobTable {
     this.#all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
   }
 
-  /** The bytes that are stored of all jobs. */
   get stored(): number {
     return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }

@@ -24,7 +24,6 @@ interface ChildJobsOptions {
   store: RemoteStore;
   watcher: PromiseWatcher;
   namespace: string;
-  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
 }

@@ -12,13 +12,11 @@ import type { Reporter } from "./reporter.ts";
 /** Settled, suspended until an awaited promise settles, suspended until fitting code is back, or left to another worker. */
 export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
 
-/** One execution of a job. */
 export interface JobExecution {
   acquired: Pick<Acquired, "task" | "promise">;
   lease: TaskLease;
   cached: CachedJob;
   reporter: Reporter;
-  /** The kind of job. */
   kind: string;
   log: LineLog;
 }

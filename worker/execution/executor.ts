@@ -50,7 +50,6 @@ interface ExecutorOptions {
   /** The bound on the journals of sleeping jobs in memory, in bytes. */
   maxJournalSize?: number | undefined;
   namespace: string;
-  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
   instruments: Instruments;
@@ -102,7 +101,6 @@ export class Executor {
     return this.#cache.recordsWanted(dispatch);
   }
 
-  /** See {@link codeFor}. */
   codeFor(promise: PromiseRecord): FoundCode | undefined {
     return codeFor(promise, this.#options.implementations);
   }
