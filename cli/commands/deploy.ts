@@ -13,7 +13,7 @@ import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
 import { localSetups } from "../terminal/clients.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
+export const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
 
 Deploys the project in this folder to Cloudflare: creates what is missing, waits until the edge answers, runs the doctor, and
 prints the configuration of each client. The first time, at a terminal, it makes a caller and shows the token once.
@@ -50,7 +50,6 @@ interface Tokens {
 }
 
 export async function run(args: string[]): Promise<void> {
-  if (args.includes("--help")) return console.log(usage());
   const project = readProject();
   const config = await readConfiguration(configurationOf(project));
   const name = nameOf(args, config.name ?? project.name);
