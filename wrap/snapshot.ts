@@ -44,7 +44,6 @@ export interface Snapshot {
   revision: string;
   /** The server's instructions to a model. */
   instructions?: string;
-  /** Whether the server has resources. */
   resources: boolean;
   tools: readonly ListedTool[];
   /** Its prompts, resources and templates of resources; undefined in a snapshot of a version that did not pass them on. */
@@ -66,7 +65,6 @@ export type Offer = (typeof OFFERS)[number];
 const MAX_DESCRIPTION = 8_000;
 export const MAX_TOOL = 64_000;
 export const MAX_INSTRUCTIONS = 4_000;
-/** The most tools of one server. */
 const MAX_TOOLS = 500;
 
 /** The most entries of another list of one server. */
@@ -139,6 +137,5 @@ export function bounded(tool: ListedTool): ListedTool {
 export const instructionsIn = ({ instructions }: Snapshot): string | undefined =>
   instructions === undefined ? undefined : instructions.slice(0, MAX_INSTRUCTIONS);
 
-/** The edge's name for a tool. */
 export const nameHere = (name: string, prefix: string | undefined): string =>
   prefix === undefined || prefix === "" ? name : `${prefix}_${name}`;

@@ -145,7 +145,6 @@ const passedMethods = ({ prompts, methods }: Passed, listed: (result: object) =>
   ...(prompts.length > 0 && { "prompts/list": listed({ prompts }) }),
 });
 
-/** The methods of the Events extension. */
 function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
   const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
   return {

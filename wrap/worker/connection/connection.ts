@@ -65,7 +65,6 @@ export class Connection {
   readonly updates: Updates;
   /** The lowest level of log messages that the server was asked for. */
   #logLevel: string | undefined;
-  /** Resolves when the connection has ended. */
   readonly closed: Promise<void>;
 
   private constructor(client: Client, transport: Transport, target: Target, log: Log) {
