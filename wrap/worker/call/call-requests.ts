@@ -18,7 +18,8 @@ import {
   type StepOutcome,
 } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
-import { explain, explained, failure, revisionFails, unknownEffect, withAdvice } from "./outcome.ts";
+import { isRefusal, revisionFails, withAdvice } from "./other-revision.ts";
+import { explain, explained, failure, unknownEffect } from "./outcome.ts";
 import { checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
 import { Seat } from "./slots.ts";
 
@@ -104,12 +105,11 @@ export class CallRequests {
       clearTimeout(timer);
       call.onProgress = undefined;
     }
-    const isOfRevision = call.session.protocolVersion === undefined && revisionFails(event);
-    if (isOfRevision && this.#server.speakOlder(step.log)) {
+    const isNewest = call.session.protocolVersion === undefined;
+    if (isNewest && revisionFails(event) && this.#server.speakOlder(step.log)) {
       const why = `${options.name} does not serve this in the revision that was spoken`;
-      // A protocol error says that nothing was done; a tool may have done some of its work.
-      if (sentAt === undefined || event.kind === "error") return { kind: "lost", why };
-      event = { kind: "result", result: withAdvice(event.result, options.name) };
+      if (sentAt === undefined || isRefusal(event)) return { kind: "lost", why };
+      if (event.kind === "result") event = { kind: "result", result: withAdvice(event.result, options.name) };
     }
     const server = isMethod(this.#job.args.tool) ? undefined : options.name;
     return outcomeOf(step, event, awaited, call, server);

@@ -8,9 +8,7 @@ import type { CallToolResult } from "../../../core/tools/mcp.ts";
 import { LOGS, type LogMessage } from "../../behind/logs.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
-import { MODERN } from "../connection/client.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
-import type { CallEvent } from "./call-in-flight.ts";
 import { isTooDeep, readable } from "./readable.ts";
 
 type Json = Record<string, unknown>;
@@ -72,23 +70,6 @@ export function unknownEffect({ name }: WrapOptions, at: string, why: string): N
   return new NonRetryableError(
     `The call was sent to ${name} at ${at}, and ${why}: whether it had its effect is unknown. It is not sent again, because nothing says that a repeat is safe. Look what has become of it; to send it again, make another call.`,
   );
-}
-
-/** The protocol's codes for a capability that the client lacks, and for a revision that is not spoken. */
-const OF_REVISION = [-32021, -32022];
-
-/** Whether an answer says that the 2026-07-28 revision cannot serve the call. */
-export function revisionFails(event: CallEvent): event is Extract<CallEvent, { kind: "result" | "error" }> {
-  if (event.kind === "error") return OF_REVISION.includes(event.code) || event.message.includes(MODERN);
-  if (event.kind !== "result" || event.result.isError !== true) return false;
-  const { content } = event.result;
-  return Array.isArray(content) && content.some((part) => String(part?.text).includes(MODERN));
-}
-
-/** The answer of a tool that the revision cannot serve, with what to do. */
-export function withAdvice(result: Json, name: string): Json {
-  const text = `From now on ${name} is spoken to in a revision of 2025. The call was made, and is not repeated, because nothing says that this is safe: call the tool again.`;
-  return { ...result, content: [...(result.content as object[]), { type: "text", text }] };
 }
 
 /** Why a call has failed, as the job's reason or as an error to retry. `at`: when a non-repeatable call was sent. */
