@@ -76,7 +76,9 @@ export function createSdk(
         (params, context) => calls.pass(method, params, callOf(context)) as Promise<Result>,
       );
     }
-    if (passed?.capabilities.prompts) server.setRequestHandler("prompts/list", () => passed as never);
+    if (passed?.capabilities.prompts) {
+      server.setRequestHandler("prompts/list", () => ({ prompts: passed.prompts }) as never);
+    }
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {

@@ -54,8 +54,9 @@ export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
  */
 export const capabilities = (tasks: boolean, events: boolean, passed?: Passed) => ({
   tools: {},
-  resources: {},
   ...passed?.capabilities,
+  // Subscriptions to resources are served as those to tasks are.
+  resources: (tasks && passed?.capabilities.resources) || {},
   ...(events && { events: {} }),
   ...((tasks || events) && { extensions: { ...(tasks && { [TASKS]: {} }), ...(events && { [EVENTS]: {} }) } }),
 });

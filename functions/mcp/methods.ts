@@ -7,9 +7,9 @@ import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from
 import type { Events } from "../events/methods.ts";
 import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
 import type { Access, Demand, RequestScope } from "../http/scope.ts";
+import { loadLazy } from "../load-lazy.ts";
 import { templatesOf } from "../resources/templates.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
-import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
@@ -131,8 +131,11 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
         access: () => "read",
         weight: weightOfSubscription,
         streams: () => true,
-        answer: ({ message, request, scope, sdk }) =>
-          tasks && subscribeToTasks(tasks, info, scope, { request, message, watch: calls.watching(scope) }, sdk),
+        answer: async ({ message, request, scope, sdk }) => {
+          if (!tasks) return undefined;
+          const { subscribe } = await loadLazy();
+          return subscribe(tasks, info, scope, { request, message, watch: calls.watching(scope) }, sdk);
+        },
       },
       ...(events && eventMethods(events, calls, info)),
     }),

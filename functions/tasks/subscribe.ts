@@ -39,7 +39,7 @@ type Watch = (uris: readonly string[], signal: AbortSignal, onUpdated: (uri: str
  * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers one that names neither
  * tasks nor resources that `watch` tells of; it does not know `taskIds`, so its acknowledgement of other requests is replaced.
  */
-export async function subscribeToTasks(
+export async function subscribe(
   service: TaskService,
   serverInfo: object,
   scope: RequestScope,

@@ -116,6 +116,8 @@ export class WrappedServer {
     dispose: (connection) => void connection.retire(),
   });
   #revision: string | undefined;
+  /** Whether an older revision than the server's newest is spoken, because a tool needs it. */
+  #older: "untried" | "spoken" | "refused" = "untried";
   #credentials: ReadonlyMap<string, Record<string, string>> | undefined;
   /** Called with the server's tools when a connection is opened, and when the tools have changed. */
   onTools: ((snapshot: Snapshot, log: Log) => void) | undefined;
@@ -195,12 +197,14 @@ export class WrappedServer {
 
   /**
    * Speaks the revisions of 2025 from now on, with connections of their own: a tool has said that it cannot be served by the
-   * newer one. False where that is so already, or the revision is given.
+   * newer one. False where the revision is given, or the server has no other.
    */
   speakOlder(log: Log): boolean {
     const { name, revision } = this.options;
-    if (revision !== undefined || (this.#revision ?? OLDER) <= OLDER) return false;
+    if (revision !== undefined || this.#older === "refused") return false;
+    if (this.#older === "spoken") return true;
     log.warn(`${name} has a tool that the ${this.#revision} revision does not serve: ${OLDER} is spoken from now on`);
+    this.#older = "spoken";
     this.#revision = OLDER;
     this.#connections.clear();
     return true;
@@ -238,6 +242,10 @@ export class WrappedServer {
       revision: this.#revision,
       asked: this.options.revision,
       onListsChanged: () => void changed(),
+    }).catch((error) => {
+      // The server may have the newest alone: the next attempt asks again.
+      if (this.#older === "spoken") [this.#older, this.#revision] = ["refused", undefined];
+      throw error;
     });
     this.#revision = connection.revision;
     await changed();

@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import type { WrapOptions } from "../../../wrap/index.ts";
 import { connect, linesOf, wrapped } from "../support.ts";
 
-async function eras(options: Partial<WrapOptions> = {}) {
+async function eras(options: Partial<WrapOptions> = {}, env: Record<string, string> = {}) {
   const file = join(await mkdtemp(join(tmpdir(), "eras-")), "calls");
-  const program = { command: process.execPath, args: ["test/wrap/list/eras.ts"], env: { CALLS: file } };
+  const program = { command: process.execPath, args: ["test/wrap/list/eras.ts"], env: { CALLS: file, ...env } };
   const stack = await wrapped({ name: "eras", ...program, ...options });
   const client = await connect(stack.url);
   return {
@@ -51,4 +51,11 @@ test("the revision that is asked for is spoken, whatever the server has and its 
   await using newer = await eras({ revision: "2026-07-28" });
   expect(await newer.call("reads")).toEqual([expect.stringContaining("unavailable")]);
   expect(await newer.lines()).toEqual(["reads modern"]);
+});
+
+test("a server that has the newest revision alone is spoken to in it again", async () => {
+  await using newest = await eras({}, { NEWEST: "1" });
+  expect(await newest.call("reads")).toEqual([expect.stringContaining("unavailable on 2026-07-28")]);
+  expect(await newest.call("era")).toEqual(["modern"]);
+  expect(await newest.lines()).toEqual(["reads modern", "reads modern", "era modern"]);
 });
