@@ -89,13 +89,13 @@ export interface TrialEnd {
 const TEN_YEARS = 10 * 365 * 86_400_000;
 const MOST_EXECUTIONS = 20_000;
 
-/** `make` gives the function as a worker runs it, whose steps may use that worker's clock. */
-export async function trial(
-  make: (clock: ProcessClock) => Runnable,
-  args: unknown,
-  world: World,
-  plan: Plan,
-): Promise<TrialEnd> {
+/**
+ * Gives the function as a worker runs it, whose steps may use that worker's clock. The second argument tells whether another
+ * worker has the job meanwhile.
+ */
+type Make = (clock: ProcessClock, isTakenOver: () => boolean) => Runnable;
+
+export async function trial(make: Make, args: unknown, world: World, plan: Plan): Promise<TrialEnd> {
   const run = new Trial(make, args, world, plan);
   return run.toEnd();
 }
@@ -103,7 +103,7 @@ export async function trial(
 class Trial {
   readonly #clock = new TestClock();
   readonly #sim = new Simulation(this.#clock);
-  readonly #make: (clock: ProcessClock) => Runnable;
+  readonly #make: Make;
   readonly #args: unknown;
   readonly #world: World;
   readonly #plan: Plan;
@@ -116,7 +116,7 @@ class Trial {
   #task = JOB;
   #cancelledAt = 0;
 
-  constructor(make: (clock: ProcessClock) => Runnable, args: unknown, world: World, plan: Plan) {
+  constructor(make: Make, args: unknown, world: World, plan: Plan) {
     this.#make = make;
     this.#args = args;
     this.#world = world;
@@ -200,7 +200,7 @@ class Trial {
     worker.clock.afterWork(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
     try {
       const { end, journal } = await execute(
-        this.#make(worker.clock),
+        this.#make(worker.clock, () => worker !== this.#worker),
         this.#args,
         { ...acquired, ...(cancelled && { cleansUp: JOB }) },
         {

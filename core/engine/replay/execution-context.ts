@@ -377,7 +377,8 @@ export class ExecutionContext implements Context {
         if (last === false) return;
         command.winner = { key, value: last === true ? value : last.error, failed };
         for (const [each, context] of contexts) if (each !== key) context.abandon();
-        command.work = { do: "record", entry: { kind: "race", op: command.path, winner: key }, when: "resolved" };
+        const entry = { kind: "race" as const, op: command.path, winner: key, ...(failed && { failed }) };
+        command.work = { do: "record", entry, when: "resolved" };
       };
       for (const [key, context] of contexts) {
         const run = async () => (branches[key] as Branches[string])(context);
