@@ -27,7 +27,7 @@ export type JournalEntry = {
   v?: number;
 } & (
   | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError }
-  /** `failed`: the branch that ended first did, or all of `ctx.any`. */
+  /** `failed`: the branch that ended first did, or all of `ctx.any`; or the time of `ctx.timeout` was up. */
   | { kind: "race"; winner: string; failed?: true }
   | { kind: "sleep" }
   | { kind: "ask"; question: Question }
