@@ -81,6 +81,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "continue the jobs of a paused kind",
     run: async (args) => (await import("./operate/pause.ts")).run("resume", args),
   },
+  operate: {
+    summary: "see and steer a deployment, as its page /operate does",
+    run: async (args) => (await import("./operate/operate.ts")).run(args),
+  },
   retention: {
     summary: "remove old jobs from a real Resonate server's database",
     run: async (args) => (await import("./operate/retention.ts")).run(args),

@@ -20,7 +20,7 @@ const CRON = "cron.js";
 
 /** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
 const ENTRIES: Readonly<Record<string, string>> = {
-  "caller.js": 'export { CallerObject } from "./functions/caller/caller-object.ts";',
+  "caller.js": 'export * from "./functions/lazy.ts";',
   [CRON]: 'export { CronExpressionParser } from "cron-parser"; export * from "./functions/schedules/times.ts";',
   "resonate.js": 'export { ObjectServer } from "./server/object/object-server.ts";',
   "sdk.js": 'export * from "./functions/sdk.ts";',

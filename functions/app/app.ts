@@ -2,18 +2,18 @@ import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
 import { fetchFrom } from "../../core/store/object-address.ts";
 import { receive } from "../callbacks/callbacks.ts";
-import { type CallerNamespace, roomList } from "../caller/callers.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { boundedStream } from "../http/event-stream.ts";
 import { checkHost, checkOrigin } from "../http/guard.ts";
 import { EdgeLog } from "../http/log.ts";
 import { RequestLog } from "../http/request-log.ts";
+import { loadLazy } from "../load-lazy.ts";
 import { admitted, identify, tooManyRefused } from "./admission.ts";
 import { type App, createParts, type Deployment, type Edge } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import { atDoor, type DoorEnv, operateRooms, ROOMS } from "./resonate-door.ts";
+import { atDoor, type DoorEnv } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -133,17 +133,7 @@ export function createApp(deployment: Deployment): App {
     return new Response(response.body, response); // with headers that can be added to
   });
 
-  app.on(["GET", "POST", "DELETE"], ROOMS, async (c) => {
-    const { CALLER, RESONATE, RESONATE_NAMESPACE } = readConfig(c.env);
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    const tooMany = tooManyRefused(edge, address);
-    if (tooMany || !CALLER) return tooMany ?? c.notFound();
-    const rooms = roomList(CALLER as CallerNamespace, RESONATE_NAMESPACE);
-    const response = await operateRooms(c.req.raw, c.env as DoorEnv, rooms, RESONATE !== undefined);
-    if (response.status === 401) edge.refused.add(address, 1);
-    return response;
-  });
+  app.all("/operate/*", async (c) => (await loadLazy()).operate(c.req.raw, c.env, c.var.edge));
 
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;
@@ -151,6 +141,7 @@ export function createApp(deployment: Deployment): App {
     if (identified instanceof Response) return identified;
     return admitted(identified, edge, line, async (request, scope) => {
       scope.waitUntil = (work) => c.executionCtx.waitUntil(work);
+      scope.trail = edge.trail;
       return boundedStream(await edge.mcp(request, scope), scope);
     });
   });

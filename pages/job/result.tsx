@@ -1,6 +1,6 @@
-import { type FC, useEffect, useRef, useState } from "hono/jsx/dom";
-import type { ChartView } from "../../core/definitions/view.ts";
+import { type FC, useState } from "hono/jsx/dom";
 import { columnsOf } from "../chart/columns.ts";
+import { Chart } from "../chart/drawn.tsx";
 import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
@@ -80,38 +80,6 @@ const Beginning: FC<{ text: string; characters: number }> = ({ text, characters 
     <span class="leaf">{text} …</span>
   </section>
 );
-
-const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ view, result, onFailure }) => {
-  const frame = useRef<HTMLElement | null>(null);
-  useEffect(() => {
-    const element = frame.current;
-    if (!element) return;
-    let isOver = false;
-    let end = () => {};
-    // Only pages with a chart load the library.
-    import("../chart/chart.ts")
-      .then(({ drawChart }) => {
-        if (isOver) return;
-        const chart = drawChart(element, view, result);
-        if (!chart) return onFailure();
-        const dark = matchMedia("(prefers-color-scheme: dark)");
-        const redraw = () => chart.redraw();
-        dark.addEventListener("change", redraw);
-        end = () => {
-          dark.removeEventListener("change", redraw);
-          chart.destroy();
-        };
-      })
-      .catch(() => {
-        if (!isOver) onFailure();
-      });
-    return () => {
-      isOver = true;
-      end();
-    };
-  }, []);
-  return <div class="chart" ref={frame} />;
-};
 
 const Countdown: FC<{ job: JobInfo; until: string }> = ({ job, until }) => {
   const now = useNow();

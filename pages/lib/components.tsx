@@ -39,7 +39,9 @@ export function useNow(): number {
   return now;
 }
 
-export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job"; children?: Child }> = (props) => (
+export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job" | "operate"; children?: Child }> = (
+  props,
+) => (
   <>
     <a class="skip" href="#main">
       Skip to the content

@@ -1,5 +1,6 @@
 /** The log, metrics and traces that executions use, and how they describe errors. Free of Node. */
 import type { Metrics } from "../../core/definitions/context.ts";
+import type { Figures } from "./figures.ts";
 
 /** A log of lines with fields. */
 export interface LineLog {
@@ -20,6 +21,8 @@ interface WriteLine {
 export interface Instruments {
   /** What durable functions count and measure themselves. */
   metrics: Metrics;
+  /** What operators are told. */
+  figures: Figures;
   settled(job: string, outcome: "complete" | "failed"): void;
   retried(job: string): void;
   leaseLost(job: string): void;

@@ -8,6 +8,7 @@ import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protoc
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
+import { Figures } from "../execution/figures.ts";
 import type { Instruments } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
@@ -43,6 +44,7 @@ interface Unblock {
 /** A Worker serves no metrics: the platform counts what it logs. */
 const instruments: Instruments = {
   metrics: { count: () => {}, observe: () => {} },
+  figures: new Figures(),
   settled: () => {},
   retried: () => {},
   leaseLost: () => {},

@@ -1,0 +1,95 @@
+/** What happens in a worker, gathered for its next report to operators. Free of Node. */
+import {
+  type FailedJob,
+  firstLine,
+  LONGEST,
+  MOST_NAMED,
+  type WaitingJob,
+  type WorkerReport,
+} from "../../core/jobs/operating/worker-report.ts";
+
+/** The most jobs of which is remembered that they were said to wait. */
+const MOST_WAITING = 10_000;
+
+/** How a job ended here. */
+export interface Ended {
+  job: string;
+  kind: string;
+  outcome: "complete" | "failed" | "cancelled";
+  /** Since its start, in milliseconds. */
+  ms: number;
+  reason?: string;
+  stack?: string;
+}
+
+export class Figures {
+  readonly #counts = new Map<string, number>();
+  readonly #slowest = new Map<string, { job: string; ms: number }>();
+  readonly #waits = new Map<string, WaitingJob>();
+  /** The jobs that were said to wait. */
+  readonly #said = new Set<string>();
+  #failed: FailedJob[] = [];
+  #n = 0;
+  /** How many jobs wait for a slot. */
+  waiting = 0;
+
+  count(kind: string, name: string, n = 1): void {
+    const key = `${kind} ${name}`;
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + n);
+  }
+
+  ended({ job, kind, outcome, ms, reason = "", stack }: Ended): void {
+    this.count(kind, outcome);
+    this.count(kind, "ms", ms);
+    if (ms > (this.#slowest.get(kind)?.ms ?? -1)) this.#slowest.set(kind, { job, ms });
+    this.waits({ job, kind });
+    if (outcome !== "failed" || this.#failed.length >= MOST_NAMED) return;
+    const more = stack !== undefined && { stack: stack.slice(0, LONGEST.stack) };
+    this.#failed.push({ job, kind, reason: firstLine(reason), at: Date.now(), ...more });
+  }
+
+  /** Tells what a job waits for, or that it does so no more. */
+  waits(about: WaitingJob): void {
+    const { job, state } = about;
+    // Most jobs never wait.
+    if (state === undefined && !this.#said.has(job)) return;
+    this.#waits.delete(job);
+    if (this.#waits.size < MOST_NAMED) this.#waits.set(job, about);
+    if (state === undefined) this.#said.delete(job);
+    else if (this.#said.size < MOST_WAITING) this.#said.add(job);
+  }
+
+  /** A job that waited goes on: another worker may have said so. */
+  goesOn(job: string, kind: string): void {
+    if (this.#said.size < MOST_WAITING) this.#said.add(job);
+    this.waits({ job, kind });
+  }
+
+  /** What has happened since the report before. */
+  take(about: Pick<WorkerReport, "worker" | "group" | "kinds"> & { running: number; most: number }): WorkerReport {
+    const { running, most, ...worker } = about;
+    this.#n += 1;
+    const report: WorkerReport = {
+      ...worker,
+      n: this.#n,
+      slots: { running, waiting: this.waiting, most },
+      counts: [...this.#counts].map(([key, n]) => {
+        const at = key.indexOf(" ");
+        return [key.slice(0, at), key.slice(at + 1), n];
+      }),
+      failed: this.#failed,
+      waits: [...this.#waits.values()],
+      slowest: [...this.#slowest].map(([kind, { job, ms }]) => [kind, job, ms]),
+    };
+    this.#counts.clear();
+    this.#waits.clear();
+    this.#slowest.clear();
+    this.#failed = [];
+    return report;
+  }
+
+  /** Whether something has happened since the report before. */
+  get hasNews(): boolean {
+    return this.#counts.size + this.#waits.size + this.#failed.length > 0;
+  }
+}
