@@ -8,6 +8,7 @@ import { reasonOf } from "./execution/instruments.ts";
 import { batched } from "./intake/batches.ts";
 import { createPost } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
+import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
 import { instruments, resonateRequests } from "./process/metrics.ts";
 import type { WorkerConfig } from "./process/worker-config.ts";
@@ -19,6 +20,7 @@ export class Worker {
   readonly #group: string;
   readonly #parts: Composition;
   readonly #intake: TaskIntake;
+  readonly #reports: EdgeReports | undefined;
   /** Ends the connection over which tasks are dispatched. */
   readonly #closed = new AbortController();
   #isConnected = false;
@@ -49,7 +51,23 @@ export class Worker {
     });
     const endpoint = endpointOf(config);
     const namespace = config.RESONATE_NAMESPACE;
-    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments });
+    const { EDGE_URL = config.PUBLIC_URL, VIEW_KEY: key } = config;
+    const kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
+    const about = () => {
+      const { MAX_TASKS: most } = config;
+      return {
+        worker: this.#parts.pid,
+        group: this.#group,
+        kinds,
+        running: this.running,
+        most,
+        connected: this.connected,
+      };
+    };
+    this.#reports =
+      EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log, about }) : undefined;
+    const reports = this.#reports;
+    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments, reports });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
   }
 
@@ -99,6 +117,7 @@ export class Worker {
     const { client, pid, watcher } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
+    this.#reports?.start();
     const connected = Promise.withResolvers<void>();
     void client.listen({
       group: this.#group,
@@ -126,6 +145,7 @@ export class Worker {
   async stop(): Promise<void> {
     this.#closed.abort();
     await this.#intake.stop(this.#config.DRAIN_SECONDS * 1000);
+    await this.#reports?.close();
   }
 
   #disconnected(reason: Error | undefined): void {

@@ -38,7 +38,6 @@ const STAMP = "modules.json";
 interface Modules {
   /** The folder, from the root. */
   readonly folder: string;
-  /** The entry code by file name. */
   readonly entries: Readonly<Record<string, string>>;
 }
 
@@ -96,7 +95,6 @@ async function build(root: string, { folder, entries }: Modules): Promise<string
   return [...new Set(bundles.flatMap(({ sources }) => sources))].sort();
 }
 
-/** The modules of Durable Objects. */
 const OBJECTS = ["caller.js", "resonate.js", "runner.js"];
 
 /** Begins the names of what modules have in common. */

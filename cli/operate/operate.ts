@@ -1,12 +1,12 @@
 /** `operate`: what the page `/operate` shows and does, in the command line. */
 import { parseArgs } from "node:util";
 import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../functions/operate/calls.ts";
-import { readArguments } from "../arguments.ts";
+import { readArguments, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { parseJson } from "../parse-json.ts";
 import { readProject, typed } from "../project.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "operate", "WHAT [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "operate", "WHAT [options]")}
 
   overview                what happened in the last hour (--span day, --span week), and what is wrong
   jobs FILTER             the jobs that failed, or wait
@@ -28,10 +28,19 @@ line) and --caller (a caller's key). With it, retry and cancel only count, and n
 `;
 
 const OPTIONS = {
-  ...{ state: { type: "string" }, kind: { type: "string" }, reason: { type: "string" }, caller: { type: "string" } },
-  ...{ all: { type: "boolean" }, span: { type: "string" }, after: { type: "string" }, url: { type: "string" } },
-  ...{ values: { type: "boolean" }, apply: { type: "boolean" }, json: { type: "boolean" }, help: { type: "boolean" } },
-  ...{ "from-start": { type: "boolean" }, data: { type: "string", default: DATA } },
+  state: { type: "string" },
+  kind: { type: "string" },
+  reason: { type: "string" },
+  caller: { type: "string" },
+  span: { type: "string" },
+  after: { type: "string" },
+  url: { type: "string" },
+  all: { type: "boolean" },
+  values: { type: "boolean" },
+  apply: { type: "boolean" },
+  json: { type: "boolean" },
+  "from-start": { type: "boolean" },
+  data: { type: "string", default: DATA },
 } as const;
 
 /** How long one answer may take, in milliseconds. */
@@ -74,13 +83,11 @@ const read = (args: string[]) => parseArgs({ args, allowPositionals: true, optio
 export async function run(args: string[]): Promise<void> {
   const options = readArguments(() => {
     const { values, positionals } = read(args);
-    if (values.help) return undefined;
     const [what = "overview", ...names] = positionals;
     const { state, kind, reason, caller } = values;
     const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
     return { ask: askAt(values.url, values.data), what, names, filter, values };
-  }, usage());
-  if (!options) return;
+  });
   const answer = await does(options);
   if (answer !== undefined) console.log(options.values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
 }
@@ -122,17 +129,17 @@ function actionOf({ what, names, values }: Asked): Action {
       if (kind !== undefined) return { do: what, of: { kind } };
       if (caller !== undefined) return { do: what, of: { caller } };
       if (names.length > 0) return { do: what, of: { jobs: names } };
-      throw new Error("Say what: jobs, --kind, --caller or --all.");
+      throw new WrongArguments("Say what: jobs, --kind, --caller or --all.");
     }
     case "stop-starts":
     case "allow-starts":
       return { do: what };
     case "block":
     case "unblock":
-      if (name === undefined) throw new Error("Name the caller.");
+      if (name === undefined) throw new WrongArguments("Name the caller.");
       return { do: what, caller: name };
     default:
-      throw new Error(`There is no "${what}".\n\n${usage()}`);
+      throw new WrongArguments(`There is no "${what}".`);
   }
 }
 

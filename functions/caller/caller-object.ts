@@ -15,7 +15,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { outputId } from "../../core/store/ids.ts";
+import { isRoot, outputId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -220,6 +220,18 @@ export class CallerObject extends DurableObject implements CallerMethods {
       for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
     });
     this.#onNews();
+  }
+
+  async heard(key: string, ended: readonly string[], started: readonly string[]): Promise<void> {
+    // Nobody has asked for events of callers that are not told apart.
+    if (key === "" && this.#takeover.key === undefined) return;
+    await this.#begin(key);
+    // A job of the caller's own that it did not start is one that a durable function started for it.
+    const prefix = this.#config.RESONATE_NAMESPACE + key;
+    const isChild = (id: string) =>
+      key !== "" && id.startsWith(prefix) && isRoot(id) && this.#jobs.kindOf(id) === undefined;
+    const ids = [...ended.filter((id) => this.#jobs.isPending(id) || isChild(id)), ...started.filter(isChild)];
+    for (let i = 0; i < ids.length; i += LOOKS) await this.#lookAt(ids.slice(i, i + LOOKS), isChild);
   }
 
   get #isToldWanted(): boolean {
@@ -684,16 +696,19 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
 
-  async #lookAt(ids: readonly string[]): Promise<void> {
+  /** Notes how jobs are. `isChild`: of those that are not in the table, which were started for the caller. */
+  async #lookAt(ids: readonly string[], isChild = (_id: string) => false): Promise<void> {
     const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
     const { key = "" } = this.#takeover;
-    await this.note(
-      ids.map((id, i) => {
-        const record = found[i];
-        return record ? startedJob(record, key) : { id };
-      }),
-      true,
-    );
+    const seen = ids.map((id, i): SeenJob => {
+      const record = found[i];
+      return record ? startedJob(record, key) : { id };
+    });
+    const children = seen.filter(({ id, state }) => state && isChild(id));
+    this.#jobs.transaction(() => {
+      for (const child of children) this.#jobs.noteChild(child as StartedJob, Date.now());
+    });
+    await this.note(seen, true);
   }
 }
 

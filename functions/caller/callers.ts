@@ -26,7 +26,6 @@ export interface CallerNamespace {
   get(id: object): CallerMethods;
 }
 
-/** Which events a caller wants. */
 export interface EventQuery {
   name: string;
   narrowed: Narrowed;
@@ -67,6 +66,8 @@ export interface CallerMethods extends Room, RoomListMethods {
   /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
+  /** Jobs of the caller's have ended, or durable functions have started them: what a look at them finds is noted. */
+  heard(key: string, ended: readonly string[], started: readonly string[]): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;

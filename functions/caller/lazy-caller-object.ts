@@ -18,6 +18,7 @@ const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   events: true,
   forget: true,
   forgetRoom: true,
+  heard: true,
   isBlocked: true,
   list: true,
   listRoom: true,

@@ -14,7 +14,7 @@ interface Seen {
   mostBytes: number;
 }
 
-/** A worker that is silent for longer is not there, in milliseconds: it reports at least every ten seconds. */
+/** A worker that is silent for longer is not there, in milliseconds: it reports at least every 20 seconds. */
 export const SILENT = 60_000;
 
 /** From how many jobs on, and from which part of them, failures are many. */
@@ -22,7 +22,7 @@ const MANY = { jobs: 5, part: 0.2 };
 
 const list = (names: readonly string[]) =>
   names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
-const alive = ({ workers, now }: Seen) => workers.filter(({ at }) => at > now - SILENT);
+const alive = ({ workers, now }: Seen) => workers.filter(({ at, connected }) => connected && at > now - SILENT);
 
 /** The rules: each says what is wrong, or undefined. */
 export const RULES = {
@@ -37,13 +37,11 @@ export const RULES = {
   "no-worker": (seen: Seen) => {
     const [newest] = seen.workers;
     if (!newest || alive(seen).length > 0) return undefined;
-    return `no worker has reported since ${new Date(newest.at).toISOString()}: nothing is taken`;
+    return `no worker takes jobs; the last one was heard of at ${new Date(newest.at).toISOString()}`;
   },
   "slots-taken": (seen: Seen) => {
-    const full = alive(seen).filter(({ slots }) => slots.waiting > 0 && slots.running >= slots.most);
-    return full.length > 0
-      ? `${full.reduce((sum, { slots }) => sum + slots.waiting, 0)} jobs wait for a slot`
-      : undefined;
+    const waiting = alive(seen).reduce((sum, { slots }) => sum + slots.waiting, 0);
+    return waiting > 0 ? `${waiting} jobs wait for a slot` : undefined;
   },
   "jobs-blocked": ({ waits }: Seen) => {
     const blocked = waits.filter(({ state }) => state === "blocked");
@@ -69,6 +67,9 @@ export const RULES = {
     return failing.length > 0 ? `web hooks fail of ${list(failing.map(({ label, key }) => label ?? key))}` : undefined;
   },
 } satisfies Record<string, (seen: Seen) => string | undefined>;
+
+/** How long something must be wrong before it is an alert, in milliseconds. */
+export const LASTS: Partial<Record<string, number>> = { "slots-taken": 300_000 };
 
 export const alertsOf = (seen: Seen): Alert[] =>
   (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((name) => {

@@ -13,7 +13,7 @@ import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import type { CallerStorage } from "../caller/storage.ts";
 import { post } from "../caller/webhooks/post.ts";
-import { alertsOf } from "./alerts.ts";
+import { alertsOf, LASTS } from "./alerts.ts";
 import type {
   Action,
   ActionState,
@@ -51,6 +51,8 @@ interface OperatingOptions {
   env: { ALERT_URL?: string; ALERT_SECRET?: string };
   fetchTo(url: string): typeof fetch;
 }
+
+type ToldAlert = Overview["alerts"][number] & { state: "begun" | "over" };
 
 export class Operating implements OperateCalls {
   readonly #tables: OperateTables;
@@ -102,7 +104,8 @@ export class Operating implements OperateCalls {
     const overview = this.#tables.overview(span, now);
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
     const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
-    await this.#alert(now);
+    const news = await this.#judge(now);
+    void Promise.all(news.map((each) => this.#tell(each)));
     return {
       ...overview,
       callers: await this.#named(overview.callers),
@@ -163,7 +166,7 @@ export class Operating implements OperateCalls {
   /** Goes on with what was interrupted, and looks whether to alert. */
   async alarm(): Promise<void> {
     await this.#work().catch(() => {}); // The next alarm goes on.
-    await this.#alert(Date.now());
+    await Promise.all((await this.#judge(Date.now())).map((each) => this.#tell(each)));
     await this.#arm();
   }
 
@@ -300,9 +303,9 @@ export class Operating implements OperateCalls {
     for (const [i, { job }] of rows.entries()) if (found[i]?.state !== "pending") this.#tables.forget(String(job));
   }
 
-  /** Looks at the rules, and tells the deployment's web hook of each alert that begins or ends. */
-  async #alert(now: number): Promise<void> {
-    const { config, env, fetchTo } = this.#options;
+  /** Looks at the rules; resolves with the alerts that have begun or ended. */
+  async #judge(now: number): Promise<ToldAlert[]> {
+    const { config } = this.#options;
     const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const { kinds, waits, workers, callers } = this.#tables.overview("hour", now);
     const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
@@ -315,28 +318,30 @@ export class Operating implements OperateCalls {
       deployed: versions,
       mostBytes: config.MAX_STORED_BYTES,
     };
-    const alerts = alertsOf(seen).map((alert) => ({
-      ...alert,
-      since: known.find(({ name }) => name === alert.name)?.since ?? now,
-    }));
+    const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
+    const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
+    const standing = alertsOf(seen).map((alert) => ({ ...alert, since: sinceOf(alert.name) }));
+    const alerts = standing.filter(({ name, since }) => now - since >= (LASTS[name] ?? 0));
+    this.#tables.set("standing", standing);
     this.#tables.set("alerts", alerts);
     const has = (list: readonly Alert[], { name }: Alert) => list.some((each) => each.name === name);
-    const begun = alerts.filter((alert) => !has(known, alert)).map((alert) => ({ ...alert, state: "begun" }));
-    const over = known.filter((alert) => !has(alerts, alert)).map((alert) => ({ ...alert, state: "over" }));
+    const begun = alerts.filter((alert) => !has(known, alert)).map((alert) => ({ ...alert, state: "begun" as const }));
+    const over = known.filter((alert) => !has(alerts, alert)).map((alert) => ({ ...alert, state: "over" as const }));
+    return [...begun, ...over];
+  }
+
+  /** Tells the deployment's web hook of an alert. What cannot be told is told with the next look. */
+  async #tell({ state, ...alert }: ToldAlert): Promise<void> {
+    const { env, fetchTo } = this.#options;
     const { ALERT_URL: url, ALERT_SECRET: secret } = env;
     if (!url) return;
-    for (const alert of [...begun, ...over]) {
-      const runbook = `docs/operations.md#${alert.name}`;
-      const body = JSON.stringify({ ...alert, since: new Date(alert.since).toISOString(), runbook });
-      const hook = { url, secrets: secret ? [secret] : [], id: `alert_${alert.name}_${alert.since}_${alert.state}` };
-      const { ok } = await post(fetchTo(url), { ...hook, subscription: "alerts", body });
-      // It is told again with the next look.
-      if (!ok)
-        this.#tables.set(
-          "alerts",
-          alert.state === "begun" ? alerts.filter((each) => each.name !== alert.name) : [...alerts, alert],
-        );
-    }
+    const runbook = `docs/operations.md#${alert.name}`;
+    const body = JSON.stringify({ ...alert, state, since: new Date(alert.since).toISOString(), runbook });
+    const hook = { url, secrets: secret ? [secret] : [], id: `alert_${alert.name}_${alert.since}_${state}` };
+    const { ok } = await post(fetchTo(url), { ...hook, subscription: "alerts", body });
+    if (ok) return;
+    const others = (this.#tables.get<Overview["alerts"]>("alerts") ?? []).filter(({ name }) => name !== alert.name);
+    this.#tables.set("alerts", state === "begun" ? others : [...others, alert]);
   }
 
   /** Notes in the trail what a deployment has changed of keys and tools. */

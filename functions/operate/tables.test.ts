@@ -9,7 +9,13 @@ const NOW = Date.UTC(2026, 10, 20, 12, 30, 30);
 
 let n = 0;
 const report = (more: Partial<WorkerReport> = {}): WorkerReport => ({
-  ...{ worker: "w", group: "workers", kinds: { tea: 1 }, slots: { running: 1, waiting: 0, most: 100 } },
+  ...{
+    worker: "w",
+    group: "workers",
+    connected: true,
+    kinds: { tea: 1 },
+    slots: { running: 1, waiting: 0, most: 100 },
+  },
   ...{ n: ++n, counts: [], failed: [], waits: [], slowest: [] },
   ...more,
 });
@@ -47,7 +53,13 @@ test("a million jobs of a week are added up exactly, and are few rows", () => {
 
 test("a report that is sent again counts once", () => {
   const tables = new OperateTables(createStorage());
-  const sent = report({ counts: [["tea", "failed", 2]], failed: [failed("tea_1"), failed("tea_2")] });
+  const sent = report({
+    counts: [
+      ["tea", "failed", 2],
+      ["tea", "failed: no water", 2],
+    ],
+    failed: [failed("tea_1"), failed("tea_2")],
+  });
   tables.report(sent, Date.now());
   tables.report(sent, Date.now());
   const { kinds, groups, workers } = tables.overview("hour", Date.now());
@@ -59,21 +71,24 @@ test("a report that is sent again counts once", () => {
 test("reasons that are all different, and more jobs than are kept, stay bounded", () => {
   vi.setSystemTime?.(NOW);
   const tables = new OperateTables(createStorage());
-  for (let i = 0; i < 24; i++) {
+  for (let i = 0; i < 60; i++) {
     const names = Array.from({ length: MOST_NAMED }, (_, j) => failed(`tea_${i}_${j}`, `broken ${i} ${j}\nmore`));
-    tables.report(report({ failed: names }), Date.now());
+    const counts = names.map(({ reason }): [string, string, number] => ["tea", `failed: ${reason.split("\n")[0]}`, 1]);
+    tables.report(report({ counts, failed: names }), Date.now());
   }
   vi.useRealTimers();
   const { groups } = tables.overview("hour", NOW);
   expect(groups.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(11_000);
   expect(groups.length).toBeLessThanOrEqual(50);
   expect(tables.jobs({}, 10)).toMatchObject({ count: 10_000 });
-  expect(tables.jobs({ reason: "broken 23 1" }, 10).jobs).toEqual([expect.objectContaining({ job: "tea_23_1" })]);
+  expect(tables.jobs({ reason: "broken 59 1" }, 10).jobs).toEqual([expect.objectContaining({ job: "tea_59_1" })]);
 });
 
 test("a job waits since it began to, until it does no more", () => {
   const tables = new OperateTables(createStorage());
-  const waits = (state?: "blocked" | "sleeping") => [{ job: "tea_1", kind: "tea", ...(state && { state }), says: "why" }];
+  const waits = (state?: "blocked" | "sleeping") => [
+    { job: "tea_1", kind: "tea", ...(state && { state }), says: "why" },
+  ];
   tables.report(report({ waits: waits("blocked") }), 1_000);
   tables.report(report({ waits: waits("blocked") }), 2_000);
   expect(tables.overview("hour", NOW).waits).toEqual([{ kind: "tea", state: "blocked", n: 1, since: 1_000 }]);

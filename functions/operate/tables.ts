@@ -1,7 +1,9 @@
 /** What operators are shown, in the SQL storage of one object of a deployment. Nothing here waits. */
 import {
+  FAILED,
   type FailedJob,
   firstLine,
+  MOST_NAMES,
   type WaitingJob,
   type WorkerReport,
 } from "../../core/jobs/operating/worker-report.ts";
@@ -25,8 +27,6 @@ const SPANS: Readonly<Record<Span, { length: number; size: number }>> = {
   week: { length: 7 * DAY, size: HOUR },
 };
 
-/** The most kinds, and reasons of failures, that are told apart within one period. */
-const MOST_NAMES = 200;
 const OTHER = "other";
 
 /** The most failed jobs, and waiting ones, that are known by name. */
@@ -37,8 +37,6 @@ const MOST_WAITING = 5_000;
 const FAILED_KEPT = 30 * DAY;
 const WORKER_KEPT = DAY;
 const TRAIL_KEPT = 400 * DAY;
-
-const FAILED = "failed: ";
 
 const TABLES = `
   CREATE TABLE IF NOT EXISTS counts (size INTEGER, at INTEGER, kind TEXT, name TEXT, n REAL, PRIMARY KEY (size, at, kind, name)) STRICT, WITHOUT ROWID;
@@ -118,7 +116,6 @@ export class OperateTables {
 
   #fail({ job, kind, reason, stack = "", at }: FailedJob, worker: string): void {
     const [caller, first] = [splitKey(job).key, firstLine(reason)];
-    this.count(kind, FAILED + first, 1, Math.max(at, Date.now() - HOUR));
     this.all(
       "INSERT OR REPLACE INTO failures (job, caller, kind, reason, stack, worker, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
       ...[job, caller, kind, first, stack, worker, at],

@@ -41,7 +41,12 @@ test("an incident: what fails is grouped by its reason, is looked into, and is t
 
   const [{ job }] = jobs;
   const one = await operator.get("job", { job });
-  expect(one).toMatchObject({ status: "failed", version: 1, deployed_version: 1, failure: { worker: expect.any(String) } });
+  expect(one).toMatchObject({
+    status: "failed",
+    version: 1,
+    deployed_version: 1,
+    failure: { worker: expect.any(String) },
+  });
   expect(one.failure.stack).toContain("open-meteo");
   expect(one.timeline.every(({ bytes }: { bytes: number }) => bytes > 0)).toBe(true);
   expect(one).not.toHaveProperty("args");
@@ -72,15 +77,26 @@ test("starts are stopped, jobs are held back, and both go on, by the command lin
     return JSON.parse(program.output());
   };
   const timer = (timer_name: string) => caller.call("set_timer", { timer_name, seconds: 1 });
-  const statusOf = async (name: string) => (await caller.call("probe_status", { job_names: [name] })).statuses[0].status;
+  const statusOf = async (name: string) =>
+    (await caller.call("probe_status", { job_names: [name] })).statuses[0].status;
 
   await timer("before");
   await operate("stop-starts");
-  await until("starts to be refused", () => timer("never").then(() => undefined, (error) => error.message.includes("stopped new jobs")));
+  await until("starts to be refused", () =>
+    timer("never").then(
+      () => undefined,
+      (error) => error.message.includes("stopped new jobs"),
+    ),
+  );
   // What was started is found.
   await timer("before");
   await operate("allow-starts");
-  await until("starts to be allowed", () => timer("held").then(() => true, () => undefined));
+  await until("starts to be allowed", () =>
+    timer("held").then(
+      () => true,
+      () => undefined,
+    ),
+  );
 
   await operate("pause", "--all");
   expect((await operate("overview")).held).toEqual({ all: true, callers: [], jobs: [] });
@@ -105,7 +121,11 @@ test("starts are stopped, jobs are held back, and both go on, by the command lin
 test("an action that is killed in the middle is done when the edge is back, and is in the trail once", async () => {
   const operator = operatorAt(stack.origin);
   const caller = callerAt(stack.url, "");
-  const months = Array.from({ length: 24 }, (_, i) => ({ ...SEATTLE, year: 2012 + Math.floor(i / 12), month: (i % 12) + 1 }));
+  const months = Array.from({ length: 24 }, (_, i) => ({
+    ...SEATTLE,
+    year: 2012 + Math.floor(i / 12),
+    month: (i % 12) + 1,
+  }));
   const names = await failures(caller, months);
   await until("the failures to be told", async () => (await operator.get("jobs")).count === names.length || undefined);
   stack.archive.control.clear();

@@ -34,7 +34,10 @@ test("without an operator's token nobody sees or does anything", async () => {
   await using edge = await startEdge({ port: 0, bindings: OPERATORS });
   const at = (path: string) => `${edge.url}/operate/${path}`;
   const forged = `operator=${"A".repeat(120)}`;
-  const session = await fetch(`${edge.url}/pages/session`, { method: "POST", headers: { ...bearer("token-of-bob"), ...SAME } });
+  const session = await fetch(`${edge.url}/pages/session`, {
+    method: "POST",
+    headers: { ...bearer("token-of-bob"), ...SAME },
+  });
   const bobs = session.headers.get("set-cookie")?.split(";")[0] ?? "";
   expect(bobs).toContain("session=");
   const attempts: [string, string, object][] = [
@@ -48,15 +51,31 @@ test("without an operator's token nobody sees or does anything", async () => {
     ["the token as a cookie", at("overview"), { headers: { ...SAME, cookie: `operator=${TOKEN}` } }],
     ["a forged session", at("overview"), { headers: { ...SAME, cookie: forged } }],
     ["a caller's session", at("overview"), { headers: { ...SAME, cookie: bobs } }],
-    ["a caller's session as an operator's", at("overview"), { headers: { ...SAME, cookie: bobs.replace("session=", "operator=") } }],
-    ["a caller's session with another's host", at("overview"), { headers: { ...SAME, cookie: bobs, host: "localhost" } }],
+    [
+      "a caller's session as an operator's",
+      at("overview"),
+      { headers: { ...SAME, cookie: bobs.replace("session=", "operator=") } },
+    ],
+    [
+      "a caller's session with another's host",
+      at("overview"),
+      { headers: { ...SAME, cookie: bobs, host: "localhost" } },
+    ],
     ["an action without a token", at("act"), { ...act, headers: json }],
     ["an action with a caller's token", at("act"), { ...act, headers: { ...json, ...bearer("token-of-bob") } }],
     ["an action from another page", at("act"), { ...act, headers: { ...json, origin: "https://evil.example" } }],
     ["an action as a form", at("act"), { ...act, headers: { "content-type": "text/plain" } }],
     ["arguments of a job", at("job?job=timer_tea&values=1"), { headers: bearer("token-of-bob") }],
-    ["signing in with a caller's token", at("session"), { method: "POST", headers: { ...SAME, ...bearer("token-of-bob") } }],
-    ["signing in from another page", at("session"), { method: "POST", headers: { "sec-fetch-site": "cross-site", ...bearer(TOKEN) } }],
+    [
+      "signing in with a caller's token",
+      at("session"),
+      { method: "POST", headers: { ...SAME, ...bearer("token-of-bob") } },
+    ],
+    [
+      "signing in from another page",
+      at("session"),
+      { method: "POST", headers: { "sec-fetch-site": "cross-site", ...bearer(TOKEN) } },
+    ],
     ["signing in without a page", at("session"), { method: "POST", headers: bearer(TOKEN) }],
     ["rooms", at("rooms"), { headers: bearer("token-of-bob") }],
     ["a slash more", `${edge.url}/operate/overview/`, {}],

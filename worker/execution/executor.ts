@@ -29,9 +29,8 @@ import { ChildJobs, startedIn } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
-import type { Figures } from "./figures.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import { type Instruments, type LineLog, reasonOf } from "./instruments.ts";
+import { type Instruments, type LineLog, type Reports, reasonOf } from "./instruments.ts";
 import { type CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
@@ -51,10 +50,10 @@ interface ExecutorOptions {
   /** The bound on the journals of sleeping jobs in memory, in bytes. */
   maxJournalSize?: number | undefined;
   namespace: string;
-  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
   instruments: Instruments;
+  reports?: Reports | undefined;
 }
 
 /** Aborts what is still under way when an execution has ended. One instance, because each new one captures a stack. */
@@ -98,16 +97,11 @@ export class Executor {
     this.#callbackUrl = callbackUrls(options.env);
   }
 
-  get figures(): Figures {
-    return this.#options.instruments.figures;
-  }
-
   /** See {@link JournalCache.recordsWanted}. */
   recordsWanted(dispatch: LeaseRef): number | undefined {
     return this.#cache.recordsWanted(dispatch);
   }
 
-  /** See {@link codeFor}. */
   codeFor(promise: PromiseRecord): FoundCode | undefined {
     return codeFor(promise, this.#options.implementations);
   }
@@ -147,12 +141,12 @@ export class Executor {
       log.info({ reason: "the job that started it was cancelled" }, "job left");
       return "left";
     }
-    const { figures } = this.#options.instruments;
+    const figures = this.#options.reports?.figures;
     const job = this.#options.nameOf(promise.id);
     if (task.version === 1) log.info(expectedEnd(found), "job started");
     else log.debug({ version: task.version }, "job continued");
-    if (task.version === 1) figures.count(kind, "started");
-    else figures.goesOn(job, kind);
+    if (task.version === 1) figures?.count(kind, "started");
+    else figures?.goesOn(job, kind);
     const stop = new AbortController();
     const timeLeft = Math.min(Math.max(promise.timeoutAt - Date.now(), 0), LONGEST_TIMER);
     const deadline = setTimeout(() => {
@@ -176,7 +170,7 @@ export class Executor {
       const reason = reasonOf(error);
       if (reason.startsWith(REFUSES)) {
         log.error({ reason }, "job blocked");
-        figures.waits({ job, kind, state: "blocked", says: reason });
+        figures?.waits({ job, kind, state: "blocked", says: reason });
         await reporter?.blocked(reason).catch(() => {});
         return "blocked";
       }
@@ -193,20 +187,20 @@ export class Executor {
     const { seed, cleanup, implementation } = found;
     const { acquired, cached, reporter } = execution;
     const { task, promise } = acquired;
-    const { store, watcher, instruments } = this.#options;
+    const { store, watcher, instruments, reports } = this.#options;
     const isContinued = cached.journal.version === task.version - 1;
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const { concurrency } = implementation.job;
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
       const end = await this.#takeTurn(execution, concurrency.limit);
-      if (end) return conclude(end, execution, { cache: this.#cache, instruments });
+      if (end) return conclude(end, execution, { cache: this.#cache, instruments, reports });
     }
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed, cleanup });
     try {
       const outcome = await this.#throughRuns(execution, found, runtime, children);
-      const ending = await conclude(outcome, execution, { cache: this.#cache, instruments });
+      const ending = await conclude(outcome, execution, { cache: this.#cache, instruments, reports });
       if (outcome.kind === "failed" && isLate(outcome.error))
         await this.#childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
       return ending;
@@ -292,7 +286,7 @@ export class Executor {
     },
   ): Runtime {
     const { task, promise } = acquired;
-    const { store, instruments, nameOf, lease: patience } = this.#options;
+    const { store, instruments, reports, nameOf, lease: patience } = this.#options;
     const { settlement, children } = about;
     const { signal } = about.stop;
     const owner = ownerOf(nameOf(promise.id), promise);
@@ -331,8 +325,8 @@ export class Executor {
       onFailure: (_error, { step, reason, retry_in_ms }) => {
         if (retry_in_ms === undefined) return;
         instruments.retried(kind);
-        instruments.figures.count(kind, "retried");
-        instruments.figures.waits({ job: nameOf(promise.id), kind, state: "failing", says: `${step}: ${reason}` });
+        reports?.figures.count(kind, "retried");
+        reports?.figures.waits({ job: nameOf(promise.id), kind, state: "failing", says: `${step}: ${reason}` });
         settlement.start(); // a job that is cancelled in the pause must not try again
       },
       trace: (step, attempt, run) => {
@@ -432,7 +426,7 @@ export class Executor {
       const found = this.codeFor(job);
       const kind = (decodeValue(job.param) as { func?: string } | undefined)?.func ?? "";
       const ended = { job: this.#options.nameOf(id), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
-      if (task.version === 1) this.#options.instruments.figures.ended({ ...ended, outcome: "cancelled" });
+      if (task.version === 1) this.#options.reports?.figures.ended({ ...ended, outcome: "cancelled" });
       // Jobs that an earlier version started hear nothing of their cancellation.
       const isTold = typeof found === "object" && found.seed !== undefined;
       if (!found && typeof (decodeValue(job.param) as { seed?: unknown } | undefined)?.seed === "string")

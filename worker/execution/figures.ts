@@ -1,15 +1,23 @@
 /** What happens in a worker, gathered for its next report to operators. Free of Node. */
 import {
+  FAILED,
   type FailedJob,
   firstLine,
   LONGEST,
   MOST_NAMED,
+  MOST_NAMES,
   type WaitingJob,
   type WorkerReport,
 } from "../../core/jobs/operating/worker-report.ts";
 
 /** The most jobs of which is remembered that they were said to wait. */
 const MOST_WAITING = 10_000;
+
+/** How a worker is. */
+export type AboutWorker = Pick<WorkerReport, "worker" | "group" | "connected" | "kinds"> & {
+  running: number;
+  most: number;
+};
 
 /** How a job ended here. */
 export interface Ended {
@@ -32,10 +40,17 @@ export class Figures {
   #n = 0;
   /** How many jobs wait for a slot. */
   waiting = 0;
+  readonly #onNews: () => void;
+
+  constructor(onNews: () => void) {
+    this.#onNews = onNews;
+  }
 
   count(kind: string, name: string, n = 1): void {
-    const key = `${kind} ${name}`;
+    const isKnown = this.#counts.size < MOST_NAMES || this.#counts.has(`${kind} ${name}`);
+    const key = isKnown || !name.startsWith(FAILED) ? `${kind} ${name}` : `${kind} ${FAILED}other`;
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + n);
+    this.#onNews();
   }
 
   ended({ job, kind, outcome, ms, reason = "", stack }: Ended): void {
@@ -43,7 +58,9 @@ export class Figures {
     this.count(kind, "ms", ms);
     if (ms > (this.#slowest.get(kind)?.ms ?? -1)) this.#slowest.set(kind, { job, ms });
     this.waits({ job, kind });
-    if (outcome !== "failed" || this.#failed.length >= MOST_NAMED) return;
+    if (outcome !== "failed") return;
+    this.count(kind, FAILED + firstLine(reason));
+    if (this.#failed.length >= MOST_NAMED) return;
     const more = stack !== undefined && { stack: stack.slice(0, LONGEST.stack) };
     this.#failed.push({ job, kind, reason: firstLine(reason), at: Date.now(), ...more });
   }
@@ -54,7 +71,9 @@ export class Figures {
     // Most jobs never wait.
     if (state === undefined && !this.#said.has(job)) return;
     this.#waits.delete(job);
-    if (this.#waits.size < MOST_NAMED) this.#waits.set(job, about);
+    if (this.#waits.size >= MOST_NAMED) return;
+    this.#waits.set(job, { ...about, ...(about.says && { says: firstLine(about.says) }) });
+    this.#onNews();
     if (state === undefined) this.#said.delete(job);
     else if (this.#said.size < MOST_WAITING) this.#said.add(job);
   }
@@ -66,7 +85,7 @@ export class Figures {
   }
 
   /** What has happened since the report before. */
-  take(about: Pick<WorkerReport, "worker" | "group" | "kinds"> & { running: number; most: number }): WorkerReport {
+  take(about: AboutWorker): WorkerReport {
     const { running, most, ...worker } = about;
     this.#n += 1;
     const report: WorkerReport = {

@@ -1,7 +1,6 @@
 /** The metrics of the worker, in the Prometheus text format. The label `job` is the kind of job. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../../core/definitions/context.ts";
-import { Figures } from "../execution/figures.ts";
 import type { Instruments } from "../execution/instruments.ts";
 import { inSpan, isTracing, traceOf } from "./tracing.ts";
 import { contained } from "./uncaught.ts";
@@ -33,7 +32,6 @@ export const unhandled = counter(
   "job",
 );
 
-/** The metrics of durable functions. */
 const jobMetrics: Metrics = {
   count(name, labels = {}) {
     own(Counter, `durable_job_${name}_total`, labels, {}).inc(labels);
@@ -67,7 +65,6 @@ export const resonateRequests = counter(
 /** The instruments of executions in this process. */
 export const instruments: Instruments = {
   metrics: jobMetrics,
-  figures: new Figures(),
   settled: (job, outcome) => settled.inc({ job, outcome }),
   retried: (job) => retries.inc({ job }),
   leaseLost: (job) => leasesLost.inc({ job }),

@@ -8,7 +8,6 @@ import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protoc
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
-import { Figures } from "../execution/figures.ts";
 import type { Instruments } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
@@ -18,7 +17,6 @@ const LEASE = 15_000;
 /** Bounds on memory, in bytes: an isolate has 128 MB. */
 const MEMORY = { journals: 16_000_000, promises: 8_000_000 };
 
-/** A request to run a task. */
 interface Wake {
   task: LeaseRef;
   promise: PromiseRecord;
@@ -44,7 +42,6 @@ interface Unblock {
 /** A Worker serves no metrics: the platform counts what it logs. */
 const instruments: Instruments = {
   metrics: { count: () => {}, observe: () => {} },
-  figures: new Figures(),
   settled: () => {},
   retried: () => {},
   leaseLost: () => {},

@@ -29,10 +29,16 @@ export interface WorkerReport {
   /** Counts its reports from 1: a report that is sent again counts once. */
   n: number;
   group: string;
+  /** Whether jobs reach it. */
+  connected: boolean;
   /** The versions of the kinds that it runs. */
   kinds: Record<string, number>;
+  /** How many jobs run and wait for a slot, and how many of a kind may run. */
   slots: { running: number; waiting: number; most: number };
-  /** What happened, by kind and name: `started`, `complete`, `failed`, `cancelled`, `retried`, and `ms`, the sum of durations. */
+  /**
+   * What happened, by kind and name: `started`, `complete`, `failed`, `cancelled`, `retried`, {@link FAILED} with a reason, and
+   * `ms`, the sum of durations.
+   */
   counts: [kind: string, name: string, n: number][];
   failed: FailedJob[];
   waits: WaitingJob[];
@@ -41,7 +47,13 @@ export interface WorkerReport {
 }
 
 /** The most failures and waits that one report names; of more it tells the number alone. */
-export const MOST_NAMED = 500;
+export const MOST_NAMED = 200;
+
+/** The most kinds and reasons that one report, or one period, tells apart. */
+export const MOST_NAMES = 200;
+
+/** Before the reason in the name of a count. */
+export const FAILED = "failed: ";
 
 /** The longest reason and stack, in characters. */
 export const LONGEST = { reason: 200, stack: 2_000 };
