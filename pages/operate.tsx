@@ -1,6 +1,6 @@
 /** How a deployment is, for its operators, and what they do about it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { Notice, Page, Time, useAbout, usePolling } from "./lib/components.tsx";
+import { Notice, Page, Scroll, Time, useAbout, usePolling } from "./lib/components.tsx";
 import { Refused } from "./lib/server.ts";
 import { Bulk } from "./operate/acting.tsx";
 import {
@@ -115,29 +115,31 @@ const Trail: FC = () => {
     <>
       <h1>Audit trail</h1>
       {problem !== "" && <Notice kind="error">{problem}</Notice>}
-      <table class="jobs">
-        <thead>
-          <tr>
-            <th scope="col">What</th>
-            <th scope="col">Who</th>
-            <th scope="col">When</th>
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map(({ n, at, who, what, about }) => (
-            <tr key={n}>
-              <th scope="row">
-                {what}
-                <span class="doing muted">{JSON.stringify(about)}</span>
-              </th>
-              <td>{who}</td>
-              <td>
-                <Time at={at} />
-              </td>
+      <Scroll label="Entries">
+        <table class="jobs">
+          <thead>
+            <tr>
+              <th scope="col">What</th>
+              <th scope="col">Who</th>
+              <th scope="col">When</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {entries.map(({ n, at, who, what, about }) => (
+              <tr key={n}>
+                <th scope="row">
+                  {what}
+                  <span class="doing muted">{JSON.stringify(about)}</span>
+                </th>
+                <td>{who}</td>
+                <td>
+                  <Time at={at} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
       {(entries.at(-1)?.n ?? 1) > 1 && (
         <button type="button" onClick={() => read(entries.at(-1)?.n)}>
           Read older entries

@@ -109,12 +109,13 @@ export function createApp(deployment: Deployment): App {
     return limited ?? (await loadLazy()).receiveCallback(edge.client, c.req.raw, found, loadSdk);
   });
 
-  app.post("/reports", async (c) => {
+  app.on(["GET", "POST", "DELETE"], ["/reports", "/operate/*"], async (c) => {
     const { edge } = c.var;
     const address = clientAddress(c.req.raw) ?? "";
     const tooMany = tooManyRefused(edge, address);
     if (tooMany) return tooMany;
-    const response = await (await loadLazy()).receiveReports(c.req.raw, c.env);
+    const { operate, receiveReports } = await loadLazy();
+    const response = await (c.req.path === "/reports" ? receiveReports : operate)(c.req.raw, c.env, edge);
     if (response.status === 401) edge.refused.add(address, 1);
     return response;
   });
@@ -141,8 +142,6 @@ export function createApp(deployment: Deployment): App {
     if (address !== undefined && response.status === 401) edge.refused.add(address, 1);
     return new Response(response.body, response); // with headers that can be added to
   });
-
-  app.all("/operate/*", async (c) => (await loadLazy()).operate(c.req.raw, c.env, c.var.edge));
 
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;

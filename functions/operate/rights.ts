@@ -1,10 +1,8 @@
 /** Who is an operator: the holder of an operator's token, a caller whose OAuth token says so, or this machine's user. */
 import { parse, serialize } from "hono/utils/cookie";
-import { tooManyRefused } from "../app/admission.ts";
 import type { Edge } from "../app/composition.ts";
 import { isLoopback } from "../auth/auth-config.ts";
 import { isSame } from "../auth/secret.ts";
-import { clientAddress } from "../http/client-address.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 
 export interface OperatorEnv {
@@ -36,9 +34,6 @@ export async function operatorOf(request: Request, env: OperatorEnv, edge: Edge)
     return site === null || site === "same-origin" ? "this machine" : refusal(403, "Only a page of this server may.");
   }
   if (!env.OPERATOR_TOKENS && !env.OAUTH_OPERATE_SCOPE) return refusal(404, "Not found.");
-  const address = clientAddress(request) ?? "";
-  const tooMany = tooManyRefused(edge, address);
-  if (tooMany) return tooMany;
   const [, token] = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
   const who = token === undefined ? await inSession(request, env, edge) : await holderOf(await hashOf(token), env);
   if (who !== undefined) return who;
@@ -48,7 +43,6 @@ export async function operatorOf(request: Request, env: OperatorEnv, edge: Edge)
     if (!(found instanceof Response) && found.scopes.includes(scope)) return found.caller.label;
     if (!(found instanceof Response)) return refusal(403, `This takes the scope ${scope}.`);
   }
-  if (token !== undefined) edge.refused.add(address, 1);
   return refusal(401, "Sign in with an operator's token.");
 }
 

@@ -1,13 +1,11 @@
 /** What operators ask for at `/operate`: the page, its data, and what they do. */
 import * as z from "zod";
-import { tooManyRefused } from "../app/admission.ts";
 import type { Edge } from "../app/composition.ts";
 import { readConfig } from "../app/config.ts";
 import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
 import { askOperating, type CallerNamespace, roomList } from "../caller/callers.ts";
 import { assetResponse } from "../http/assets.ts";
 import { readBytes } from "../http/body.ts";
-import { clientAddress } from "../http/client-address.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
 import type { Action, Filter, OperateCalls, Span } from "./calls.ts";
@@ -54,23 +52,15 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
   if (!CALLER) return refuse(404, "Not found.");
   const objects = CALLER as CallerNamespace;
   if (pathname === "/operate/rooms") {
-    const address = clientAddress(request) ?? "";
-    const tooMany = tooManyRefused(edge, address);
-    if (tooMany) return tooMany;
-    const response = await operateRooms(request, env as DoorEnv, roomList(objects, namespace), RESONATE !== undefined);
-    if (response.status === 401) edge.refused.add(address, 1);
-    return response;
+    return operateRooms(request, env as DoorEnv, roomList(objects, namespace), RESONATE !== undefined);
   }
   if (!isOperated) return refuse(404, "Not found.");
   if (pathname === "/operate" && request.method === "GET")
     return (await assetResponse(edge.pages, "operate.html", request)) ?? refuse(404, "This deployment has no pages.");
   if (pathname === "/operate/session") {
-    const tooMany = tooManyRefused(edge, clientAddress(request) ?? "");
-    if (tooMany) return tooMany;
     if (!isOwnPage(request)) return refuse(403, "Only a page of this server may.");
     if (!edge.pages.seal) return refuse(403, "No browser can sign in here: that takes a VIEW_KEY.");
     const cookie = await session(request, env as OperatorEnv, edge);
-    if (cookie === undefined) edge.refused.add(clientAddress(request) ?? "", 1);
     return cookie === undefined
       ? refuse(401, "This is no operator's token.")
       : new Response(null, { status: 204, headers: { ...HEADERS, "set-cookie": cookie } });

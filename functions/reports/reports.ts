@@ -40,6 +40,7 @@ const answer = (status: number, error: string) => Response.json({ error }, { sta
 
 /** Passes reports on to the objects of the callers whom they concern. Nothing is read of a request without the token. */
 export async function receive(request: Request, env: object): Promise<Response> {
+  if (request.method !== "POST") return answer(404, "Not found.");
   const { VIEW_KEY, CALLER, RESONATE_NAMESPACE, isOperated } = readConfig(env);
   const [, shown] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
   if (!VIEW_KEY || !CALLER || !shown || !(await isReportToken(VIEW_KEY, shown)))

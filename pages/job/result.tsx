@@ -1,7 +1,7 @@
 import { type FC, useState } from "hono/jsx/dom";
 import { columnsOf } from "../chart/columns.ts";
 import { Chart } from "../chart/drawn.tsx";
-import { lengthOf, Time, useNow } from "../lib/components.tsx";
+import { lengthOf, Scroll, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 
@@ -34,8 +34,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
           )}
           <details open={!isDrawn}>
             <summary>As a table</summary>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling must be possible by keyboard */}
-            <section class="scroll" tabIndex={0} aria-label="Table">
+            <Scroll label="Table">
               <table>
                 <thead>
                   <tr>
@@ -58,7 +57,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
                   ))}
                 </tbody>
               </table>
-            </section>
+            </Scroll>
             {columns.x.length > MOST && <p class="muted">{columns.x.length - MOST} more lines are in the CSV.</p>}
           </details>
         </>

@@ -1,6 +1,6 @@
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
 import { Tree } from "../job/tree.tsx";
-import { Notice, StatusChip, Time } from "../lib/components.tsx";
+import { Notice, Scroll, StatusChip, Time } from "../lib/components.tsx";
 import type { Status } from "../lib/server.ts";
 import { Act, jobLink } from "./acting.tsx";
 import { job as ask, type OneJob } from "./ask.ts";
@@ -91,7 +91,9 @@ export const Job: FC<{ name: string }> = ({ name }) => {
       {failure?.stack && (
         <section aria-labelledby="stack">
           <h2 id="stack">Stack</h2>
-          <pre class="scroll">{failure.stack}</pre>
+          <Scroll label="The stack">
+            <pre>{failure.stack}</pre>
+          </Scroll>
         </section>
       )}
       <section aria-labelledby="journal">

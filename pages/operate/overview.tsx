@@ -1,7 +1,7 @@
 import { type FC, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/definitions/view.ts";
 import { Chart } from "../chart/drawn.tsx";
-import { lengthOf, Part, Time } from "../lib/components.tsx";
+import { lengthOf, Part, Scroll, Time } from "../lib/components.tsx";
 import { Act, jobLink } from "./acting.tsx";
 import type { Filter, Overview } from "./ask.ts";
 
@@ -101,26 +101,28 @@ export const Failures: FC<{ overview: Overview }> = ({ overview: { groups } }) =
     {groups.length === 0 ? (
       <p class="muted">None.</p>
     ) : (
-      <table class="jobs">
-        <thead>
-          <tr>
-            <th scope="col">Reason</th>
-            <th scope="col">Kind</th>
-            <th scope="col">Jobs</th>
-          </tr>
-        </thead>
-        <tbody>
-          {groups.map(({ kind, reason, count: n }) => (
-            <tr key={`${kind} ${reason}`}>
-              <th scope="row">
-                <a href={filterLink({ kind, reason, state: "failed" })}>{reason || "no reason given"}</a>
-              </th>
-              <td>{kind}</td>
-              <td>{n.toLocaleString()}</td>
+      <Scroll label="Table of failures">
+        <table class="jobs">
+          <thead>
+            <tr>
+              <th scope="col">Reason</th>
+              <th scope="col">Kind</th>
+              <th scope="col">Jobs</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {groups.map(({ kind, reason, count: n }) => (
+              <tr key={`${kind} ${reason}`}>
+                <th scope="row">
+                  <a href={filterLink({ kind, reason, state: "failed" })}>{reason || "no reason given"}</a>
+                </th>
+                <td>{kind}</td>
+                <td>{n.toLocaleString()}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
     )}
   </section>
 );
@@ -140,10 +142,12 @@ export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_w
     <ul class="told">
       {waits.map(({ kind, state, n, since }) => (
         <li key={`${kind} ${state}`}>
-          <a href={filterLink({ kind, state })}>
-            {n} of {kind}
-          </a>{" "}
-          {STATES[state]}, the oldest for {lengthOf(at - since)}
+          <span>
+            <a href={filterLink({ kind, state })}>
+              {n} of {kind}
+            </a>{" "}
+            {STATES[state]}, the oldest for {lengthOf(at - since)}
+          </span>
         </li>
       ))}
     </ul>
@@ -154,64 +158,75 @@ export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_w
 export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => (
   <section aria-labelledby="kinds">
     <h2 id="kinds">Kinds</h2>
-    <table class="jobs">
-      <thead>
-        <tr>
-          <th scope="col">Kind</th>
-          <th scope="col">Started</th>
-          <th scope="col">Complete</th>
-          <th scope="col">Failed</th>
-          <th scope="col">Took</th>
-          <th scope="col">Slowest</th>
-          <th scope="col">
-            <span class="muted">Steer</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0 }) => {
-          const slowest = overview.slowest.find((each) => each.kind === kind);
-          const isPaused = overview.kinds_paused.includes(kind);
-          return (
-            <tr key={kind}>
-              <th scope="row">{kind}</th>
-              <td>{started}</td>
-              <td>{complete}</td>
-              <td>{failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}</td>
-              <td>{complete + failed + cancelled > 0 ? lengthOf(ms / (complete + failed + cancelled)) : "–"}</td>
-              <td>{slowest ? <a href={jobLink(slowest.job)}>{lengthOf(slowest.ms)}</a> : "–"}</td>
-              <td>
-                <Act
-                  action={{ do: isPaused ? "resume" : "pause", of: { kind } }}
-                  words={isPaused ? "Resume" : "Pause"}
-                  onDone={onDone}
-                  key={String(isPaused)}
-                />
-              </td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+    <Scroll label="Table of kinds">
+      <table class="jobs">
+        <thead>
+          <tr>
+            <th scope="col">Kind</th>
+            <th scope="col">Started</th>
+            <th scope="col">Complete</th>
+            <th scope="col">Failed</th>
+            <th scope="col">Took</th>
+            <th scope="col">Slowest</th>
+            <th scope="col">
+              <span class="muted">Steer</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0 }) => {
+            const slowest = overview.slowest.find((each) => each.kind === kind);
+            const isPaused = overview.kinds_paused.includes(kind);
+            return (
+              <tr key={kind}>
+                <th scope="row">{kind}</th>
+                <td>{started}</td>
+                <td>{complete}</td>
+                <td>{failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}</td>
+                <td>{complete + failed + cancelled > 0 ? lengthOf(ms / (complete + failed + cancelled)) : "–"}</td>
+                <td>{slowest ? <a href={jobLink(slowest.job)}>{lengthOf(slowest.ms)}</a> : "–"}</td>
+                <td>
+                  <Act
+                    action={{ do: isPaused ? "resume" : "pause", of: { kind } }}
+                    words={isPaused ? "Resume" : "Pause"}
+                    onDone={onDone}
+                    key={String(isPaused)}
+                  />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Scroll>
   </section>
 );
 
-export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } }) => (
-  <section aria-labelledby="workers">
-    <h2 id="workers">Workers</h2>
-    <ul class="told">
-      {workers.map((worker) => (
-        <li key={worker.worker}>
-          <code>{worker.worker.slice(0, 8)}</code> of {worker.group}: {worker.slots.running} of {worker.slots.most}{" "}
-          slots, {count(worker.slots.waiting, "job")} waiting; heard of {lengthOf(at - worker.at)} ago; versions{" "}
-          {Object.entries(worker.kinds)
-            .map(([kind, version]) => `${kind} ${version}`)
-            .join(", ")}
-        </li>
-      ))}
-    </ul>
-  </section>
-);
+export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } }) => {
+  const here = workers.filter((worker) => worker.at > at - SILENT);
+  // Those of before matter when there are no others.
+  const shown = here.length > 0 ? here : workers.slice(0, 3);
+  return (
+    <section aria-labelledby="workers">
+      <h2 id="workers">Workers</h2>
+      <ul class="told">
+        {shown.map((worker) => (
+          <li key={worker.worker}>
+            <span>
+              <code>{worker.worker.slice(0, 8)}</code> of {worker.group}: {count(worker.slots.running, "job")} under
+              way, up to {worker.slots.most} of a kind, {worker.slots.waiting} waiting;{" "}
+              {worker.connected ? "" : "not connected to the Resonate server; "}heard of {lengthOf(at - worker.at)} ago;
+              versions{" "}
+              {Object.entries(worker.kinds)
+                .map(([kind, version]) => `${kind} ${version}`)
+                .join(", ")}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+};
 
 export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
   overview: { callers, settings, held },
@@ -228,19 +243,23 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
         const isHeld = held.callers.includes(key);
         return (
           <li key={`${key} ${isBlocked} ${isHeld}`}>
-            <strong>{label}</strong>: {count(started, "job")} started, {running > 1_000 ? "over 1,000" : running} under
-            way, {(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB
-            {failing > 0 && `, ${count(failing, "web hook")} failing`}{" "}
-            <Act
-              action={{ do: isHeld ? "resume" : "pause", of: { caller: key } }}
-              words={isHeld ? "Resume" : "Pause"}
-              onDone={onDone}
-            />{" "}
-            <Act
-              action={{ do: isBlocked ? "unblock" : "block", caller: label }}
-              words={isBlocked ? "Unblock" : "Block"}
-              onDone={onDone}
-            />
+            <span>
+              <strong>{label}</strong>: {count(started, "job")} started, {running > 1_000 ? "over 1,000" : running}{" "}
+              under way, {(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB
+              {failing > 0 && `, ${count(failing, "web hook")} failing`}
+            </span>
+            <span class="actions">
+              <Act
+                action={{ do: isHeld ? "resume" : "pause", of: { caller: key } }}
+                words={isHeld ? "Resume" : "Pause"}
+                onDone={onDone}
+              />{" "}
+              <Act
+                action={{ do: isBlocked ? "unblock" : "block", caller: label }}
+                words={isBlocked ? "Unblock" : "Block"}
+                onDone={onDone}
+              />
+            </span>
           </li>
         );
       })}

@@ -82,8 +82,9 @@ test("starts are stopped, jobs are held back, and both go on, by the command lin
 
   await timer("before");
   await operate("stop-starts");
+  let tries = 0;
   await until("starts to be refused", () =>
-    timer("never").then(
+    timer(`refused ${++tries}`).then(
       () => undefined,
       (error) => error.message.includes("stopped new jobs"),
     ),

@@ -30,7 +30,7 @@ import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import { type Instruments, type LineLog, type Reports, reasonOf } from "./instruments.ts";
+import { type Instruments, type LineLog, type Reports, reasonOf, thrown } from "./instruments.ts";
 import { type CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
@@ -322,8 +322,12 @@ export class Executor {
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),
       beforeSleep: () => reporter.beforeSleep({ quiet, patience }),
-      onFailure: (_error, { step, reason, retry_in_ms }) => {
-        if (retry_in_ms === undefined) return;
+      onFailure: (error, { step, reason, retry_in_ms }) => {
+        if (retry_in_ms === undefined) {
+          const stack = error instanceof Error ? thrown(error)?.stack : undefined;
+          if (stack) reports?.figures.threw(nameOf(promise.id), { reason: (error as Error).message, stack });
+          return;
+        }
         instruments.retried(kind);
         reports?.figures.count(kind, "retried");
         reports?.figures.waits({ job: nameOf(promise.id), kind, state: "failing", says: `${step}: ${reason}` });

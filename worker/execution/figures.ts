@@ -40,6 +40,8 @@ export class Figures {
   #n = 0;
   /** How many jobs wait for a slot. */
   waiting = 0;
+  /** The last error that a step threw and is not tried again after, by job. */
+  readonly #thrown = new Map<string, { reason: string; stack: string }>();
   readonly #onNews: () => void;
 
   constructor(onNews: () => void) {
@@ -53,7 +55,17 @@ export class Figures {
     this.#onNews();
   }
 
-  ended({ job, kind, outcome, ms, reason = "", stack }: Ended): void {
+  /** Keeps the stack of what a step threw: what its function is given has none of the author's code. */
+  threw(job: string, error: { reason: string; stack: string }): void {
+    this.#thrown.set(job, error);
+    const [oldest] = this.#thrown.keys();
+    if (this.#thrown.size > MOST_NAMED && oldest !== undefined) this.#thrown.delete(oldest);
+  }
+
+  ended({ job, kind, outcome, ms, reason = "", ...more }: Ended): void {
+    const last = this.#thrown.get(job);
+    this.#thrown.delete(job);
+    const stack = last && reason.includes(last.reason) ? last.stack : more.stack;
     this.count(kind, outcome);
     this.count(kind, "ms", ms);
     if (ms > (this.#slowest.get(kind)?.ms ?? -1)) this.#slowest.set(kind, { job, ms });
@@ -61,8 +73,14 @@ export class Figures {
     if (outcome !== "failed") return;
     this.count(kind, FAILED + firstLine(reason));
     if (this.#failed.length >= MOST_NAMED) return;
-    const more = stack !== undefined && { stack: stack.slice(0, LONGEST.stack) };
-    this.#failed.push({ job, kind, reason: firstLine(reason), at: Date.now(), ...more });
+    const at = Date.now();
+    this.#failed.push({
+      job,
+      kind,
+      reason: firstLine(reason),
+      at,
+      ...(stack && { stack: stack.slice(0, LONGEST.stack) }),
+    });
   }
 
   /** Tells what a job waits for, or that it does so no more. */
