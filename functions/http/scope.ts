@@ -25,6 +25,8 @@ export interface RequestScope extends StreamTerms {
   /** The jobs as this caller sees them, for this request alone. */
   store: RemoteStore;
   line: RequestLog;
+  /** What its requests have in common, where there are no sessions: the caller and its client's `User-Agent`. */
+  client?: string;
   /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
   waitUntil?(work: Promise<unknown>): void;
   /** Notes for operators what a caller has done about a job; undefined where there are none. */

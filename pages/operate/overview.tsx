@@ -9,8 +9,8 @@ const VIEW: ChartView = {
   as: "chart",
   x: "time",
   series: [
-    { as: "line", label: "Complete", values: "ended", unit: "jobs" },
-    { as: "bars", label: "Failed", values: "failed", unit: "jobs" },
+    { as: "bars", label: "Complete", values: "ended", unit: "jobs" },
+    { as: "line", label: "Failed", values: "failed", unit: "jobs" },
   ],
 };
 

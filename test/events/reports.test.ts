@@ -102,7 +102,7 @@ test("the door is shut without the token, before anything is read, and takes no 
   const known = { authorization: `Bearer ${token}` };
   for (const shown of ["", TOKENS.eve, VIEW_KEY, await reportToken("w".repeat(32)), `${token.slice(0, -3)}AA=`]) {
     expect(await report(shown === "" ? {} : { authorization: `Bearer ${shown}` }, batch)).toBe(401);
-    // It is refused whatever the body is, and whether or not it ever comes.
+    // It is refused for any body, and also before the body has come.
     expect(await report({ authorization: `Bearer ${shown}`, "content-length": "1000000000" }, undefined)).toBe(401);
   }
   expect(await report(known, batch)).toBe(204);

@@ -1,7 +1,5 @@
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
-import { type Batch, MAX_REPORT, REPORTS, reportToken } from "../../core/jobs/reports.ts";
-import { Claims } from "../../core/jobs/starting/claims.ts";
-import { STARTER } from "../../core/store/codec.ts";
+import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
@@ -59,7 +57,7 @@ export class EdgeReports implements Reports {
   }
 
   ended(promise: PromiseRecord): void {
-    this.#callersOf(promise)
+    callersOf(promise, this.#options.client, this.#options.namespace)
       .then((keys) => {
         for (const key of keys) this.#add("ended", key, promise.id);
       })
@@ -130,14 +128,5 @@ export class EdgeReports implements Reports {
       log.debug({ reason: reasonOf(error) }, "reports lost");
     }
     this.#next = begun + this.#pause;
-  }
-
-  /** The keys of the callers who wait for a job's end: of its own, or of some who started a shared one. */
-  async #callersOf({ id, tags, timeoutAt }: PromiseRecord): Promise<Set<string>> {
-    const { namespace, client } = this.#options;
-    const starter = tags[STARTER];
-    if (starter === undefined) return new Set([splitKey(localId(id, namespace)).key]);
-    const claimants = [starter, ...(await new Claims(client, id, timeoutAt).claimants())];
-    return new Set(claimants.filter((claimant) => splitKey(claimant).name === "" && claimant !== ""));
   }
 }
