@@ -29,7 +29,7 @@ export async function oneJob(edge: Edge, job: string, values: boolean, request: 
     timelineOf(promise.id, 1, get),
     edge.client.send("task.get", { id: promise.id }, { origin: promise.id, signal }).catch(() => undefined),
   ]);
-  const { result, ...view } = viewOf(name, promise);
+  const { result, newer: _newer, ...view } = viewOf(name, promise);
   const { questions: _asked, ...doing } = feed.entry ?? { questions: {} };
   return {
     ...view,
