@@ -11,7 +11,7 @@ import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
-import { CallsInFlight } from "./in-flight.ts";
+import { CallsInFlight, clientOf } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { createMethods, demandOf } from "./methods.ts";
 import { type CallRules, ToolCalls } from "./tool-calls.ts";
@@ -36,6 +36,9 @@ export interface McpOptions {
   rules: CallRules;
 }
 
+/** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
+const TRAILED = /^(cancel_job|answer_\w+|forget_jobs|tasks\/(cancel|update))$/;
+
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
   const tasks = handles && { handles, links, log, kept };
@@ -50,9 +53,11 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     return loaded;
   };
 
-  const note = ({ line }: RequestScope, { method, params: { name } }: Message) => {
+  const note = ({ line, caller, trail, waitUntil }: RequestScope, { method, params }: Message) => {
     line.method = method;
-    if (method === "tools/call" && calls.has(name)) line.tool = name;
+    if (method === "tools/call" && calls.has(params.name)) line.tool = params.name;
+    const what = line.tool ?? method;
+    if (trail && TRAILED.test(what)) waitUntil?.(trail(caller.label, what, params));
   };
 
   /** Answers one message: by its method's row in the table, or else by the SDK. */
@@ -63,7 +68,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
       const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
       return (await bySdk())({ request: judged, scope, parsedBody: parsed, streamed });
     };
-    if (!message) inFlight.cancel(request, scope, parsed);
+    if (!message) inFlight.cancel(scope, parsed);
     if (!message) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
     const method = methods.get(message.method);
     const plain = method?.form && asPlain(request.headers, message, method.form);
@@ -71,6 +76,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
   };
 
   return async (request, scope) => {
+    scope.client = clientOf(request, scope);
     // Clients of 2025 ask for a stream of a session, or end one; there are no sessions.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
