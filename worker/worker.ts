@@ -5,6 +5,7 @@ import { migrating } from "../core/store/sealing.ts";
 import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";
 import { reasonOf } from "./execution/instruments.ts";
+import { placeOf } from "./files/place.ts";
 import { batched } from "./intake/batches.ts";
 import { createPost } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
@@ -49,7 +50,7 @@ export class Worker {
     });
     const endpoint = endpointOf(config);
     const namespace = config.RESONATE_NAMESPACE;
-    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments });
+    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments, place: placeOf(env) });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
   }
 

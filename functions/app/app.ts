@@ -31,7 +31,7 @@ export function createApp(deployment: Deployment): App {
 
   /** One edge for all requests with the same bindings. */
   const edgeOf = (env: object): Edge => {
-    const edge = edges.get(env) ?? createParts(deployment, readConfig(env));
+    const edge = edges.get(env) ?? createParts(deployment, readConfig(env), env);
     edges.set(env, edge);
     return edge;
   };
@@ -108,6 +108,14 @@ export function createApp(deployment: Deployment): App {
     }
     const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
     return limited ?? receive(edge.client, c.req.raw, found.id, found.until);
+  });
+
+  app.get("/files/:sealed", async (c) => {
+    const { edge } = c.var;
+    const address = clientAddress(c.req.raw) ?? "";
+    return (
+      tooManyRefused(edge, address) ?? (await edge.files()).download(c.req.raw, c.req.param("sealed"), address, edge)
+    );
   });
 
   // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.

@@ -21,6 +21,7 @@ import {
   makeSchedules,
   withoutRecords,
 } from "../caller/callers.ts";
+import { filesOf, type LoadFiles } from "../files/load-files.ts";
 import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
 import { EdgeLog } from "../http/log.ts";
@@ -69,6 +70,7 @@ export interface Edge {
   missing: string | undefined;
   log: EdgeLog;
   pages: Pages;
+  files: LoadFiles;
   /** The host names that requests may be addressed to and come from; undefined for any. */
   hosts: string[] | undefined;
   /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
@@ -83,7 +85,7 @@ const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
 const PATIENCE = 5_000;
 
-export function createParts({ jobs, tools, identity: described }: Deployment, config: Config): Edge {
+export function createParts({ jobs, tools, identity: described }: Deployment, config: Config, env: object): Edge {
   const identity = withIcon(described, config);
   const log = new EdgeLog(config.LOG_LEVEL);
   const listeners = config.LISTENER as ListenerNamespace | undefined;
@@ -111,8 +113,10 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
+  const files = filesOf(env, pages);
   const origins = config.CORS_ORIGINS ?? [];
   return {
+    files,
     store,
     client,
     log,
