@@ -7,7 +7,7 @@ import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
 import { ServerRules } from "../core/store/connection/server-rules.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
-import type { Instruments, LineLog } from "./execution/instruments.ts";
+import type { Instruments, LineLog, Reports } from "./execution/instruments.ts";
 import { Pauses } from "./intake/pauses.ts";
 import { PromiseWatcher } from "./intake/promise-watcher.ts";
 import { JobNames } from "./job-names.ts";
@@ -19,10 +19,10 @@ interface CompositionOptions {
   /** The variables that the implementations read. */
   env: Readonly<Record<string, string | undefined>>;
   namespace: string;
-  /** In milliseconds. */
   lease: number;
   log: LineLog;
   instruments: Instruments;
+  reports?: Reports | undefined;
   /** Where files are kept; undefined for nowhere. */
   place: FilePlace | undefined;
   /** Bounds on memory, in bytes: for the journals of sleeping jobs, and for promises that are watched. */
@@ -42,7 +42,7 @@ export function compose({
   log,
   ...more
 }: CompositionOptions) {
-  const { instruments, memory, place } = more;
+  const { instruments, memory, reports, place } = more;
   const pid = crypto.randomUUID();
   const names = new JobNames(namespace, implementations);
   const watcher = new PromiseWatcher(client, memory?.promises);
@@ -66,6 +66,7 @@ export function compose({
     nameOf: names.nameOf,
     log,
     instruments,
+    reports,
   });
   return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, files, log };
 }

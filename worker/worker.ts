@@ -9,6 +9,7 @@ import { placeOf } from "./files/place.ts";
 import { batched } from "./intake/batches.ts";
 import { createPost } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
+import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
 import { instruments, resonateRequests } from "./process/metrics.ts";
 import type { WorkerConfig } from "./process/worker-config.ts";
@@ -20,6 +21,7 @@ export class Worker {
   readonly #group: string;
   readonly #parts: Composition;
   readonly #intake: TaskIntake;
+  readonly #reports: EdgeReports | undefined;
   /** Ends the connection over which tasks are dispatched. */
   readonly #closed = new AbortController();
   #isConnected = false;
@@ -50,7 +52,11 @@ export class Worker {
     });
     const endpoint = endpointOf(config);
     const namespace = config.RESONATE_NAMESPACE;
-    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments, place: placeOf(env) });
+    const { EDGE_URL = config.PUBLIC_URL, VIEW_KEY: key } = config;
+    this.#reports = EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log }) : undefined;
+    const reports = this.#reports;
+    const place = placeOf(env);
+    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments, reports, place });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
   }
 
@@ -127,6 +133,7 @@ export class Worker {
   async stop(): Promise<void> {
     this.#closed.abort();
     await this.#intake.stop(this.#config.DRAIN_SECONDS * 1000);
+    await this.#reports?.close();
   }
 
   #disconnected(reason: Error | undefined): void {

@@ -22,7 +22,6 @@ export interface Wrapped {
   readonly options: WrapOptions;
   /** The jobs of its calls: those of one caller, and those that callers share. */
   readonly jobs: { readonly own: Job<CallArgs>; readonly shared: Job<CallArgs> };
-  /** The tools of a snapshot, for the edge. */
   tools(snapshot: Snapshot): readonly Tool[];
 }
 

@@ -23,11 +23,9 @@ const LOOKED_AT = 50;
 const PAGE = 10;
 
 interface ReaderOptions {
-  /** The server's name. */
   name: string;
   /** The jobs of its calls; the first one reads. */
   jobs: readonly [Job<CallArgs>, ...Job<CallArgs>[]];
-  /** Whether the server has resources. */
   isOffered: boolean;
   /** Whether its apps may be read. */
   apps?: boolean | undefined;

@@ -30,7 +30,6 @@ export interface Snapshot {
   revision: string;
   /** The server's instructions to a model. */
   instructions?: string;
-  /** Whether the server has resources. */
   resources: boolean;
   tools: readonly ListedTool[];
   /** What of its list was not read, and why: a sentence each. */
@@ -43,7 +42,6 @@ export interface Snapshot {
 const MAX_DESCRIPTION = 8_000;
 export const MAX_TOOL = 64_000;
 export const MAX_INSTRUCTIONS = 4_000;
-/** The most tools of one server. */
 const MAX_TOOLS = 500;
 
 /** The names of the edge's built-in tools. A wrapped tool with such a name needs a prefix. */
@@ -113,6 +111,5 @@ export function bounded(tool: ListedTool): ListedTool {
 export const instructionsIn = ({ instructions }: Snapshot): string | undefined =>
   instructions === undefined ? undefined : instructions.slice(0, MAX_INSTRUCTIONS);
 
-/** The edge's name for a tool. */
 export const nameHere = (name: string, prefix: string | undefined): string =>
   prefix === undefined || prefix === "" ? name : `${prefix}_${name}`;

@@ -11,7 +11,6 @@ import { hashFiles, loadEsbuild } from "./esbuild.ts";
 /** The output folder in a checkout, which wrangler.toml refers to. */
 const OUT = ".build/pages";
 
-/** Copied unchanged. */
 const COPIED = [".svg", ".png"];
 
 /** The pages, each a script within `page.html`, and their titles until the script runs. */
@@ -71,7 +70,6 @@ export async function writePages(root: string, out: string): Promise<void> {
   await writeFile(join(out, "card-chart.js"), await cardChart(esbuild, options(root)));
 }
 
-/** The esbuild options of all code for browsers. */
 export const options = (root: string): BuildOptions => ({
   absWorkingDir: root,
   bundle: true,

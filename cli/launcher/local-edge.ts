@@ -26,11 +26,9 @@ export interface LocalEdgeOptions {
   inspectorPort?: number | undefined;
 }
 
-/** An edge in its own workerd process. */
 export interface EdgeProcess extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** The URLs of the further isolates. */
   readonly beside: readonly string[];
   readonly process: Child;
 }

@@ -40,7 +40,6 @@ export interface StackOptions {
   ports: Ports;
   /** The embedded server's data directory; undefined to keep state in memory. */
   data: string | undefined;
-  /** The worker's program file. */
   worker: string;
   /** The project's services that are on, each with its port. */
   services: readonly { service: LocalService; port: number }[];
@@ -102,7 +101,7 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
       start: async () => {
         const addresses = { RESONATE_URL: resonateUrl, HEALTH_HOST: host, HEALTH_PORT: String(port) };
         const edge = isOpen && !env.PUBLIC_URL ? { PUBLIC_URL: local(ports.edge) } : {};
-        const added = { ...fromServices, ...addresses, ...edge, DRAIN_SECONDS: drain };
+        const added = { ...fromServices, ...addresses, ...edge, EDGE_URL: local(ports.edge), DRAIN_SECONDS: drain };
         return script(worker, [], added, GRACE.worker + Number(drain) * 1_000);
       },
     }),

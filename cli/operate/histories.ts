@@ -17,7 +17,7 @@ import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "histories", "save JOB … [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "histories", "save JOB … [options]")}
 
 Writes the history of each job to a file: its arguments, and what its function had recorded. In a test,
 \`await replayHistories("histories", [functions])\` runs today's code over them. JOB is the name of a job in logs.
@@ -124,11 +124,9 @@ const isWait = ({ kind }: JournalEntry) => kind === "sleep" || kind === "ask";
 const numberIn = (id: string) => Number(/\d+$/.exec(id)?.[0]);
 
 export async function run(args: string[]): Promise<void> {
-  const read = () => {
+  const options = readArguments(() => {
     const own = { to: { type: "string", default: "histories" }, redact: { type: "string", default: "" } } as const;
-    const options = { ...SERVER_OPTIONS, ...own, help: { type: "boolean" } } as const;
-    const { values, positionals } = parseArgs({ args, allowPositionals: true, options });
-    if (values.help) return undefined;
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { ...SERVER_OPTIONS, ...own } });
     const [verb, ...jobs] = positionals;
     if (verb !== "save" || jobs.length === 0) throw new Error("Name the jobs: save JOB …");
     return {
@@ -137,9 +135,7 @@ export async function run(args: string[]): Promise<void> {
       fields: new Set(values.redact.split(",").filter(Boolean)),
       server: findServer(values),
     };
-  };
-  const options = readArguments(read, usage());
-  if (!options) return;
+  });
   await withServer(options.server, async (server) => {
     await mkdir(options.to, { recursive: true });
     for (const job of options.jobs) {

@@ -15,7 +15,7 @@ import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "retry", "JOB … [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "retry", "JOB … [options]")}
 
 Has workers retry blocked jobs now. A job that failed, was cancelled or timed out is started again as its next attempt: with
 the same arguments, and without the steps that it had finished, unless it recorded more after a failure, which may have
@@ -69,15 +69,11 @@ async function retry(server: Server, job: string): Promise<string> {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const read = () => {
-    const options = { ...SERVER_OPTIONS, help: { type: "boolean" } } as const;
-    const { values, positionals } = parseArgs({ args, allowPositionals: true, options });
-    if (values.help) return undefined;
+  const options = readArguments(() => {
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: SERVER_OPTIONS });
     if (positionals.length === 0) throw new Error("Name the jobs.");
     return { jobs: positionals, server: findServer(values) };
-  };
-  const options = readArguments(read, usage());
-  if (!options) return;
+  });
   await withServer(options.server, async (server) => {
     for (const job of options.jobs) console.log(`${job}: ${await retry(server, job)}`);
   });

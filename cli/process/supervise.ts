@@ -9,9 +9,7 @@ export interface Service {
   start(): Promise<Child>;
   /** The service is ready when all these URLs answer 2xx. */
   readonly health: readonly string[];
-  /** Rewrites each output line. */
   rewrite?(line: string): string;
-  /** Receives each output line. */
   onLine?(line: string, stream: "stdout" | "stderr"): void;
 }
 
@@ -91,7 +89,6 @@ export function supervise(
   };
 }
 
-/** Follows one process to its end. */
 async function live(child: Child, { name, health }: Service, say: (message: string) => void, onReady: () => void) {
   const over = new AbortController();
   const ended = child.exited.finally(() => over.abort());

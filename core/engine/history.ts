@@ -2,7 +2,6 @@
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 
 export interface History {
-  /** The id of the job's promise. */
   id: string;
   jobName: string;
   kind: string;

@@ -11,7 +11,6 @@ export type When = "resolved" | { due: number } | "open" | { until: number };
 
 /** What an execution may ask of the server, under the lease on the job's task. */
 export interface Lease {
-  /** The id of the job's promise. */
   readonly id: string;
   /** The id of the run whose records are written: see `runs.ts`. */
   run: string;
@@ -110,9 +109,7 @@ export interface Runtime {
   cleanupUntil?: number;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
-  /** What the job may spend. */
   budget?: Budgets;
-  /** The events that the job may tell. */
   events?: readonly EventDefinition[];
   /** Where steps store files; undefined where nothing stores any. */
   files?(of: OfAttempt): AttemptFiles;

@@ -73,9 +73,7 @@ interface Before {
   labels?: readonly string[];
 }
 
-/** The caller for whom a store acts. */
 interface Scope {
-  /** The caller's key. */
   key: string;
   /** The claimant of shared jobs; empty where they are everybody's. */
   claimant: string;
@@ -89,7 +87,6 @@ interface Scope {
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
   request: string;
-  /** The labels of jobs that are started. */
   labels: readonly string[];
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;

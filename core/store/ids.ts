@@ -17,7 +17,6 @@ const OWN = ":";
 /** Separates a job's name from its generation. */
 export const GENERATION = "~";
 
-/** The next character in the order of ids. */
 const successor = (mark: string): string => String.fromCharCode(mark.charCodeAt(0) + 1);
 
 /** The ids that begin with `prefix`: from the first of the pair up to the second, which is not one of them. */
@@ -75,7 +74,6 @@ export const isRoot = (id: string): boolean => !id.includes(CHILD);
 
 export const isChildOf = (job: string, id: string): boolean => id.startsWith(job + CHILD);
 
-/** An id without the namespace. */
 export const localId = (id: string, namespace: string): string =>
   id.startsWith(namespace) ? id.slice(namespace.length) : id;
 

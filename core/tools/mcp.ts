@@ -35,7 +35,6 @@ export const UI = "io.modelcontextprotocol/ui";
 /** The extension of tasks. */
 export const TASKS = "io.modelcontextprotocol/tasks";
 
-/** The media type of a card. */
 export const CARD = "text/html;profile=mcp-app";
 export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 

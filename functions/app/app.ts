@@ -1,13 +1,14 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
 import { fetchFrom } from "../../core/store/object-address.ts";
-import { receive } from "../callbacks/callbacks.ts";
 import { type CallerNamespace, roomList } from "../caller/callers.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { boundedStream } from "../http/event-stream.ts";
 import { checkHost, checkOrigin } from "../http/guard.ts";
+import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { RequestLog } from "../http/request-log.ts";
+import { loadLazy } from "../load-lazy.ts";
 import { admitted, identify, tooManyRefused } from "./admission.ts";
 import { type App, createParts, type Deployment, type Edge } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
@@ -29,7 +30,6 @@ export function createApp(deployment: Deployment): App {
   const app: App = new Hono();
   const edges = new WeakMap<object, Edge>();
 
-  /** One edge for all requests with the same bindings. */
   const edgeOf = (env: object): Edge => {
     const edge = edges.get(env) ?? createParts(deployment, readConfig(env), env);
     edges.set(env, edge);
@@ -107,7 +107,17 @@ export function createApp(deployment: Deployment): App {
       return c.json({ error: "This address is void, or its time is over." }, 404);
     }
     const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
-    return limited ?? receive(edge.client, c.req.raw, found.id, found.until);
+    return limited ?? (await loadLazy()).receiveCallback(edge.client, c.req.raw, found, loadSdk);
+  });
+
+  app.post("/reports", async (c) => {
+    const { edge } = c.var;
+    const address = clientAddress(c.req.raw) ?? "";
+    const tooMany = tooManyRefused(edge, address);
+    if (tooMany) return tooMany;
+    const response = await (await loadLazy()).receiveReports(c.req.raw, c.env);
+    if (response.status === 401) edge.refused.add(address, 1);
+    return response;
   });
 
   app.get("/files/:sealed", async (c) => {

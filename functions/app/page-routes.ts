@@ -11,7 +11,6 @@ import type { App } from "./composition.ts";
 /** What a look at a job costs its caller, in requests. */
 const WEIGHT = 4;
 
-/** The pages, by path. */
 const PAGES = { "/": "index.html", "/jobs": "jobs.html", "/jobs/*": "job.html" };
 
 const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };

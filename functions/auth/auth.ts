@@ -13,7 +13,6 @@ import { TokenRefused, type Verified } from "./token.ts";
 
 export interface Authenticated {
   caller: Caller;
-  /** Those of the token. */
   scopes: readonly string[];
   /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */
   expires?: number;

@@ -37,9 +37,14 @@ function deploy(most: number) {
   let storage = createStorage();
   let object = new CallerObject({ storage }, env);
   const idOf = (name: string) => KEY + name;
-  const create = async (name: string, tag: string) => {
+  const create = async (name: string, tag: string, minutes = 10) => {
     const tags = { [RESERVATION]: tag, "durable-mcp:kind": "timer", "resonate:target": "poll://any@workers" };
-    const data = { id: idOf(name), timeoutAt: Date.now() + 10 * MINUTE, param: encodeValue({ func: "timer" }), tags };
+    const data = {
+      id: idOf(name),
+      timeoutAt: Date.now() + minutes * MINUTE,
+      param: encodeValue({ func: "timer" }),
+      tags,
+    };
     await sim.send("promise.create", data);
   };
   const isPending = (name: string) => sim.get(idOf(name))?.state === "pending";
@@ -47,6 +52,7 @@ function deploy(most: number) {
     sim,
     state,
     create,
+    idOf,
     isPending,
     names: new Names([], "", KEY),
     get object() {
@@ -250,4 +256,67 @@ test("what a caller has left goes within a day after its promises were removed, 
   isGone.mockRestore();
   expect(await list()).toEqual([]);
   expect((await poll(cursor)).truncated).toBe(true);
+});
+
+test("a subscription for a job of thirty days costs little while nothing happens, also where the object is put away each time", async () => {
+  const secret = `whsec_${btoa("s".repeat(32))}`;
+  const TOKEN = { name: "ada", sha256: "0".repeat(64) };
+  const env = {
+    AUTH_MODE: "bearer",
+    BEARER_TOKENS: JSON.stringify([TOKEN]),
+    RESONATE_URL: "https://resonate.example.com",
+  };
+  const { state, idOf, create } = deploy(0);
+  const toServer = fetch;
+  let deliveries = 0;
+  vi.stubGlobal("fetch", async (url: string | URL, init: RequestInit) => {
+    if (String(url).startsWith(env.RESONATE_URL)) return toServer(env.RESONATE_URL, init);
+    deliveries += 1;
+    return Response.json({ challenge: JSON.parse(String(init.body)).challenge });
+  });
+  const alarm = { at: 0 };
+  const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
+  const awake = () => new CallerObject({ storage }, env);
+  const DAYS = 30 * 24 * 60;
+  const job = {
+    id: idOf("timer_long"),
+    kind: "timer",
+    due: Date.now() + DAYS * MINUTE,
+    settledAt: null,
+    startedAt: Date.now(),
+  };
+  const object = awake();
+  await object.subscribe(
+    { id: "ada", key: KEY, label: "ada" },
+    {
+      ...{ name: "job.ended", narrowed: {}, url: "https://receiver.example.com/", secret },
+      ...{ cursor: null, ttlMs: 7 * 24 * 60 * MINUTE },
+    },
+  );
+  await object.reserve(
+    KEY,
+    { ...job, state: "pending", period: "", count: 0, isEarlier: false, bytes: 0, labels: [] },
+    { jobs: 0, bytes: 0 },
+  );
+  await create("timer_long", "", DAYS);
+  const day = async () => {
+    const end = Date.now() + 24 * 60 * MINUTE;
+    const count = { alarms: 0, requests: state.requests };
+    for (; alarm.at < end; count.alarms++) {
+      vi.setSystemTime(Math.max(Date.now() + 1, alarm.at));
+      await awake().alarm();
+    }
+    vi.setSystemTime(end);
+    return { alarms: count.alarms, requests: state.requests - count.requests };
+  };
+  const days = [await day(), await day()];
+  // 30 seconds and ever longer, up to an hour; the second day an hour each time.
+  expect(days[0]?.alarms).toBeLessThanOrEqual(40);
+  expect(days[1]?.alarms).toBeLessThanOrEqual(26);
+  expect(days.map(({ requests }) => requests)).toEqual([
+    expect.toSatisfy((n) => n <= 40),
+    expect.toSatisfy((n) => n <= 26),
+  ]);
+  // The verification alone.
+  expect(deliveries).toBe(1);
 });

@@ -10,12 +10,13 @@ import {
 import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { outputId } from "../../core/store/ids.ts";
+import { isRoot, outputId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -111,7 +112,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #hooks: WebHooks;
   readonly #schedules: Schedules;
   readonly #rooms: RoomList;
-  /** When jobs are looked at next because somebody has subscribed to events; undefined where nobody has. */
+  /** When jobs are looked at next because somebody has subscribed to events, and after which pause; undefined where nobody has. */
   #hearing: { at: number; pause: number } | undefined;
   /** Until when somebody who does not subscribe wants to know what jobs tell; in milliseconds since the epoch. */
   #toldUntil = 0;
@@ -176,6 +177,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#rooms = new RoomList(state.storage, (key) =>
       objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key),
     );
+    this.#hearing = this.#noted();
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
@@ -207,6 +209,21 @@ export class CallerObject extends DurableObject implements CallerMethods {
       for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
     });
     this.#onNews();
+  }
+
+  async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
+    // Nobody has asked for events of callers that are not told apart.
+    if (key === "" && this.#takeover.key === undefined) return;
+    await this.#begin(key);
+    // A job of the caller's own that it did not start is one that a durable function started for it.
+    const prefix = this.#config.RESONATE_NAMESPACE + key;
+    const isChild = (id: string) =>
+      key !== "" && id.startsWith(prefix) && isRoot(id) && this.#jobs.kindOf(id) === undefined;
+    const jobs = [
+      ...ended.filter((job) => this.#jobs.isPending(idOf(job)) || isChild(idOf(job))),
+      ...started.filter((job) => isChild(idOf(job))),
+    ];
+    for (let i = 0; i < jobs.length; i += LOOKS) await this.#lookAt(jobs.slice(i, i + LOOKS), isChild);
   }
 
   get #isToldWanted(): boolean {
@@ -374,7 +391,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#jobs.reset();
     this.#log.reset();
     this.#hooks.reset();
-    this.#hearing = undefined;
+    this.#hearing = this.#noted();
     this.#isListed = false;
   }
 
@@ -445,18 +462,22 @@ export class CallerObject extends DurableObject implements CallerMethods {
    * Begins to hear how jobs end while somebody has subscribed. On one machine the listener's connection tells; in an account,
    * where a held connection is billed, looks do, with pauses that grow.
    */
-  #hear(): void {
+  #hear(at = Date.now() + HEARING.first, pause = HEARING.first): void {
     const { names } = this.#hooks;
-    if (names.length === 0 || this.#jobs.pending(1).length === 0) {
-      this.#hearing = undefined;
-      return;
-    }
-    if (isLocal(this.#config))
+    const isWanted = names.length > 0 && this.#jobs.pending(1).length > 0;
+    if (isWanted && isLocal(this.#config))
       this.#watch.extend(
         Date.now() + INTEREST,
         names.some((name) => name !== JOB_ENDED),
       );
-    this.#hearing = { at: Date.now() + HEARING.first, pause: HEARING.first };
+    const isNoted = this.#hearing !== undefined;
+    this.#hearing = isWanted ? { at, pause } : undefined;
+    if (isWanted || isNoted) this.#jobs.set("hearing", JSON.stringify(this.#hearing ?? null));
+  }
+
+  /** An object that the platform has put away goes on with the pause that it had. */
+  #noted() {
+    return isLocal(this.#config) ? undefined : (JSON.parse(this.#jobs.get("hearing") ?? "null") ?? undefined);
   }
 
   /** Looks at jobs of which somebody wants to know how they end. */
@@ -472,9 +493,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const pause = isLocal(this.#config)
       ? HEARING.first
       : Math.min(HEARING.most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
-    this.#hear();
-    if (this.#hearing)
-      this.#hearing = { at: Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause };
+    this.#hear(Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause);
   }
 
   /** The caller's jobs, as the object itself starts them. */
@@ -634,18 +653,28 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
 
-  async #lookAt(ids: readonly string[]): Promise<void> {
-    const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
+  /** Notes how jobs are. `isChild`: of those that are not in the table, which were started for the caller. */
+  async #lookAt(jobs: readonly Reported[], isChild = (_id: string) => false): Promise<void> {
+    const look = (job: Reported) =>
+      typeof job === "string"
+        ? this.#client.call({ kind: "promise.get", data: { id: job } })
+        : this.#client.opened(job);
+    const found = await Promise.all(jobs.map(look));
+    const ids = jobs.map(idOf);
     const { key = "" } = this.#takeover;
-    await this.note(
-      ids.map((id, i) => {
-        const record = found[i];
-        return record ? startedJob(record, key) : { id };
-      }),
-      true,
-    );
+    const seen = ids.map((id, i): SeenJob => {
+      const record = found[i];
+      return record ? startedJob(record, key) : { id };
+    });
+    const children = seen.filter(({ id, state }) => state && isChild(id));
+    this.#jobs.transaction(() => {
+      for (const child of children) this.#jobs.noteChild(child as StartedJob, Date.now());
+    });
+    await this.note(seen, true);
   }
 }
+
+const idOf = (job: Reported): string => (typeof job === "string" ? job : job.id);
 
 /** Whether the Resonate server is on this machine or its network, where a held connection costs nothing. */
 function isLocal({ RESONATE, RESONATE_URL }: Config): boolean {

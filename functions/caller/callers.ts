@@ -9,7 +9,9 @@ import type {
   SeenJob,
   StartedJob,
 } from "../../core/jobs/caller/caller-record.ts";
+import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import { callerName } from "../../core/store/object-address.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
@@ -25,7 +27,6 @@ export interface CallerNamespace {
   get(id: object): CallerMethods;
 }
 
-/** Which events a caller wants. */
 export interface EventQuery {
   name: string;
   narrowed: Narrowed;
@@ -66,6 +67,8 @@ export interface CallerMethods extends Room, RoomListMethods {
   /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
+  /** Jobs of the caller's have ended, or durable functions have started them: what is reported of them is noted, or what a look finds. */
+  heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
@@ -97,7 +100,7 @@ export const roomList = (objects: CallerNamespace, namespace: string): RoomListM
   objects.get(objects.idFromName(`callers ${namespace}`));
 
 export const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
-  objects.get(objects.idFromName(`caller ${namespace}${key}`));
+  objects.get(objects.idFromName(callerName(namespace, key)));
 
 /** The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server. */
 export function createRecords(objects: CallerNamespace, namespace: string): (key: string) => CallerRecord {

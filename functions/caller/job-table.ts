@@ -43,6 +43,8 @@ const MIGRATIONS = [
    CREATE INDEX labels_label ON labels (label, job);
    CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
   ROOMS_TABLE,
+  // Whether a durable function started it: its end is no event, and its bytes are among those of the job that started it.
+  "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
 ];
 
 /**
@@ -81,7 +83,6 @@ export class JobTable {
     this.#all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
   }
 
-  /** The bytes that are stored of all jobs. */
   get stored(): number {
     return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
@@ -89,7 +90,7 @@ export class JobTable {
   reserve(job: StartedJob, most: Most, now: number): "reserved" | "known" | "full" | "stored" {
     const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
-      this.#all("UPDATE jobs SET looked_at = ? WHERE id = ?", now, job.id);
+      this.#all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
       return "known";
     }
     const used = most.jobs === 0 ? 0 : this.used(job.period);
@@ -111,6 +112,11 @@ export class JobTable {
     return used;
   }
 
+  /** Adds a job that a durable function started for the caller. */
+  noteChild(job: StartedJob, now: number): void {
+    this.#write(job, now, true);
+  }
+
   /** Notes how a job was found. */
   note(job: SeenJob, now: number, onlyKnown = false): void {
     this.#used.clear();
@@ -118,12 +124,12 @@ export class JobTable {
       this.#all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
       return;
     }
-    const [row] = this.#all("SELECT earlier, state, started_at FROM jobs WHERE id = ?", job.id);
+    const [row] = this.#all("SELECT earlier, state, started_at, child FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
     const startedAt = Number(row?.started_at);
     // A result that was there when the caller asked for it was its answer, and is no news.
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
-    if (row?.state === "pending" && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
+    if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
     // The job was among those that edges of 1c007cb had counted when the period was sealed.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
@@ -131,9 +137,10 @@ export class JobTable {
       const values = [job.count, job.period, Number(job.state === "pending"), job.settledAt] as const;
       this.#all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
     }
-    this.#write(job, now);
     // The caller has started it again, or found it.
-    if (!onlyKnown && row) this.#all("UPDATE jobs SET hidden = 0 WHERE id = ? AND hidden = 1", job.id);
+    if (!onlyKnown && row)
+      this.#all("UPDATE jobs SET hidden = 0, child = 0 WHERE id = ? AND (hidden = 1 OR child = 1)", job.id);
+    this.#write(job, now);
   }
 
   /** Removes all generations of a job's name, or leaves them out of lists until they are started again. */
@@ -277,16 +284,18 @@ export class JobTable {
   #write(
     { id, kind, state, startedAt, settledAt, due, period, count, isEarlier, bytes, labels }: StartedJob,
     now: number,
+    isChild = false,
   ): void {
     // Those of the first start stay.
     if (labels.length > 0 && this.kindOf(id) === undefined)
       for (const label of labels) this.#all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
     this.#all(
-      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET
+      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at, bytes = max(bytes, excluded.bytes)`,
-      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now, bytes],
+         looked_at = excluded.looked_at, bytes = iif(child, 0, max(bytes, excluded.bytes))`,
+      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
+      ...[isChild ? 0 : bytes, Number(isChild)],
     );
   }
 

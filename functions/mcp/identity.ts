@@ -2,7 +2,6 @@ import type { Tool } from "../../core/author/tool.ts";
 import { TASKS } from "../../core/tools/mcp.ts";
 import { EVENTS } from "../events/methods.ts";
 
-/** What a server says of itself. */
 export interface Identity {
   info: {
     name: string;

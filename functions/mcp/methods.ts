@@ -136,7 +136,6 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
   );
 }
 
-/** The methods of the Events extension. */
 function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
   const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
   return {

@@ -68,7 +68,6 @@ export interface ToolCallsOptions {
 
 export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnType<typeof createTask>>;
 
-/** Calls the tools of a deployment. */
 export class ToolCalls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<unknown, Tool>;

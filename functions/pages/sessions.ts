@@ -34,7 +34,6 @@ export interface Site {
   handles: TaskHandles | undefined;
 }
 
-/** The configuration of pages. */
 export interface PagesConfig {
   PUBLIC_URL?: string | undefined;
   /** Seals links and sessions; without it there are none. */

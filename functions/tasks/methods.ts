@@ -17,7 +17,6 @@ import {
 } from "./service.ts";
 import { showsForms } from "./task.ts";
 
-/** Registers `tasks/get`, `tasks/update` and `tasks/cancel`. */
 export function registerTaskMethods(server: Server, service: TaskService): void {
   // The handlers check the parameters themselves, after the client's capabilities.
   const params = z.looseObject({});

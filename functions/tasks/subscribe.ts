@@ -14,7 +14,6 @@ import { findPromise, missingTasksCapability, orUnavailable, type TaskService } 
 import { type Declared, showsForms } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
-/** The most tasks of one subscription. */
 const MAX_TASKS = 100;
 
 interface ListenMessage {

@@ -120,7 +120,6 @@ export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; text: s
   </li>
 );
 
-/** A button that copies text. */
 export const Copy: FC<{ text: string; what: string }> = ({ text, what }) => {
   const [isCopied, setCopied] = useState(false);
   return (

@@ -31,7 +31,6 @@ export interface ToolInfo {
   title: string;
   description: string;
   inputSchema: FormSchema;
-  /** The kind of jobs that it starts. */
   kind?: string;
 }
 
@@ -47,7 +46,6 @@ export interface About {
   issuer?: string;
   /** The client id of browsers at the authorization server. */
   client_id?: string;
-  /** Whether a browser can sign in. */
   sign_in: boolean;
   tools: ToolInfo[];
 }
@@ -128,7 +126,6 @@ export async function told(name?: string): Promise<Partial<Seen>> {
   return json(await fetch(`/pages/told${query}`));
 }
 
-/** Ends a subscription of the viewer. */
 export async function endSubscription(id: string): Promise<void> {
   await json(await fetch(`/pages/told?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
 }
@@ -139,7 +136,6 @@ export async function unavailability(): Promise<string | undefined> {
   return reason;
 }
 
-/** Signs this browser in with a token, or out. */
 export async function signIn(token: string): Promise<void> {
   const response = await fetch("/pages/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
   if (!response.ok) await json(response);

@@ -136,7 +136,7 @@ function counting(): McpServer {
   return server;
 }
 
-/** Notes when a task is first looked at: whoever does has written down that it is there. */
+/** Notes when a task is first looked at: by then the one who looks has recorded it. */
 class Tasks extends InMemoryTaskStore {
   readonly #seen = new Set<string>();
 

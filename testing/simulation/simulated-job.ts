@@ -190,7 +190,6 @@ export class SimulatedJob {
     }
   }
 
-  /** Runs executions until the job ends or is blocked. */
   async toEnd(): Promise<ExecutionEnd> {
     for (;;) {
       const end = await this.next();
@@ -204,12 +203,10 @@ export class SimulatedJob {
     return name;
   }
 
-  /** The paths of what is recorded, in order. */
   paths(): string[] {
     return recordsIn(this.sim).map(({ event }) => event.op);
   }
 
-  /** Answers a question that was asked. */
   answer(path: string, answer: unknown): void {
     for (const { id, event } of recordsIn(this.sim)) {
       if (event.kind === "ask" && event.op === path) this.sim.settle(id, "resolved", answer);

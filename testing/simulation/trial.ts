@@ -60,7 +60,6 @@ export interface World {
   onAttempt?(step: string, attempt: number): void;
 }
 
-/** How a run ended. */
 export interface TrialEnd {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
@@ -71,7 +70,6 @@ export interface TrialEnd {
   points: string[];
   executions: number;
   records: { n: number; event: JournalEntry }[];
-  /** Milliseconds from the start of the job to its end. */
   took: number;
 }
 

@@ -5,20 +5,18 @@ import type { JobEnd } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
 import type { Acquired } from "../../core/store/connection/protocol.ts";
-import { type Instruments, type LineLog, thrown } from "./instruments.ts";
+import { type Instruments, type LineLog, type Reports, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
 
 /** Settled, suspended until an awaited promise settles, suspended until fitting code is back, or left to another worker. */
 export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
 
-/** One execution of a job. */
 export interface JobExecution {
   acquired: Pick<Acquired, "task" | "promise">;
   lease: TaskLease;
   cached: CachedJob;
   reporter: Reporter;
-  /** The kind of job. */
   kind: string;
   log: LineLog;
 }
@@ -26,13 +24,14 @@ export interface JobExecution {
 interface Shared {
   cache: JournalCache;
   instruments: Instruments;
+  reports: Reports | undefined;
 }
 
 /** Stores the outcome of an execution. @throws {LeaseLost} */
 export async function conclude(
   outcome: JobEnd,
   { acquired, lease, cached, reporter, kind, log }: JobExecution,
-  { cache, instruments }: Shared,
+  { cache, instruments, reports }: Shared,
 ): Promise<Ending> {
   const { task, promise } = acquired;
   switch (outcome.kind) {
@@ -48,6 +47,7 @@ export async function conclude(
       const duration_ms = Date.now() - promise.createdAt;
       log.info({ outcome: outcome.kind, duration_ms, ...reason, ...stack }, "job done");
       instruments.settled(kind, outcome.kind);
+      reports?.ended(promise);
       return outcome.kind;
     }
     case "asleep":

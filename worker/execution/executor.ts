@@ -32,7 +32,7 @@ import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import { type Instruments, type LineLog, reasonOf } from "./instruments.ts";
+import { type Instruments, type LineLog, type Reports, reasonOf } from "./instruments.ts";
 import { type CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
@@ -54,10 +54,10 @@ interface ExecutorOptions {
   /** The bound on the journals of sleeping jobs in memory, in bytes. */
   maxJournalSize?: number | undefined;
   namespace: string;
-  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
   instruments: Instruments;
+  reports?: Reports | undefined;
 }
 
 /** Aborts what is still under way when an execution has ended. One instance, because each new one captures a stack. */
@@ -106,7 +106,6 @@ export class Executor {
     return this.#cache.recordsWanted(dispatch);
   }
 
-  /** See {@link codeFor}. */
   codeFor(promise: PromiseRecord): FoundCode | undefined {
     return codeFor(promise, this.#options.implementations);
   }
@@ -187,20 +186,20 @@ export class Executor {
     const { seed, cleanup, implementation } = found;
     const { acquired, cached, reporter } = execution;
     const { task, promise } = acquired;
-    const { store, watcher, instruments } = this.#options;
+    const { store, watcher, instruments, reports } = this.#options;
     const isContinued = cached.journal.version === task.version - 1;
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const { concurrency } = implementation.job;
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
       const end = await this.#takeTurn(execution, concurrency.limit);
-      if (end) return conclude(end, execution, { cache: this.#cache, instruments });
+      if (end) return conclude(end, execution, { cache: this.#cache, instruments, reports });
     }
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed, cleanup });
     try {
       const outcome = await this.#throughRuns(execution, found, runtime, children);
-      const ending = await conclude(outcome, execution, { cache: this.#cache, instruments });
+      const ending = await conclude(outcome, execution, { cache: this.#cache, instruments, reports });
       if (outcome.kind === "failed" && isLate(outcome.error))
         await this.#childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
       return ending;

@@ -24,7 +24,6 @@ const CLAIM_AGAIN_AFTER = 1_000;
 /** How many tasks are claimed ahead of their slots where each costs heartbeats of its own. */
 const AHEAD_PER_JOB = 100;
 
-/** A task that this worker has the lease on. */
 interface LeasedTask extends Acquired {
   code: FoundCode;
   kind: string;

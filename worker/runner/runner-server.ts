@@ -18,7 +18,6 @@ const LEASE = 15_000;
 /** Bounds on memory, in bytes: an isolate has 128 MB. */
 const MEMORY = { journals: 16_000_000, promises: 8_000_000 };
 
-/** A request to run a task. */
 interface Wake {
   task: LeaseRef;
   promise: PromiseRecord;

@@ -109,7 +109,6 @@ function narrows(before: unknown, now: unknown): boolean {
 
 /** How much of a text is in a line about it, in characters. */
 const SHOWN = 200;
-/** The most lines about a change. */
 const LINES = 40;
 
 /** The differences between two snapshots, a line each; `whole`: with all of the texts and all lines. */

@@ -62,7 +62,6 @@ export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
 export const waitingBeside = (snapshot: URL): URL => new URL("waiting.json", snapshot);
 
 export interface Update {
-  /** What is listed from now on. */
   snapshot: Snapshot;
   /** What has changed of what is listed, and what is held back: a line each. */
   taken: string[];

@@ -6,13 +6,11 @@ import { callbackId } from "../../store/ids.ts";
 /** `of` names the call among those of the job. */
 const bytes = (seed: string, of: string): Uint8Array => sha256(utf8ToBytes(`${seed}\n${of}`));
 
-/** A number from 0 to 1, without 1. */
 export function seededNumber(seed: string, of: string): number {
   const view = new DataView(bytes(seed, of).buffer);
   return (view.getUint32(0) * 2 ** 21 + (view.getUint32(4) >>> 11)) / 2 ** 53;
 }
 
-/** A UUID of version 4. */
 export function seededUuid(seed: string, of: string): string {
   const value = bytes(seed, of).slice(0, 16);
   const set = (i: number, mask: number, mark: number) => {

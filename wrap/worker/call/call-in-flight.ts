@@ -28,7 +28,6 @@ const KEPT = 5 * 60_000;
 export interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
-  /** The request's id. */
   request: string;
   /** The answers to questions that the call has asked in an earlier process, by event number. */
   answers: ReadonlyMap<number, Json>;
@@ -230,7 +229,6 @@ export class CallsInFlight {
     return this.#permits.has(job);
   }
 
-  /** The slot of a permitted job. */
   slotOf(job: string): Slot | undefined {
     return this.#permits.get(job);
   }

@@ -58,7 +58,6 @@ export class Connection {
   #isOpen = true;
   /** The server's tools, as last listed. */
   tools: readonly ListedTool[] = [];
-  /** Resolves when the connection has ended. */
   readonly closed: Promise<void>;
 
   private constructor(client: Client, transport: Transport, target: Target, log: Log) {

@@ -70,5 +70,4 @@ export type IncomingMessage = JSONRPCMessage & {
 /** The prefix of request ids that transports must not rewrite. */
 export const ID_PREFIX = "wrapped-";
 
-/** A unique request id. */
 export const requestId = (): string => `${ID_PREFIX}${crypto.randomUUID()}`;

@@ -35,7 +35,6 @@ export interface Command {
   isRunning: boolean;
   /** The outcome has reached the function, or the function no longer uses it. */
   isOver: boolean;
-  /** Aborts the attempt that runs. */
   abort?: AbortController;
   /** The promise that a sleep, a question or an `await` waits for. */
   awaited?: {
@@ -60,7 +59,6 @@ export interface Command {
   runningSince: number;
   /** What the function was told that it failed with. */
   failed?: { error: unknown };
-  /** Whether anything of the function awaits it. */
   isAwaited?(): boolean;
   /** The branch of a race that ended first. */
   winner?: { key: string; value: unknown; failed: boolean };
