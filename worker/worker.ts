@@ -56,7 +56,18 @@ export class Worker {
     this.#reports = EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log }) : undefined;
     const reports = this.#reports;
     const place = placeOf(env);
-    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments, reports, place });
+    this.#parts = compose({
+      client,
+      endpoint,
+      implementations,
+      env,
+      namespace,
+      lease,
+      log,
+      instruments,
+      reports,
+      place,
+    });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
   }
 

@@ -93,6 +93,8 @@ function isFile(value: unknown): value is FileReference {
 export function isOfType(mimeType: string, types: readonly string[] | undefined): boolean {
   const [given = ""] = mimeType.toLowerCase().split(";");
   const is = (type: string) =>
-    type.endsWith("/*") ? given.trim().startsWith(type.slice(0, -1).toLowerCase()) : given.trim() === type.toLowerCase();
+    type.endsWith("/*")
+      ? given.trim().startsWith(type.slice(0, -1).toLowerCase())
+      : given.trim() === type.toLowerCase();
   return types?.some(is) ?? true;
 }

@@ -14,7 +14,7 @@ import { type App, createParts, type Deployment, type Edge } from "./composition
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import { atDoor, type DoorEnv, operateRooms, ROOMS } from "./resonate-door.ts";
+import type { DoorEnv } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -140,7 +140,7 @@ export function createApp(deployment: Deployment): App {
     const { pathname, search } = new URL(c.req.url);
     if (!pathname.startsWith("/resonate")) return c.notFound();
     const path = pathname.slice("/resonate".length);
-    const passed = await atDoor(c.req.raw, path, c.env as DoorEnv);
+    const passed = await (await loadLazy()).atDoor(c.req.raw, path, c.env as DoorEnv);
     if (passed instanceof Response) {
       if (address !== undefined) edge.refused.add(address, 1);
       return passed;
@@ -151,13 +151,14 @@ export function createApp(deployment: Deployment): App {
     return new Response(response.body, response); // with headers that can be added to
   });
 
-  app.on(["GET", "POST", "DELETE"], ROOMS, async (c) => {
+  app.on(["GET", "POST", "DELETE"], "/operate/rooms", async (c) => {
     const { CALLER, RESONATE, RESONATE_NAMESPACE } = readConfig(c.env);
     const { edge } = c.var;
     const address = clientAddress(c.req.raw) ?? "";
     const tooMany = tooManyRefused(edge, address);
     if (tooMany || !CALLER) return tooMany ?? c.notFound();
     const rooms = roomList(CALLER as CallerNamespace, RESONATE_NAMESPACE);
+    const { operateRooms } = await loadLazy();
     const response = await operateRooms(c.req.raw, c.env as DoorEnv, rooms, RESONATE !== undefined);
     if (response.status === 401) edge.refused.add(address, 1);
     return response;

@@ -21,9 +21,9 @@ import {
   makeSchedules,
   withoutRecords,
 } from "../caller/callers.ts";
-import { filesOf, type LoadFiles } from "../files/load-files.ts";
 import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
+import { filesOf, type LoadFiles } from "../files/load-files.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";

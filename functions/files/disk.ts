@@ -24,7 +24,8 @@ export function diskStore(disk: Disk): ObjectStore {
       const [folder] = prefix.split("/");
       const response = await disk.fetch(at(`${folder}/`));
       const entries = response.ok ? ((await response.json()) as { name: string }[]) : [];
-      for (const { name } of entries) if (`${folder}/${name}`.startsWith(prefix)) yield { key: `${folder}/${name}`, at: 0 };
+      for (const { name } of entries)
+        if (`${folder}/${name}`.startsWith(prefix)) yield { key: `${folder}/${name}`, at: 0 };
     },
     remove: async (key) => void (await disk.fetch(at(key), { method: "DELETE" })),
   };

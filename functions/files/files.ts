@@ -6,7 +6,7 @@ import { type FileBindings, placeInWorkers } from "../../core/jobs/files/place-i
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/store/base64.ts";
 import { bytesOf } from "../../core/store/files/objects.ts";
-import { type CallToolResult, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { type Disk, diskStore } from "./disk.ts";
 
 /** How long an address is valid, in milliseconds. */
@@ -119,7 +119,7 @@ export class Files {
     return stream ? new Response(ofLength(stream, to - from), { status, headers }) : refused(404, "The file is gone.");
   }
 
-  /** A small file as a resource. @throws {ProtocolError} */
+  /** A small file as a resource, or why it is none. This module has classes of its own: what it throws is not known outside. */
   async resource(store: RemoteStore, uri: string, caller: Caller, signal?: AbortSignal) {
     const found = await this.#find(store, uri, signal);
     const stream = found && found.about.size <= SMALL ? await this.#kept?.read(found.key, found.about) : undefined;
@@ -128,12 +128,14 @@ export class Files {
       const { PUBLIC_URL } = this.#pages.config;
       const at = path && PUBLIC_URL ? ` Download it: ${new URL(path, PUBLIC_URL).href}` : "";
       const words = `The file has ${found.about.size} bytes; up to ${SMALL} are given as a resource.${at}`;
-      throw new ProtocolError(ErrorCode.InvalidParams, words, { uri });
+      return { refusal: words };
     }
-    if (!found || !stream) throw new ProtocolError(ErrorCode.InvalidParams, `Resource not found: ${uri}`, { uri });
+    if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
     const { mimeType } = found.about;
     const bytes = await bytesOf(stream);
-    const content = isOfType(mimeType, TEXTS) ? { text: new TextDecoder().decode(bytes) } : { blob: bytesToBase64(bytes) };
+    const content = isOfType(mimeType, TEXTS)
+      ? { text: new TextDecoder().decode(bytes) }
+      : { blob: bytesToBase64(bytes) };
     return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: VALID };
   }
 
@@ -183,14 +185,17 @@ function headersOf({ name, mimeType }: Description, etag: string): Headers {
 function rangeOf(headers: Headers, size: number, etag: string): { from: number; to: number } | "none" | undefined {
   const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(headers.get("range") ?? "") ?? [];
   const condition = headers.get("if-range");
-  if (first === undefined || (first === "" && last === "") || (condition !== null && condition !== etag)) return undefined;
+  if (first === undefined || (first === "" && last === "") || (condition !== null && condition !== etag))
+    return undefined;
   const from = first === "" ? Math.max(0, size - Number(last)) : Number(first);
   const to = first === "" || last === "" ? size : Math.min(size, Number(last) + 1);
   return from < to ? { from, to } : "none";
 }
 
 function ofLength(stream: ReadableStream<Uint8Array>, length: number): ReadableStream {
-  const { FixedLengthStream } = globalThis as unknown as { FixedLengthStream?: new (length: number) => TransformStream };
+  const { FixedLengthStream } = globalThis as unknown as {
+    FixedLengthStream?: new (length: number) => TransformStream;
+  };
   return FixedLengthStream ? stream.pipeThrough(new FixedLengthStream(length)) : stream;
 }
 

@@ -9,6 +9,7 @@ import type {
 import * as z from "zod";
 import { ErrorCode, isInputRequired, LABELS_META, OURS, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
@@ -71,10 +72,13 @@ export function createSdk(
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {
+        const { store, caller, files } = scopeOf(context);
         if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
-        return calls.reads(uri)
-          ? ((await calls.read(uri, callOf(context))) as never)
-          : readJob(scopeOf(context).store, uri, signal);
+        if (calls.reads(uri)) return (await calls.read(uri, callOf(context))) as never;
+        if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
+        const file = await (await files()).resource(store, uri, caller, signal);
+        if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });
+        return file as never;
       };
       return calls.explained(read(), signal);
     });

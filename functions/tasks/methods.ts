@@ -40,8 +40,8 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
 /** @throws {ProtocolError} -32021 for a request that does not declare the extension */
 function requestOf(context: ServerContext): TaskRequest {
   if (!declaresTasks(context)) throw missingTasksCapability();
-  const { caller, store } = scopeOf(context);
-  return { caller, store, signal: context.mcpReq.signal };
+  const { caller, store, files } = scopeOf(context);
+  return { caller, store, files, signal: context.mcpReq.signal };
 }
 
 /** The client's capabilities as the request declares them; undefined before the 2026-07-28 revision. */

@@ -1,6 +1,7 @@
 /** A folder as the store of files: on one machine, or on a disk that all workers and edges share. */
-import { mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
+
 import { createReadStream } from "node:fs";
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import type { ObjectStore, StoredObject } from "../../core/store/files/objects.ts";
@@ -47,12 +48,15 @@ export function folderStore(root: string): ObjectStore {
     },
     async *list(prefix): AsyncGenerator<StoredObject> {
       const [folder = "", begin] = prefix.split("/");
-      const entriesOf = (path: string) => readdir(path).catch((error) => (isMissing(error) ? [] : Promise.reject(error)));
-      const folders = begin === undefined ? (await entriesOf(root)).filter((each) => each.startsWith(folder)) : [folder];
+      const entriesOf = (path: string) =>
+        readdir(path).catch((error) => (isMissing(error) ? [] : Promise.reject(error)));
+      const folders =
+        begin === undefined ? (await entriesOf(root)).filter((each) => each.startsWith(folder)) : [folder];
       for (const each of folders.sort()) {
         for (const name of (await entriesOf(join(root, each))).sort()) {
-          const info = name.startsWith(begin ?? "") && (await stat(join(root, each, name)).catch(() => undefined));
-          if (info && info.isFile()) yield { key: `${each}/${name}`, at: info.mtimeMs };
+          if (!name.startsWith(begin ?? "")) continue;
+          const info = await stat(join(root, each, name)).catch(() => undefined);
+          if (info?.isFile()) yield { key: `${each}/${name}`, at: info.mtimeMs };
         }
       }
     },

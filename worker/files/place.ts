@@ -1,7 +1,7 @@
 /** Where a worker process keeps files, by its environment. */
 import { createHash } from "node:crypto";
-import { fileURLToPath } from "node:url";
 import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { FilePlace } from "../../core/jobs/files/kept-files.ts";
 import { s3Of } from "../../core/store/files/s3.ts";
 import { folderStore, readPath } from "./folder.ts";

@@ -4,7 +4,6 @@ import { NonRetryableError } from "../../definitions/context.ts";
 import {
   type FileData,
   type FileLimits,
-  type FileReference,
   fileUri,
   isOfType,
   MAX_FILE,
@@ -13,15 +12,13 @@ import {
   partsOfUri,
 } from "../../definitions/file.ts";
 import type { AttemptFiles, OfAttempt } from "../../engine/runtime.ts";
-import { splitKey } from "../../store/ids.ts";
 import { base64ToBytes } from "../../store/base64.ts";
 import { chunksOf } from "../../store/files/objects.ts";
+import { splitKey } from "../../store/ids.ts";
 import { folderOf, hex, type KeptFiles, streamOf } from "./kept-files.ts";
 
 export const NO_PLACE =
   "this deployment has no place for files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
-
-const MOST_LISTED = 10_000;
 
 /** Makes what `step.file` and `step.read` do. `kept`: undefined where no place for files is set. */
 export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): AttemptFiles {
@@ -35,11 +32,11 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(`${run}\n${step}`));
     const folder = await folderOf(promiseId);
     const stem = hex(new Uint8Array(digest)).slice(0, 16);
-    const own = `${folder}/${stem}-${version}.${attempt}.`;
-    let n = 0;
-    for await (const { key } of place.place.objects.list(`${folder}/${stem}-`)) {
-      if (n++ > MOST_LISTED) break;
-      if (!key.startsWith(own)) await place.place.objects.remove(key);
+    const from = `${folder}/${stem}-`;
+    for await (const { key } of place.place.objects.list(from)) {
+      const [theirs = 0, number = 0] = key.slice(from.length).split(".").map(Number);
+      // A later attempt elsewhere is not this one's to clean up after.
+      if (theirs < version || (theirs === version && number < attempt)) await place.place.objects.remove(key);
     }
     return { folder, stem };
   };
@@ -54,8 +51,7 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
     async file(name, data, { mimeType } = {}) {
       const place = there();
       signal.throwIfAborted();
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\u0000-\u001f\u007f/\\]/.test(name))
+      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}/\\]/u.test(name))
         throw new NonRetryableError(
           `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes and control characters`,
         );
@@ -66,7 +62,7 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
       const id = `${stem}-${version}.${attempt}.${n}`;
       const key = `${folder}/${id}`;
       stored.set(id, key);
-      const type = mimeType ?? typeOf(data) ?? getMimeType(name) ?? "application/octet-stream";
+      const type = mimeType ?? typeOf(data) ?? getMimeType(name)?.split(";")[0] ?? "application/octet-stream";
       const bytes = bounded(bytesIn(data, place), MAX_FILE, signal);
       const { size, sha256 } = await place.write(key, bytes, { job: promiseId, name, mimeType: type });
       signal.throwIfAborted();
@@ -75,11 +71,13 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
 
     async read(given, limits = {}) {
       const uri = typeof given === "string" ? given : given?.uri;
-      if (/^data:/i.test(uri)) return streamOf(chunksOf(fromDataUri(uri, limits).stream()) as AsyncGenerator<Uint8Array>);
+      if (/^data:/i.test(uri))
+        return streamOf(chunksOf(fromDataUri(uri, limits).stream()) as AsyncGenerator<Uint8Array>);
       if (/^https?:/i.test(uri)) return await fetched(uri, limits);
       const place = there();
       const parts = partsOfUri(uri);
-      if (!parts) throw new NonRetryableError("step.read takes a reference to a file, its URI, an https URL or a data: URI");
+      if (!parts)
+        throw new NonRetryableError("step.read takes a reference to a file, its URI, an https URL or a data: URI");
       const id = parts.job === job ? promiseId : of.promiseOf(parts.job);
       const key = id && `${await folderOf(id)}/${parts.id}`;
       const description = key && (await place.describe(key));
@@ -115,7 +113,12 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
     }
     const { headers, body } = response;
     try {
-      fits(url, headers.get("content-type") ?? "application/octet-stream", Number(headers.get("content-length")), limits);
+      fits(
+        url,
+        headers.get("content-type") ?? "application/octet-stream",
+        Number(headers.get("content-length")),
+        limits,
+      );
     } catch (error) {
       await body.cancel();
       throw error;
@@ -129,7 +132,8 @@ const gone = (uri: string) => `${uri}: there is no such file of this caller's, o
 /** @throws {NonRetryableError} */
 function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_INPUT }: FileLimits): void {
   const shown = what.slice(0, 200);
-  if (!isOfType(type, mimeTypes)) throw new NonRetryableError(`${shown} is ${type}, and must be ${mimeTypes?.join(", ")}`);
+  if (!isOfType(type, mimeTypes))
+    throw new NonRetryableError(`${shown} is ${type}, and must be ${mimeTypes?.join(", ")}`);
   if (size > max) throw new NonRetryableError(`${shown} has ${size} bytes; up to ${max} are taken`);
 }
 
@@ -171,7 +175,11 @@ async function* bytesIn(data: FileData, { place }: KeptFiles): AsyncGenerator<Ui
   } else throw new NonRetryableError("step.file takes a text, bytes, a Blob, a stream, a Response or { path }");
 }
 
-async function* bounded(data: AsyncIterable<Uint8Array>, most: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* bounded(
+  data: AsyncIterable<Uint8Array>,
+  most: number,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   let size = 0;
   for await (const bytes of data) {
     signal.throwIfAborted();

@@ -3,6 +3,7 @@
  * without one does not exist. With encryption keys, each file has a key of its own, in its description, which is sealed as
  * promises are and bound to where it lies.
  */
+import { NonRetryableError } from "../../definitions/context.ts";
 import type { FileReference } from "../../definitions/file.ts";
 import { base64ToBytes, bytesToBase64, fromBase64, toBase64 } from "../../store/base64.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
@@ -106,7 +107,11 @@ export class KeptFiles {
     const stored = await objects.read(key, isWhole ? undefined : { offset: begin, length: end - begin });
     if (!stored) return undefined;
     const bytes = secret
-      ? within(decrypted(chunksOf(stored), await imported(base64ToBytes(secret)), first), from - first * CHUNK, to - from)
+      ? within(
+          decrypted(chunksOf(stored), await imported(base64ToBytes(secret)), first),
+          from - first * CHUNK,
+          to - from,
+        )
       : chunksOf(stored);
     return streamOf(this.#checked(bytes, to - from, isWhole ? sha256 : undefined));
   }
@@ -119,10 +124,10 @@ export class KeptFiles {
       await hash?.update(each);
       // The last bytes arrive when all of them are known to be right.
       if (size < length) yield each;
-      else if (size > length || (hash && (await hash.digest()) !== sha256)) throw new Error(DAMAGED);
+      else if (size > length || (hash && (await hash.digest()) !== sha256)) throw new NonRetryableError(DAMAGED);
       else yield each;
     }
-    if (size < length) throw new Error(DAMAGED);
+    if (size < length) throw new NonRetryableError(DAMAGED);
   }
 
   /** Removes a file: the description first, without which it does not exist. */
@@ -133,7 +138,8 @@ export class KeptFiles {
 
   /** Removes all files of a job. */
   async removeAll(promiseId: string): Promise<void> {
-    for await (const { key } of this.place.objects.list(`${await folderOf(promiseId)}/`)) await this.place.objects.remove(key);
+    for await (const { key } of this.place.objects.list(`${await folderOf(promiseId)}/`))
+      await this.place.objects.remove(key);
   }
 
   hash(): Hash {
@@ -171,8 +177,11 @@ async function* encrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey) {
 
 async function* decrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey, first: number) {
   let n = first;
-  for await (const piece of inPieces(data, CHUNK + TAG))
-    yield new Uint8Array(await crypto.subtle.decrypt(algorithm(n++), key, piece));
+  for await (const piece of inPieces(data, CHUNK + TAG)) {
+    const opened = await crypto.subtle.decrypt(algorithm(n++), key, piece).catch(() => undefined);
+    if (!opened) throw new NonRetryableError(DAMAGED);
+    yield new Uint8Array(opened);
+  }
 }
 
 async function* within(data: AsyncIterable<Uint8Array>, from: number, length: number) {

@@ -46,7 +46,10 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     // The store checks what arrives against it.
-    const signed = { ...headers, "x-amz-content-sha256": Array.from(hash, (b) => b.toString(16).padStart(2, "0")).join("") };
+    const signed = {
+      ...headers,
+      "x-amz-content-sha256": Array.from(hash, (b) => b.toString(16).padStart(2, "0")).join(""),
+    };
     for (let n = 1; ; n++) {
       const request = { method, headers: signed, ...(method !== "GET" && { body: bytes }) };
       const answer = await client.fetch(`${origin}/${bucket}${path}`, request).catch((error: Error) => error);
@@ -120,7 +123,8 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
         ["NextUploadIdMarker", "upload-id-marker"],
       ] as const;
       for await (const entry of listed({ uploads: "", prefix: home + prefix }, "Upload", markers as never)) {
-        const key = inside(entry, "Key").slice(home.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
+        const key =
+          inside(entry, "Key").slice(home.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
         yield { key, at: Date.parse(inside(entry, "Initiated")) };
       }
     },
