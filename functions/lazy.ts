@@ -4,3 +4,4 @@ export { receive as receiveCallback } from "./callbacks/callbacks.ts";
 export { CallerObject } from "./caller/caller-object.ts";
 export { Files } from "./files/files.ts";
 export { receive as receiveReports } from "./reports/reports.ts";
+export { subscribe } from "./tasks/subscribe.ts";

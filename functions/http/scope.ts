@@ -23,6 +23,8 @@ export interface RequestScope extends StreamTerms {
   /** The jobs as this caller sees them, for this request alone. */
   store: RemoteStore;
   line: RequestLog;
+  /** What its requests have in common, where there are no sessions: the caller and its client's `User-Agent`. */
+  client?: string;
   /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
   waitUntil?(work: Promise<unknown>): void;
   /** Aborted when the client cancels a call that waits. */

@@ -11,7 +11,7 @@ import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
 import { MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
-import { CallsInFlight } from "./in-flight.ts";
+import { CallsInFlight, clientOf } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { createMethods, demandOf } from "./methods.ts";
 import { type CallRules, ToolCalls } from "./tool-calls.ts";
@@ -63,7 +63,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
       const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
       return (await bySdk())({ request: judged, scope, parsedBody: parsed, streamed });
     };
-    if (!message) inFlight.cancel(request, scope, parsed);
+    if (!message) inFlight.cancel(scope, parsed);
     if (!message) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
     const method = methods.get(message.method);
     const plain = method?.form && asPlain(request.headers, message, method.form);
@@ -71,6 +71,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
   };
 
   return async (request, scope) => {
+    scope.client = clientOf(request, scope);
     // Clients of 2025 ask for a stream of a session, or end one; there are no sessions.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);

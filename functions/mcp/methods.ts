@@ -2,13 +2,14 @@
  * The methods of the server: what a request for each of them demands, and how it is answered. Plain requests are answered
  * without the SDK, whose server and transport cost several times what the call itself does.
  */
+import type { Passed } from "../../core/author/tool.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
 import type { Access, Demand, RequestScope } from "../http/scope.ts";
-import { TEMPLATES } from "../resources/templates.ts";
+import { loadLazy } from "../load-lazy.ts";
+import { templatesOf } from "../resources/templates.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
-import { subscribeToTasks } from "../tasks/subscribe.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
@@ -63,6 +64,7 @@ interface Offered {
 
 export function createMethods(calls: ToolCalls, { tasks, events, identity, inFlight }: Offered): Methods {
   const { info, instructions } = identity;
+  const { passed } = calls;
 
   /** A method whose result is always the same: by era, serialized once. */
   const constant = (legacy: object | undefined, modern: object | undefined): Method => {
@@ -90,7 +92,7 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
           if (plain?.revision === undefined) return undefined;
           const result = {
             protocolVersion: plain.revision,
-            capabilities: capabilities(false, events !== undefined),
+            capabilities: capabilities(false, events !== undefined, passed),
             serverInfo: info,
             instructions,
           };
@@ -100,17 +102,18 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
       ping: constant({}, undefined),
       "server/discover": constant(undefined, {
         supportedVersions: [REVISION],
-        capabilities: capabilities(tasks !== undefined, events !== undefined),
+        capabilities: capabilities(tasks !== undefined, events !== undefined, passed),
         instructions,
       }),
       "tools/list": listed({ tools: calls.listing }),
       // Jobs are resources that are found by their names. Hosts ask for these lists as soon as they are connected.
-      "resources/list": listed({ resources: [] }),
-      "resources/templates/list": listed({ resourceTemplates: TEMPLATES }),
-      // Reading a resource of a tool starts a job.
+      ...(passed && passedMethods(passed, listed)),
+      "resources/list": listed({ resources: passed?.resources ?? [] }),
+      "resources/templates/list": listed({ resourceTemplates: templatesOf(passed) }),
+      // Reading a resource of a server behind the tools starts a job.
       "resources/read": {
-        access: ({ uri }) => (calls.reads(uri) ? "write" : "read"),
-        weight: ({ uri }) => calls.weightOfRead(uri),
+        access: ({ uri }) => (passed?.weightOfRead(uri) ? "write" : "read"),
+        weight: ({ uri }) => passed?.weightOfRead(uri) || 1,
       },
       "tools/call": toolCall(calls, info, inFlight),
       "tasks/get": {
@@ -128,13 +131,22 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
         access: () => "read",
         weight: weightOfSubscription,
         streams: () => true,
-        answer: ({ message, request, scope, sdk }) =>
-          tasks && subscribeToTasks(tasks, info, scope, { request, message }, sdk),
+        answer: async ({ message, request, scope, sdk }) => {
+          if (!tasks) return undefined;
+          const { subscribe } = await loadLazy();
+          return subscribe(tasks, info, scope, { request, message, watch: calls.watching(scope) }, sdk);
+        },
       },
       ...(events && eventMethods(events, calls, info)),
     }),
   );
 }
+
+/** The methods of servers behind the tools. Asking them starts a job. */
+const passedMethods = ({ prompts, methods }: Passed, listed: (result: object) => Method): Record<string, Method> => ({
+  ...Object.fromEntries(Object.keys(methods).map((method) => [method, { access: () => "write" as const }])),
+  ...(prompts.length > 0 && { "prompts/list": listed({ prompts }) }),
+});
 
 function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
   const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
@@ -198,7 +210,7 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
       }
       // The response begins before the tool is done.
       line.hold();
-      const open = inFlight.begin(request, scope, id);
+      const open = inFlight.begin(scope, id);
       scope.cancelled = open.signal;
       const until = AbortSignal.any([signal, open.signal]);
       const release = () => {
@@ -207,7 +219,8 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
       };
       if (isOurs && isLong) {
         const run = async (send: (message: object) => void, aborted: AbortSignal) => {
-          const call = { ...callOf(plain, scope, aborted), ...progress(plain, send) };
+          const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
+          const call = { ...callOf(plain, scope, aborted), notify, ...progress(plain, notify) };
           const answer = await answerTo(id, plain, info, () => calls.call(name, args, call));
           if (answer && !open.signal.aborted) send(answer.message);
         };
@@ -237,11 +250,10 @@ function callOf(
 }
 
 /** How a call reports its progress, where its caller asked for it. */
-function progress({ progressToken }: Plain, send: (message: object) => void) {
+function progress({ progressToken }: Plain, notify: NonNullable<CallRequest["notify"]>) {
   if (progressToken === undefined) return {};
   const reportProgress = growing((progress, total, message) => {
-    const params = { progressToken, progress, total, message };
-    send({ jsonrpc: "2.0", method: "notifications/progress", params });
+    notify("notifications/progress", { progressToken, progress, total, message });
   });
   return { reportProgress };
 }

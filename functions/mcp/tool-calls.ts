@@ -2,7 +2,7 @@ import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { withoutConsent } from "../../core/author/consent.ts";
 import {
   type CallContext,
-  type ResourceReader,
+  type Passed,
   refusal,
   type Tool,
   type ToolContext,
@@ -34,7 +34,8 @@ import { createTask, type JobLinks, missingTasksCapability, promiseOf, type Task
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
-  extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress"> {
+  extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress">,
+    Pick<CallContext, "logLevel" | "notify"> {
   scope: RequestScope;
   /** What an answer that asked something gave the client to repeat. */
   requestState?: string | undefined;
@@ -71,7 +72,8 @@ export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnTy
 export class ToolCalls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<unknown, Tool>;
-  readonly #readers: readonly ResourceReader[];
+  /** What is passed to the servers behind the tools; undefined where there are none. */
+  readonly passed: Passed | undefined;
   readonly #log: EdgeLog;
   readonly #links: JobLinks;
   readonly #rules: CallRules;
@@ -82,7 +84,8 @@ export class ToolCalls {
     this.#links = links;
     this.#rules = rules;
     const offered = rules.mayConfirm ? tools : tools.map(withoutConsent);
-    this.#readers = [...new Set(tools.flatMap(({ reader }) => reader ?? []))];
+    const servers = [...new Set(tools.flatMap(({ behind }) => behind ?? []))];
+    this.passed = servers[0]?.together(servers);
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
@@ -141,7 +144,7 @@ export class ToolCalls {
     };
     const labels = labelsGiven(request.labels);
     if ("problem" in labels) return errorResult(refusal(name, [labels.problem]));
-    const context = { ...this.#contextOf(request, tasks !== undefined, tool, labels.given), advise };
+    const context = { ...this.contextOf(request, tasks !== undefined, tool, labels.given), advise };
     // Whom one can ask is asked: a model's word for it does not count.
     const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
@@ -177,30 +180,21 @@ export class ToolCalls {
     }
   }
 
-  /** Whether a URI may be that of a resource to which a tool's results refer. */
-  reads(uri: unknown): boolean {
-    return this.#readers.length > 0 && !String(uri).startsWith("job:");
+  /** How what is no call is answered by the servers behind the tools. @throws {ProtocolError} */
+  pass(method: string, params: Record<string, unknown>, request: CallRequest): Promise<object> {
+    const { signal } = request;
+    const answer = this.passed?.methods[method]?.(params, this.contextOf(request, false)) as Promise<object>;
+    return this.explained(answer, signal);
   }
 
-  /** What a read costs: of several servers, the one is looked for that has named the resource. */
-  weightOfRead(uri: unknown): number {
-    return this.#readers.length > 1 && this.reads(uri) ? 10 : 1;
-  }
-
-  /**
-   * Reads a resource from the server that has named it to the caller: its address may be a secret of that server's.
-   *
-   * @throws {ProtocolError}
-   */
-  async read(uri: string, request: CallRequest): Promise<{ contents: unknown[] }> {
-    const context = this.#contextOf(request, false);
-    const [first, ...others] = this.#readers;
-    if (first && others.length === 0) return first.read(uri, context);
-    const named = await Promise.all(this.#readers.map((reader) => reader.named(uri, context)));
-    const reader = this.#readers[named.indexOf(Math.max(...named.filter((at) => at > 0)))];
-    if (reader) return reader.read(uri, context);
-    const words = "none of your last results names this resource: call the tool that does";
-    throw new ProtocolError(ErrorCode.InvalidParams, words, { uri: printable(uri) });
+  /** Tells of changes of the resources of servers behind the tools; undefined where there are none. */
+  watching(scope: RequestScope) {
+    const { passed } = this;
+    return (
+      passed?.capabilities.resources &&
+      ((uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) =>
+        passed.watch(uris, this.contextOf({ ...NO_CALL, scope, signal }, false), onUpdated))
+    );
   }
 
   /** The answer that puts a job's questions to the client, which repeats its call with the answers. */
@@ -230,13 +224,13 @@ export class ToolCalls {
     return promise;
   }
 
-  #contextOf(
+  contextOf(
     { scope, showsForms, labels: _, ...request }: CallRequest,
     tasks: boolean,
     tool?: Tool,
     labels: readonly string[] = [],
   ): CallContext {
-    const { until } = scope;
+    const { until, client } = scope;
     const store = labels.length > 0 ? scope.store.labelled(labels) : scope.store;
     const now = Date.now();
     const jobs = new CallerJobs(store, now, request.signal);
@@ -248,6 +242,7 @@ export class ToolCalls {
       jobs,
       now,
       until,
+      ...(client !== undefined && { client }),
       tasks,
       asks: showsForms && (tasks || isAskedInCalls),
       isCancelled: () =>
@@ -287,6 +282,15 @@ export class ToolCalls {
     return `Something went wrong inside the server. ${advice ?? "Repeating the same call is safe."}`;
   }
 }
+
+/** A request that says nothing of its client. */
+const NO_CALL = {
+  declaresTasks: false,
+  showsForms: false,
+  showsCards: false,
+  inputResponses: {},
+  cancelsByLeaving: false,
+};
 
 /** The labels that a call gives its jobs, or what is wrong with them. */
 function labelsGiven(given: unknown): { given: readonly string[] } | { problem: string } {

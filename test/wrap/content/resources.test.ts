@@ -1,4 +1,4 @@
-/** Of several wrapped servers, a resource is read from the one that has named it to the caller. */
+/** Of several wrapped servers, each is asked for what is its own: resources, also those that it has named to the caller, and prompts. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -57,4 +57,28 @@ test("a resource is read from the server whose result has named it to this calle
   await expect(ada.readResource({ uri: "odd://report" })).rejects.toMatchObject(unnamed);
   expect(await linesOf(file, uri)).toEqual([`west ${uri}`]);
   await Promise.all([ada.close(), bob.close()]);
+});
+
+test("prompts and resources that two servers have under one name, or address, are told apart", async () => {
+  const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
+  const { prompts } = await ada.listPrompts();
+  expect(prompts.map(({ name }) => name)).toEqual(["east_hello", "west_hello"]);
+  expect(prompts[0]?.arguments).toEqual([{ name: "whom" }]);
+  const { messages } = await ada.getPrompt({ name: "west_hello" });
+  expect(messages).toMatchObject([{ content: { text: "west: hello" } }]);
+  const ref = { type: "ref/prompt", name: "west_hello" } as const;
+  const { completion } = await ada.complete({ ref, argument: { name: "whom", value: "" } });
+  expect(completion.values).toEqual(["west", "hello"]);
+  const { resources } = await ada.listResources();
+  const uris = resources.map(({ uri }) => uri);
+  expect(uris).toEqual(["odd://shared", "wrapped://west/odd://shared"]);
+  const texts = await Promise.all(
+    [...uris, "odd://west/7"].map(async (uri) => (await ada.readResource({ uri })).contents[0]),
+  );
+  expect(texts).toEqual([
+    { uri: "odd://shared", text: "east was asked" },
+    { uri: "odd://shared", text: "west was asked" },
+    { uri: "odd://west/7", text: "west was asked" },
+  ]);
+  await ada.close();
 });
