@@ -68,5 +68,5 @@ export function compose({
     instruments,
     reports,
   });
-  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, files, log };
+  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, files, log, reports };
 }

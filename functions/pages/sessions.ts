@@ -48,6 +48,7 @@ export interface PagesConfig {
 export class Pages {
   readonly site: Site;
   readonly config: PagesConfig;
+  /** Undefined where browsers cannot sign in. */
   readonly seal: Seal | undefined;
 
   constructor(config: PagesConfig, site: Site) {

@@ -22,7 +22,8 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   const params = z.looseObject({});
   server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);
-    return getTask(service, taskId, { ...request, showsForms: showsForms(capabilitiesOf(context)) });
+    const { files } = scopeOf(context);
+    return getTask(service, taskId, { ...request, files, showsForms: showsForms(capabilitiesOf(context)) });
   });
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);
@@ -40,8 +41,8 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
 /** @throws {ProtocolError} -32021 for a request that does not declare the extension */
 function requestOf(context: ServerContext): TaskRequest {
   if (!declaresTasks(context)) throw missingTasksCapability();
-  const { caller, store, files } = scopeOf(context);
-  return { caller, store, files, signal: context.mcpReq.signal };
+  const { caller, store } = scopeOf(context);
+  return { caller, store, signal: context.mcpReq.signal };
 }
 
 /** The client's capabilities as the request declares them; undefined before the 2026-07-28 revision. */

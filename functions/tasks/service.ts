@@ -29,7 +29,6 @@ export interface TaskRequest {
   caller: Caller;
   store: RemoteStore;
   signal?: AbortSignal;
-  files: LoadFiles;
 }
 
 export function missingTasksCapability(): ProtocolError {
@@ -46,7 +45,7 @@ export function unknownTask(): ProtocolError {
 export async function getTask(
   service: TaskService,
   taskId: unknown,
-  request: TaskRequest & { showsForms: boolean },
+  request: TaskRequest & { showsForms: boolean; files: LoadFiles },
 ): Promise<DetailedTask & Record<string, unknown>> {
   const { store, signal } = request;
   const found = await orUnavailable(service, promiseOf(service, taskId, request));
