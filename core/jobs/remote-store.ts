@@ -88,6 +88,8 @@ interface Scope {
   /** The id of the current request; empty outside of one. */
   request: string;
   labels: readonly string[];
+  /** Why no job is started; undefined where some are. */
+  refuses: string | undefined;
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
 }
@@ -118,13 +120,14 @@ export class RemoteStore {
       isHeard = () => false,
       request = "",
       labels = [],
+      refuses,
       onBehalf = false,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, onBehalf };
+    this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, refuses, onBehalf };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -135,6 +138,11 @@ export class RemoteStore {
   as({ key }: Caller, request: string, fanOut: FanOut = createFanOut()): RemoteStore {
     const scope = { ...this.#scope, key, claimant: key, request };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
+  }
+
+  /** The same store, which finds jobs and starts none, and says why. */
+  refusing(refuses: string): RemoteStore {
+    return this.#scoped({ ...this.#scope, refuses });
   }
 
   /** The same store, whose starts give jobs these labels. */
@@ -155,6 +163,7 @@ export class RemoteStore {
       isHeard: () => false,
       request: "",
       labels: [],
+      refuses: undefined,
       onBehalf: true,
     });
   }
@@ -184,6 +193,8 @@ export class RemoteStore {
     now: number,
     { earlier, after, labels: before = [] }: Before = {},
   ): Promise<DurablePromise> {
+    const { refuses } = this.#scope;
+    if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
     const deadline = job.deadline(args, now);
@@ -307,6 +318,12 @@ export class RemoteStore {
       if (promise.state !== "pending" || !(await this.#claimsOf(promise).giveUp(key, promise.starter))) return asItIs;
     }
     return promise.state === "pending" ? this.#cancel(promise) : asItIs;
+  }
+
+  /** Cancels a job as {@link cancel} does, also one that others want: for operators. */
+  async end(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
+    const promise = await this.get(name);
+    return promise?.state === "pending" ? this.#cancel(promise) : promise && { promise, isOurs: false };
   }
 
   /**
