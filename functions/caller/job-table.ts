@@ -269,7 +269,7 @@ export class JobTable {
       const rows = this.#all(found, ...values, SEARCHED, ...searched, limit).map(rowOf);
       if (rows.length === limit) return rows;
       const passed = this.#all(`${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
-      return [...rows, ...passed.map((row) => ({ ...row, passed: true }))];
+      return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
     };
     // A job that was pending may have ended since.
     const states = state === undefined ? [undefined] : [...new Set([state, "pending"])];
