@@ -438,19 +438,22 @@ export class RemoteStore {
     for (;;) {
       const rows = await record.list({ ...filter, after });
       const names = rows.map(({ id }) => this.#names.nameIn(id));
-      const promises = await Promise.all(names.map((name) => this.get(name, signal)));
-      const changed = rows.flatMap(({ id, state }, i): SeenJob[] => {
+      const promises = await Promise.all(
+        rows.map(({ passed }, i) => (passed ? undefined : this.get(names[i] ?? "", signal))),
+      );
+      const changed = rows.flatMap(({ id, state, passed }, i): SeenJob[] => {
         const promise = promises[i];
-        if (promise?.state === state) return [];
+        if (passed || promise?.state === state) return [];
         return [promise ? this.#startedJob(promise) : { id }];
       });
       if (changed.length > 0) await record.note(changed, true);
-      for (const [i, { startedAt, labels }] of rows.entries()) {
+      for (const [i, { startedAt, labels, passed }] of rows.entries()) {
         const [name = "", promise] = [names[i], promises[i]];
-        yield { job: promise && { name, job: promise.job, startedAt, promise, labels }, cursor: { startedAt, name } };
+        const job = promise && { name, job: promise.job, startedAt, promise, labels };
+        yield { job, cursor: { startedAt, name }, ...(passed && { passed }) };
       }
       const last = rows.at(-1);
-      if (!last || rows.length < filter.limit) return true;
+      if (!last || (rows.length < filter.limit && !last.passed)) return true;
       after = last;
     }
   }
