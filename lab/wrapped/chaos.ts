@@ -36,8 +36,8 @@ interface Part {
   start(): Promise<unknown>;
 }
 
-export async function chaos(seed: number, minutes: number, over: Over): Promise<string[]> {
-  const again = `chaos --seed ${seed} --minutes ${minutes} --over ${over}`;
+export async function chaos(seed: number, kills: number, over: Over): Promise<string[]> {
+  const again = `chaos --seed ${seed} --kills ${kills} --over ${over}`;
   console.log(again);
   const random = new Random(seed);
   const folder = await mkdtemp(join(tmpdir(), "counting-"));
@@ -52,22 +52,23 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
     server,
     ...(worker && { worker }),
   };
-  const kills: Record<string, number> = {};
-  const until = Date.now() + minutes * 60_000;
+  const killed: Record<string, number> = {};
+  let isOver = false;
   const made: Made[] = [];
 
   const killing = async () => {
-    while (Date.now() < until) {
+    for (let i = 0; i < kills; i++) {
       await delay(random.int(...PAUSE));
       const name = random.pick(Object.keys(parts));
-      kills[name] = (kills[name] ?? 0) + 1;
+      killed[name] = (killed[name] ?? 0) + 1;
       await parts[name]?.kill();
       await delay(random.int(...AWAY));
       await parts[name]?.start();
     }
+    isOver = true;
   };
   const lane = async (lane: number) => {
-    for (let i = 0; Date.now() < until; i++) {
+    for (let i = 0; !isOver; i++) {
       const tool = random.chance(60) ? "write" : "read";
       const call: Made = { tool, id: `${tool}-${lane}-${i}` };
       made.push(call);
@@ -101,7 +102,7 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
     else if (times === 1 && !/unknown/.test(end.error)) problems.push(`${id} was made once, and says: ${end.error}`);
   }
   console.log(`${made.length} calls, streams ${streams ? "can" : "cannot"} be picked up`);
-  console.log(`killed: ${JSON.stringify(kills)}; ended: ${JSON.stringify(outcomes)}`);
+  console.log(`killed: ${JSON.stringify(killed)}; ended: ${JSON.stringify(outcomes)}`);
   console.log(`why they failed: ${JSON.stringify(reasons, undefined, 2)}`);
   console.log(`Repeat with: npm run wrapped -- ${again}`);
   return problems;
