@@ -16,7 +16,7 @@ const LANES = 8;
 /** The pause between kills, and until the restart, in milliseconds. */
 const PAUSE = [500, 5_000] as const;
 const AWAY = [0, 4_000] as const;
-/** The longest call at the server, and the wait for the end of all calls, in milliseconds. */
+/** The longest call at the server, and the wait for the next end of a call, in milliseconds. */
 const LONGEST = 6_000;
 const QUIET = 400_000;
 
@@ -157,15 +157,17 @@ async function called(url: string, name: string, args: object): Promise<Structur
 /** The outcome of each call's job, by the call's id. */
 async function endsOf(url: string, made: readonly Made[]): Promise<Map<string, Structured>> {
   const ends = new Map<string, Structured>();
-  const deadline = Date.now() + QUIET;
+  let deadline = Date.now() + QUIET;
   while (ends.size < made.length && Date.now() < deadline) {
     const open = made.filter(({ id }) => !ends.has(id)).slice(0, 20);
+    const before = ends.size;
     const { statuses } = await called(url, "probe_status", { job_names: open.map(({ job }) => job) });
     for (const status of statuses ?? []) {
       const call = open.find(({ job }) => job === status.job_name);
       if (call && status.status !== "running") ends.set(call.id, status);
     }
-    await delay(1_000);
+    if (ends.size > before) deadline = Date.now() + QUIET;
+    else await delay(1_000);
   }
   return ends;
 }
