@@ -63,5 +63,5 @@ export function compose({
     instruments,
     reports,
   });
-  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, log };
+  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, log, reports };
 }

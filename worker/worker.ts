@@ -52,7 +52,20 @@ export class Worker {
     const endpoint = endpointOf(config);
     const namespace = config.RESONATE_NAMESPACE;
     const { EDGE_URL = config.PUBLIC_URL, VIEW_KEY: key } = config;
-    this.#reports = EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log }) : undefined;
+    const kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
+    const about = () => {
+      const { MAX_TASKS: most } = config;
+      return {
+        worker: this.#parts.pid,
+        group: this.#group,
+        kinds,
+        running: this.running,
+        most,
+        connected: this.connected,
+      };
+    };
+    this.#reports =
+      EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log, about }) : undefined;
     const reports = this.#reports;
     this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments, reports });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
@@ -104,6 +117,7 @@ export class Worker {
     const { client, pid, watcher } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
+    this.#reports?.start();
     const connected = Promise.withResolvers<void>();
     void client.listen({
       group: this.#group,

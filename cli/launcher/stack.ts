@@ -27,6 +27,7 @@ export const EDGE_ENVIRONMENT = [
     "ALLOW_LOOPBACK_CALLBACKS",
     "EVENT_ERRORS",
   ],
+  ...["OPERATE", "OPERATOR_TOKENS", "OAUTH_OPERATE_SCOPE", "ALERT_URL", "ALERT_SECRET"],
 ];
 
 /** How long a process may take to end after SIGTERM, in milliseconds; the worker drains before that. */
@@ -34,7 +35,7 @@ const GRACE = { worker: 4_000, other: 3_000, edge: 1_000 };
 /** How long running jobs may go on after SIGTERM, in seconds: short, because they continue at the next start. */
 const DRAIN_SECONDS = "2";
 /** The edge's configuration unless the environment overrides it. */
-const LOCAL_EDGE = { AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]" };
+const LOCAL_EDGE = { AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]", OPERATE: "local" };
 
 export interface StackOptions {
   ports: Ports;

@@ -632,7 +632,8 @@ export class JobFailed extends Error {
 
 /**
  * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
- * clean-up. `unfinished` names the steps that were under way: whether they had their effect is unknown.
+ * clean-up. Steps that were under way have a few seconds to end before, if the worker lives that runs them. `unfinished`
+ * names those that did not, or with whose outcome the function would have ended: whether they had their effect is unknown.
  *
  * @example
  * try {

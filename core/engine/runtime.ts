@@ -3,7 +3,7 @@ import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../defini
 import type { EventDefinition } from "../definitions/event.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { Clock } from "./clock.ts";
-import type { JournalRecord } from "./journal.ts";
+import type { JournalEntry, JournalRecord } from "./journal.ts";
 import type { Carried, ExecutionState, Run } from "./state.ts";
 
 /** When a new promise settles: at once, at `due` (milliseconds since the epoch), or when somebody settles it (`until` then). */
@@ -21,6 +21,11 @@ export interface Lease {
   get(id: string): Promise<PromiseRecord | undefined>;
   /** Reads a promise and subscribes to news of it, where news can come; `fresh`: as the server has it now. */
   watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined>;
+  /**
+   * Where the job was cancelled meanwhile, leaves to its clean-up what came of a step that was under way: its record, or
+   * nothing, where it was cut off.
+   */
+  leave?(path: string, entry: JournalEntry | undefined): Promise<void>;
   /** Suspends the task until one of the promises settles. False when one has already. @throws {LeaseLost} */
   suspend(ids: readonly string[]): Promise<boolean>;
   /** Called when a watched promise may have settled, with the promise where the news holds it. */

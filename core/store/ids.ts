@@ -129,6 +129,9 @@ export const unhandledWakeupId = (job: string, period: number): string => child(
 /** The promise that a request from outside settles: `key` stands for the call of `ctx.callback`. */
 export const callbackId = (job: string, key: string): string => child(job, "h", key);
 
+/** What came of a step that was under way when its job was cancelled: `key` stands for the step. */
+export const lateOutcomeId = (job: string, key: string): string => child(job, "q", key);
+
 /** The promise that wakes a job at its deadline. */
 export const deadlineId = (job: string): string => child(job, "d", "");
 

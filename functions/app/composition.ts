@@ -13,6 +13,7 @@ import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import {
+  askOperating,
   type CallerEvents,
   type CallerNamespace,
   createBlocks,
@@ -26,11 +27,13 @@ import { Events } from "../events/methods.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
+import type { Trail } from "../http/scope.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { StreamSlots } from "../http/stream-slots.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { createMcp, type Mcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
+import type { Settings } from "../operate/calls.ts";
 import { Pages } from "../pages/sessions.ts";
 import { TaskHandles } from "../tasks/handle.ts";
 import type { Config } from "./config.ts";
@@ -57,6 +60,9 @@ export interface Edge {
   slots: StreamSlots;
   /** Whether a caller has been blocked since its request was admitted; undefined where nobody is told apart. */
   isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
+  /** What operators have set, as it was a moment ago; undefined where there are none. */
+  settings: (() => Promise<Settings | undefined>) | undefined;
+  trail: Trail | undefined;
   /** Refused tokens, by the address that sent them. */
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
@@ -76,6 +82,9 @@ export interface Edge {
   /** Answers pages of other servers' origins; undefined when none may call. */
   cors: MiddlewareHandler | undefined;
 }
+
+/** How long what operators have set is remembered, in milliseconds. */
+const SETTINGS = { fresh: 5_000, failed: 1_000, turn: 3_000 };
 
 /** How long the readiness of the Resonate server is remembered, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
@@ -112,6 +121,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
   const origins = config.CORS_ORIGINS ?? [];
+  const settings = new SharedValue<Settings>(SETTINGS);
+  const operated = config.isOperated ? callers : undefined;
   return {
     store,
     client,
@@ -138,6 +149,14 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
     isBlocked: callers && createBlocks(callers, config.RESONATE_NAMESPACE),
+    settings:
+      operated &&
+      (() =>
+        settings
+          .get(() => askOperating(operated, namespace, "settings"))
+          .then(({ value }) => value)
+          .catch(() => undefined)),
+    trail: operated && ((...given) => askOperating(operated, namespace, "heard", ...given).catch(() => {})),
     refused: new Counts(),
     ready: new SharedValue(READY),
     deploy:

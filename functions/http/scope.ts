@@ -16,6 +16,9 @@ export interface Demand {
   streams: boolean;
 }
 
+/** Notes that a caller, by its label, has called a tool or method. */
+export type Trail = (caller: string, what: string, params: object) => Promise<void>;
+
 /** What is known of an admitted request apart from its message. */
 export interface RequestScope extends StreamTerms {
   caller: Caller;
@@ -26,6 +29,8 @@ export interface RequestScope extends StreamTerms {
   client?: string;
   /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
   waitUntil?(work: Promise<unknown>): void;
+  /** Notes for operators what a caller has done about a job; undefined where there are none. */
+  trail?: Trail | undefined;
   /** Aborted when the client cancels a call that waits. */
   cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */

@@ -36,6 +36,9 @@ export interface McpOptions {
   rules: CallRules;
 }
 
+/** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
+const TRAILED = /^(cancel_job|answer_\w+|forget_jobs|tasks\/(cancel|update))$/;
+
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
   const tasks = handles && { handles, links, log, kept };
@@ -50,9 +53,11 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     return loaded;
   };
 
-  const note = ({ line }: RequestScope, { method, params: { name } }: Message) => {
+  const note = ({ line, caller, trail, waitUntil }: RequestScope, { method, params }: Message) => {
     line.method = method;
-    if (method === "tools/call" && calls.has(name)) line.tool = name;
+    if (method === "tools/call" && calls.has(params.name)) line.tool = params.name;
+    const what = line.tool ?? method;
+    if (trail && TRAILED.test(what)) waitUntil?.(trail(caller.label, what, params));
   };
 
   /** Answers one message: by its method's row in the table, or else by the SDK. */

@@ -16,7 +16,7 @@ export interface StepParts {
   readonly clock: Clock;
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
-  readonly writer: Pick<JournalWriter, "post">;
+  readonly writer: Pick<JournalWriter, "post" | "leave">;
   readonly run: Pick<FunctionRun, "breaks" | "isLate" | "isTold" | "waitsUntil">;
   readonly report: Pick<StateReport, "progress">;
 }

@@ -56,7 +56,10 @@ export interface Command {
   pause?: { id: string; due: number };
   /** The record that the work was begun: its number and its time. */
   begun?: { n: number; at: number };
+  /** When its work began here, in milliseconds since the epoch; 0 where it has not. */
   runningSince: number;
+  /** The execution was over while the work was under way. */
+  isCut?: boolean;
   /** What the function was told that it failed with. */
   failed?: { error: unknown };
   isAwaited?(): boolean;
