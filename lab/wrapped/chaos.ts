@@ -158,8 +158,9 @@ async function called(url: string, name: string, args: object): Promise<Structur
 async function endsOf(url: string, made: readonly Made[]): Promise<Map<string, Structured>> {
   const ends = new Map<string, Structured>();
   let deadline = Date.now() + QUIET;
-  while (ends.size < made.length && Date.now() < deadline) {
-    const open = made.filter(({ id }) => !ends.has(id)).slice(0, 20);
+  for (let at = 0; ends.size < made.length && Date.now() < deadline; at += 20) {
+    const left = made.filter(({ id }) => !ends.has(id));
+    const open = left.slice(at % left.length).slice(0, 20);
     const before = ends.size;
     const { statuses } = await called(url, "probe_status", { job_names: open.map(({ job }) => job) });
     for (const status of statuses ?? []) {
@@ -167,7 +168,7 @@ async function endsOf(url: string, made: readonly Made[]): Promise<Map<string, S
       if (call && status.status !== "running") ends.set(call.id, status);
     }
     if (ends.size > before) deadline = Date.now() + QUIET;
-    else await delay(1_000);
+    else await delay(100);
   }
   return ends;
 }
