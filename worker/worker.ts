@@ -5,6 +5,7 @@ import { migrating } from "../core/store/sealing.ts";
 import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";
 import { reasonOf } from "./execution/instruments.ts";
+import { placeOf } from "./files/place.ts";
 import { batched } from "./intake/batches.ts";
 import { createPost } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
@@ -67,7 +68,19 @@ export class Worker {
     this.#reports =
       EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log, about }) : undefined;
     const reports = this.#reports;
-    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments, reports });
+    const place = placeOf(env);
+    this.#parts = compose({
+      client,
+      endpoint,
+      implementations,
+      env,
+      namespace,
+      lease,
+      log,
+      instruments,
+      reports,
+      place,
+    });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
   }
 

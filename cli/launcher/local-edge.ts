@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { type Bundle, bundleEdge, EDGE_MODULE } from "../bundle/bundle.ts";
 import { resolveModule } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
@@ -74,6 +75,9 @@ export async function spawnEdge(
   // With a server elsewhere the account's own is not there.
   const isOff = (name: string) =>
     bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
+  const place = bindings.FILES_URL;
+  const files = place && !/^https?:/.test(place) ? folderPath(place) : undefined;
+  if (files !== undefined) await mkdir(files, { recursive: true });
   // Not beside the bundle, whose folder may be read-only.
   const config = join(tmpdir(), `durable-mcp-edge-${randomUUID()}.capnp`);
   const objects = data === undefined ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-objects-")) : resolve(data);
@@ -87,6 +91,7 @@ export async function spawnEdge(
       },
       isolates.map((values) => values.map(([name]) => name)),
       objects,
+      files,
     ),
   );
   const addresses = isolates.flatMap((_, i) => ["--socket-addr", `http${i}=127.0.0.1:${i === 0 ? port : 0}`]);
@@ -131,7 +136,7 @@ async function listeningPorts(process: Child, wanted: number, count: number): Pr
 export const refusalIn = (printed: string): string | undefined => /Uncaught Error: (.+?)\n\s+at /s.exec(printed)?.[1];
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
-function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string): string {
+function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string, filesFolder?: string): string {
   const { main, modules, data = {}, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
   // workerd reads an embedded file only by a path relative to its configuration.
   const embed = (path: string) => `embed ${quote(relative(tmpdir(), resolve(bundle.dir, path)))}`;
@@ -147,8 +152,12 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
     ...Object.entries(data).map(([name, path]) => `(name = ${quote(name)}, json = ${embed(path)})`),
     ...(assets ? [`(name = ${quote(assets.binding)}, service = "assets")`] : []),
     `(name = "CALLBACKS", service = "public")`,
+    ...(filesFolder === undefined ? [] : [`(name = "FILES_FOLDER", service = "files")`]),
   ];
-  const files = assets ? `(name = "assets", disk = ${quote(assets.directory)}),` : "";
+  const disks = [
+    ...(assets ? [`(name = "assets", disk = ${quote(assets.directory)}),`] : []),
+    ...(filesFolder === undefined ? [] : [`(name = "files", disk = (path = ${quote(filesFolder)}, writable = true)),`]),
+  ].join("\n    ");
   const scripts = [[EDGE_MODULE, main] as const, ...modules.map((path) => [path, path] as const)].map(
     ([name, path]) => `(name = ${quote(name)}, esModule = ${embed(path)})`,
   );
@@ -169,7 +178,7 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
 const config :Workerd.Config = (
   services = [
     ${each((i) => `(name = "edge${i}", worker = .edge${i}),`)}
-    ${files}
+    ${disks}
     (name = "data", disk = (path = ${quote(objectsFolder)}, writable = true)),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
     (name = "public", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
@@ -181,5 +190,8 @@ const config :Workerd.Config = (
 ${workers.join("\n")}
 `;
 }
+
+/** The folder that a `FILES_URL` names which is no bucket's. */
+const folderPath = (url: string): string => (url.startsWith("file:") ? fileURLToPath(url) : resolve(url));
 
 const quote = (text: string) => JSON.stringify(text);

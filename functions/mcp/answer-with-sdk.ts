@@ -9,6 +9,7 @@ import type {
 import * as z from "zod";
 import { ErrorCode, isInputRequired, LABELS_META, LOG_LEVEL, OURS, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
@@ -82,10 +83,13 @@ export function createSdk(
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {
+        const { store, caller, files } = scopeOf(context);
         if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
-        return passed?.weightOfRead(uri)
-          ? ((await calls.pass("resources/read", { uri }, callOf(context))) as never)
-          : readJob(scopeOf(context).store, uri, signal);
+        if (passed?.weightOfRead(uri)) return (await calls.pass("resources/read", { uri }, callOf(context))) as never;
+        if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
+        const file = await (await files()).resource(store, uri, caller, signal);
+        if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });
+        return file as never;
       };
       return calls.explained(read(), signal);
     });

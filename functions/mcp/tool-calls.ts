@@ -25,6 +25,7 @@ import {
 } from "../../core/tools/mcp.ts";
 import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
@@ -162,7 +163,9 @@ export class ToolCalls {
           ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
-        const shown = tool.job ? await this.#withPage(result, caller) : result;
+        const paged = tool.job ? await this.#withPage(result, caller) : result;
+        const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
+        const shown = named ? await (await request.scope.files()).shown(paged, caller, links) : paged;
         const answer = bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
         return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
       }

@@ -88,7 +88,7 @@ function parseLine(line: string): LogLine[] {
 }
 
 /** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
-export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 15_000): Promise<NonNullable<T>> {
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 45_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   // The longer it takes, the less often it is asked: a condition may cost requests.
   for (let pause = 10; ; pause = Math.min(1.5 * pause, 150)) {
