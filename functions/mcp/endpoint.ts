@@ -53,7 +53,10 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     return loaded;
   };
 
-  const note = ({ line, caller, trail, waitUntil }: RequestScope, { method, params }: Pick<Message, "method" | "params">) => {
+  const note = (
+    { line, caller, trail, waitUntil }: RequestScope,
+    { method, params }: Pick<Message, "method" | "params">,
+  ) => {
     line.method = method;
     if (method === "tools/call" && calls.has(params.name)) line.tool = params.name;
     const what = line.tool ?? method;
