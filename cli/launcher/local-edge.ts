@@ -12,6 +12,9 @@ import { type Child, startChild } from "../process/child.ts";
 /** How long requests in flight may go on after SIGTERM, in milliseconds: one that awaits a job could take minutes. */
 const GRACE = 1_000;
 
+/** How much of the beginning, and of the end, of what workerd printed is kept, in characters. */
+const SHOWN = 2_000;
+
 export interface LocalEdgeOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
   port: number;
@@ -111,11 +114,12 @@ const workerd = (): string => createRequire(import.meta.url)(resolveModule("work
 async function listeningPorts(process: Child, wanted: number, count: number): Promise<number[]> {
   let printed = "";
   process.stderr.setEncoding("utf8").on("data", (text: string) => {
-    printed = (printed + text).slice(-2_000);
+    printed += text;
+    if (printed.length > 2 * SHOWN) printed = printed.slice(0, SHOWN) + printed.slice(-SHOWN);
   });
   const ended = process.exited.then(() => {
-    const taken = printed.includes("Address already in use");
-    throw new Error(taken ? `Port ${wanted} is already in use.` : `workerd ended at start:\n${printed}`);
+    if (printed.includes("Address already in use")) throw new Error(`Port ${wanted} is already in use.`);
+    throw new Error(refusalIn(printed) ?? `workerd ended at start:\n${printed}`);
   });
   const listening = new Promise<number[]>((resolve) => {
     const ports: number[] = [];
@@ -127,6 +131,9 @@ async function listeningPorts(process: Child, wanted: number, count: number): Pr
   });
   return Promise.race([listening, ended]);
 }
+
+/** What the edge's code has refused at its start, as workerd prints it: the sentences, without the places in the bundle. */
+export const refusalIn = (printed: string): string | undefined => /Uncaught Error: (.+?)\n\s+at /s.exec(printed)?.[1];
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
 function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string, filesFolder?: string): string {

@@ -9,7 +9,7 @@ import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 import type { Ports } from "../process/ports.ts";
 import type { Service } from "../process/supervise.ts";
-import { spawnEdge } from "./local-edge.ts";
+import { refusalIn, spawnEdge } from "./local-edge.ts";
 import type { LocalService } from "./local-services.ts";
 
 export const HOST = "127.0.0.1";
@@ -113,6 +113,7 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
     edge: (bundle, port, bindings, grace = GRACE.edge) => ({
       name: "the edge",
       rewrite: mapToSources(bundle, process.cwd()),
+      refusal: (lines) => refusalIn(lines.join("\n")),
       health: [`${local(port)}/health`],
       start: async () => {
         const given = Object.fromEntries(

@@ -7,7 +7,7 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { ErrorCode, isInputRequired, LABELS_META, LOG_LEVEL, OURS, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { mayHaveFiles } from "../files/load-files.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
@@ -21,7 +21,7 @@ import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import { growing } from "./progress.ts";
-import type { CallRequest, ToolCalls } from "./tool-calls.ts";
+import { type CallRequest, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
   calls: ToolCalls;
@@ -121,12 +121,6 @@ async function brief(response: Response): Promise<Response> {
 function callOf(context: ServerContext): CallRequest {
   const { signal, _meta, envelope, inputResponses = {}, notify } = context.mcpReq;
   const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };
-  const { progressToken, idempotencyKey, ...others } = { ..._meta } as {
-    progressToken?: string | number;
-    idempotencyKey?: unknown;
-  };
-  const { [LABELS_META]: labels } = others as { [LABELS_META]?: unknown };
-  const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
   // Delivery fails only when the client has left.
   const tell = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
   const call = {
@@ -138,12 +132,11 @@ function callOf(context: ServerContext): CallRequest {
     signal,
     inputResponses,
     cancelsByLeaving: capabilitiesOf(context) !== undefined,
-    ...(labels !== undefined && { labels }),
+    ...saidInMeta({ ..._meta }),
     ...(logLevel !== undefined && { logLevel }),
-    ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
     requestState: context.mcpReq.requestState<string>(),
-    ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
   };
+  const progressToken = _meta?.progressToken;
   if (progressToken === undefined) return call;
   return {
     ...call,
