@@ -206,7 +206,17 @@ test("what is no file's name, and what does not fit the reader's limits, is refu
   const take = (name: string, more: object) => ada.call("take_file", { name, file: file.uri, ...more });
   await expect(take("large", { max: 999 })).rejects.toThrow("1000 bytes; up to 999");
   await expect(take("typed", { type: "image/*" })).rejects.toThrow("application/octet-stream, and must be image/*");
-  await expect(ada.call("take_file", { name: "odd", file: "/etc/passwd" })).rejects.toThrow("step.read takes");
+  for (const [i, odd] of [
+    "/etc/passwd",
+    "file:///etc/passwd",
+    "https://169.254.169.254/",
+    "job://x/files/../y",
+  ].entries())
+    await expect(ada.call("take_file", { name: `odd ${i}`, file: odd }), odd).rejects.toThrow(
+      "fetches no other address",
+    );
+  const given = await ada.call("take_file", { name: "data", file: "data:text/plain;base64,aGVsbG8=", type: "text/*" });
+  expect(given.result).toBe(hashOf([Buffer.from("hello")]));
 });
 
 test("without a place for files, a step is told so", async () => {

@@ -24,8 +24,6 @@ export interface FilePlace {
   hash?(): Hash;
   /** Reads a path; undefined where there is no disk. */
   readPath?(path: string): AsyncIterable<Uint8Array>;
-  /** Fetches a file for a job from a public address. */
-  fetch?(url: string, init: { signal: AbortSignal }): Promise<Response>;
 }
 
 /** What is known of a file beside its bytes. */
