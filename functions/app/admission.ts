@@ -74,7 +74,7 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
 /** Lets an identified caller's MCP request be answered within the caller's limits. */
 export async function admitted(
   { request, caller, scopes, expires, key, store, fanOut }: Identified,
-  { auth, rateLimit, slots, isBlocked }: Edge,
+  { auth, rateLimit, slots, isBlocked, files }: Edge,
   line: RequestLog,
   answer: (request: Request, scope: RequestScope) => Promise<Response>,
 ): Promise<Response> {
@@ -111,6 +111,7 @@ export async function admitted(
       return until;
     },
     links: knowsLinks(request.headers),
+    files,
     slot() {
       slot ??= slots.enter(key);
       return { renew, release };

@@ -13,7 +13,7 @@ import { type App, createParts, type Deployment, type Edge } from "./composition
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import { atDoor, type DoorEnv } from "./resonate-door.ts";
+import type { DoorEnv } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -30,7 +30,7 @@ export function createApp(deployment: Deployment): App {
   const edges = new WeakMap<object, Edge>();
 
   const edgeOf = (env: object): Edge => {
-    const edge = edges.get(env) ?? createParts(deployment, readConfig(env));
+    const edge = edges.get(env) ?? createParts(deployment, readConfig(env), env);
     edges.set(env, edge);
     return edge;
   };
@@ -120,6 +120,14 @@ export function createApp(deployment: Deployment): App {
     return response;
   });
 
+  app.get("/files/:sealed", async (c) => {
+    const { edge } = c.var;
+    const address = clientAddress(c.req.raw) ?? "";
+    return (
+      tooManyRefused(edge, address) ?? (await edge.files()).download(c.req.raw, c.req.param("sealed"), address, edge)
+    );
+  });
+
   // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.
   app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
     const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
@@ -132,7 +140,7 @@ export function createApp(deployment: Deployment): App {
     const { pathname, search } = new URL(c.req.url);
     if (!pathname.startsWith("/resonate")) return c.notFound();
     const path = pathname.slice("/resonate".length);
-    const passed = await atDoor(c.req.raw, path, c.env as DoorEnv);
+    const passed = await (await loadLazy()).atDoor(c.req.raw, path, c.env as DoorEnv);
     if (passed instanceof Response) {
       if (address !== undefined) edge.refused.add(address, 1);
       return passed;

@@ -24,6 +24,7 @@ import {
 } from "../caller/callers.ts";
 import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
+import { filesOf, type LoadFiles } from "../files/load-files.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
@@ -75,6 +76,7 @@ export interface Edge {
   missing: string | undefined;
   log: EdgeLog;
   pages: Pages;
+  files: LoadFiles;
   /** The host names that requests may be addressed to and come from; undefined for any. */
   hosts: string[] | undefined;
   /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
@@ -92,7 +94,7 @@ const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
 const PATIENCE = 5_000;
 
-export function createParts({ jobs, tools, identity: described }: Deployment, config: Config): Edge {
+export function createParts({ jobs, tools, identity: described }: Deployment, config: Config, env: object): Edge {
   const identity = withIcon(described, config);
   const log = new EdgeLog(config.LOG_LEVEL);
   const listeners = config.LISTENER as ListenerNamespace | undefined;
@@ -120,10 +122,12 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
+  const files = filesOf(env, pages);
   const origins = config.CORS_ORIGINS ?? [];
   const settings = new SharedValue<Settings>(SETTINGS);
   const operated = config.isOperated ? callers : undefined;
   return {
+    files,
     store,
     client,
     log,

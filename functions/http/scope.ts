@@ -1,6 +1,7 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { AuthInfo, ServerContext } from "../../core/tools/mcp.ts";
+import type { LoadFiles } from "../files/load-files.ts";
 import type { StreamTerms } from "./event-stream.ts";
 import type { RequestLog } from "./request-log.ts";
 
@@ -35,6 +36,7 @@ export interface RequestScope extends StreamTerms {
   cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */
   links: boolean;
+  files: LoadFiles;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;
 }

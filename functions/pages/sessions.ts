@@ -47,30 +47,30 @@ export interface PagesConfig {
 
 export class Pages {
   readonly site: Site;
-  readonly #config: PagesConfig;
+  readonly config: PagesConfig;
   /** Undefined where browsers cannot sign in. */
   readonly seal: Seal | undefined;
 
   constructor(config: PagesConfig, site: Site) {
     this.site = site;
-    this.#config = config;
+    this.config = config;
     this.seal = config.VIEW_KEY === undefined ? undefined : new Seal(config.VIEW_KEY);
   }
 
   get files(): Assets | undefined {
-    return this.#config.ASSETS;
+    return this.config.ASSETS;
   }
 
   /** The origin of the authorization server, where browsers sign in there. */
   get issuer(): string | undefined {
-    const { auth } = this.#config;
+    const { auth } = this.config;
     return auth.AUTH_MODE === "oauth" && auth.OAUTH_CLIENT_ID ? new URL(auth.OAUTH_ISSUER).origin : undefined;
   }
 
   /** The public description of the deployment. */
   get about() {
     const { tools, identity } = this.site;
-    const { PUBLIC_URL, auth } = this.#config;
+    const { PUBLIC_URL, auth } = this.config;
     const { AUTH_MODE } = auth;
     return {
       ...identity.info,
@@ -87,7 +87,7 @@ export class Pages {
 
   /** The address of a job's page for its caller alone; undefined where links are off. */
   async urlOf(job: string, caller: Caller): Promise<string | undefined> {
-    const { PUBLIC_URL, VIEW_LINKS, ASSETS, auth } = this.#config;
+    const { PUBLIC_URL, VIEW_LINKS, ASSETS, auth } = this.config;
     // Never from the host in a request, which its sender chooses.
     if (PUBLIC_URL === undefined || VIEW_LINKS === "off" || !ASSETS) return undefined;
     if (auth.AUTH_MODE === "none") return new URL(pathOf(job), PUBLIC_URL).href;
@@ -121,11 +121,15 @@ export class Pages {
   }
 
   async #link(sealed: string): Promise<{ linked: Linked; until: number } | undefined> {
-    const { VIEW_LINKS, BLOCKED_CALLERS } = this.#config;
+    const { VIEW_LINKS } = this.config;
     const opened = VIEW_LINKS === "off" ? undefined : await this.seal?.open("link", sealed);
     if (!opened) return undefined;
     const linked = opened.value as Linked;
-    return isBlocked(linked.caller, BLOCKED_CALLERS) ? undefined : { ...opened, linked };
+    return this.blocks(linked.caller) ? undefined : { ...opened, linked };
+  }
+
+  blocks(caller: Caller): boolean {
+    return isBlocked(caller, this.config.BLOCKED_CALLERS);
   }
 
   /** The cookie of a session with a token that expires at `expires`; undefined where there are no sessions. */

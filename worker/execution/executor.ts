@@ -12,6 +12,8 @@ import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import { type JobEnd, SETTLED } from "../../core/engine/runtime.ts";
 import { words } from "../../core/engine/steps/attempt.ts";
 import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
+import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
+import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { AFTER } from "../../core/jobs/starting/after.ts";
 import { aheadOf, isTooLate } from "../../core/jobs/starting/order.ts";
@@ -40,6 +42,8 @@ interface ExecutorOptions {
   implementations: readonly Implementation[];
   /** The variables that the implementations read; checked when the executor is made. */
   env: Readonly<Record<string, string | undefined>>;
+  /** Undefined where no place for files is set. */
+  files: KeptFiles | undefined;
   client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatcher;
@@ -318,6 +322,7 @@ export class Executor {
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),
+      files: (of) => attemptFiles(this.#options.files, of),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),
