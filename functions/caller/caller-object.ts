@@ -343,6 +343,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (problem !== undefined) return { refused: "InvalidUrl", data: { problem } } satisfies Refused;
       await this.#begin(caller.key);
       const granted = await this.#hooks.subscribe(caller, request);
+      if ("refused" in granted) return granted;
       this.#hear();
       this.#deliver();
       await this.#arm();
