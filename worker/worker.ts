@@ -6,6 +6,7 @@ import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";
 import { reasonOf } from "./execution/instruments.ts";
 import { placeOf } from "./files/place.ts";
+import { sweeping } from "./files/sweep.ts";
 import { batched } from "./intake/batches.ts";
 import { createPost } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
@@ -24,6 +25,7 @@ export class Worker {
   readonly #reports: EdgeReports | undefined;
   /** Ends the connection over which tasks are dispatched. */
   readonly #closed = new AbortController();
+  #endSweeps: (() => void) | undefined;
   #isConnected = false;
   #wasConnected = false;
   /** When the connection was lost, or else when the worker began, by `performance.now()`. */
@@ -131,6 +133,8 @@ export class Worker {
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
     this.#reports?.start();
+    const { files } = this.#parts;
+    if (files) this.#endSweeps = sweeping(files, client, this.#log);
     const connected = Promise.withResolvers<void>();
     void client.listen({
       group: this.#group,
@@ -157,6 +161,7 @@ export class Worker {
    */
   async stop(): Promise<void> {
     this.#closed.abort();
+    this.#endSweeps?.();
     await this.#intake.stop(this.#config.DRAIN_SECONDS * 1000);
     await this.#reports?.close();
   }

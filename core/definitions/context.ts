@@ -114,10 +114,10 @@ export interface Step<Env = unknown> {
    */
   file(name: string, data: FileData, options?: { mimeType?: string }): Promise<FileReference>;
   /**
-   * The bytes of a file: by the reference to one of this job's or of another job of the same caller, or by what a client gave
-   * for a `fileInput`. The stream fails where the bytes are not those that were stored.
+   * The bytes of a file: by the reference to one of this job's or of another job of the same caller, or of a `data:` URI. The
+   * stream fails where the bytes are not those that were stored.
    *
-   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, and for an address that is private
+   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, and for any other address
    *
    * @example const text = await ctx.step("read", async (step) => new Response(await step.read(report)).text());
    */

@@ -281,7 +281,8 @@ async function subscribed(receive: (id: string, request: RequestInit) => Respons
   const object = awake();
   const request = { name: "job.ended", narrowed: {}, url: "https://receiver.example.com/", cursor: null };
   const more = { secret: `whsec_${btoa("s".repeat(32))}`, ttlMs: 7 * 24 * 60 * MINUTE };
-  await object.subscribe({ id: "ada", key: KEY, label: "ada" }, { ...request, ...more });
+  const caller = { id: "ada", key: KEY, label: "ada" };
+  await object.subscribe(caller, { ...request, ...more });
   const start = async (name: string, minutes: number) => {
     const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
     const job = { id: deployment.idOf(name), kind: "timer", state: "pending" as const, ...times };
@@ -289,7 +290,7 @@ async function subscribed(receive: (id: string, request: RequestInit) => Respons
     await object.reserve(KEY, { ...job, ...none }, { jobs: 0, bytes: 0 });
     await deployment.create(name, "", minutes);
   };
-  return { ...deployment, object, awake, alarm, start };
+  return { ...deployment, object, awake, alarm, start, caller, request: { ...request, ...more } };
 }
 
 test("a web hook's attempt that a crash cuts off is made again: its time is stored before anything is sent", async () => {
@@ -334,4 +335,24 @@ test("a subscription for a job of thirty days costs little while nothing happens
     expect.toSatisfy((n) => n <= 26),
   ]);
   expect(receive).not.toHaveBeenCalled();
+});
+
+test("of 10,000 subscriptions 50 are granted, and of as many receivers 10 a minute are asked whether they want any", async () => {
+  const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }));
+  const answers = new Map<string, number>();
+  const count = (answer: string) => answers.set(answer, (answers.get(answer) ?? 0) + 1);
+  for (let n = 0; n < 10_000; n++) {
+    // Each other one has a receiver of its own.
+    const url = n % 2 ? request.url : `https://receiver.example.com/${n}`;
+    const answer = await object.subscribe(caller, { ...request, url, narrowed: { jobNames: [`timer_${n}`] } });
+    if (!("done" in answer)) throw new Error(answer.failed.message);
+    count("refused" in answer.done ? `${answer.done.refused} ${answer.done.data.limit}` : "granted");
+  }
+  // One was there before, with its receiver.
+  expect(answers.get("granted")).toBe(49);
+  expect(Object.fromEntries(answers)).toEqual({
+    granted: 49,
+    "ResourceExhausted verifications": expect.any(Number),
+    "ResourceExhausted subscriptions": expect.toSatisfy((n) => n > 9_900),
+  });
 });

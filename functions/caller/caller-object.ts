@@ -21,6 +21,7 @@ import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
+import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import type { OperateCalls } from "../operate/calls.ts";
@@ -278,6 +279,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
+    // Workers sweep what is left.
+    if (!isHidden)
+      await keptFilesOf(this.#env)
+        ?.removeAll(id)
+        .catch(() => {});
   }
 
   deploy(): Promise<Answer<void>> {
@@ -337,6 +343,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (problem !== undefined) return { refused: "InvalidUrl", data: { problem } } satisfies Refused;
       await this.#begin(caller.key);
       const granted = await this.#hooks.subscribe(caller, request);
+      if ("refused" in granted) return granted;
       this.#hear();
       this.#deliver();
       await this.#arm();

@@ -1,13 +1,12 @@
 /** Files of jobs for clients: lines and links in answers, downloads, resources. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import { type FileReference, filesIn, isOfType, partsOfUri } from "../../core/definitions/file.ts";
-import { type Description, folderOf, KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { type FileBindings, placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
+import { type Description, folderOf, type KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/store/base64.ts";
 import { bytesOf } from "../../core/store/files/objects.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
-import { type Disk, diskStore } from "./disk.ts";
+import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 
 /** How long an address is valid, in milliseconds. */
 const VALID = 24 * 3_600_000;
@@ -48,11 +47,9 @@ export class Files {
   readonly #pages: FilePages;
   readonly #kept: KeptFiles | undefined;
 
-  constructor(env: FileBindings & { FILES_FOLDER?: Disk }, pages: FilePages) {
-    const { FILES_FOLDER, ENCRYPTION_KEYS: encryptionKeys } = env;
-    const place = FILES_FOLDER ? { objects: diskStore(FILES_FOLDER), encryptionKeys } : placeInWorkers(env);
+  constructor(env: EdgeFileBindings, pages: FilePages) {
     this.#pages = pages;
-    this.#kept = place && new KeptFiles(place);
+    this.#kept = keptFilesOf(env);
   }
 
   /** The result with a line for each file that it refers to and, for a client that has them, a link. */
@@ -137,11 +134,6 @@ export class Files {
       ? { text: new TextDecoder().decode(bytes) }
       : { blob: bytesToBase64(bytes) };
     return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: VALID };
-  }
-
-  /** Removes the files of a job that is forgotten. */
-  async removeAll(promiseId: string): Promise<void> {
-    await this.#kept?.removeAll(promiseId);
   }
 
   /** A file of a job that the caller of `store` may see. */

@@ -4,7 +4,13 @@ import { mkdtemp, open, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { folderOf, KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { chunksOf, inPieces, PART } from "../../core/store/files/objects.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { folderStore } from "../../worker/files/folder.ts";
+import { placeOf } from "../../worker/files/place.ts";
+import { sweep } from "../../worker/files/sweep.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { currentClient } from "../support/clients.ts";
 import { rpc } from "../support/rpc.ts";
@@ -15,13 +21,14 @@ const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
 const PUBLIC_URL = "https://jobs.example";
 const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
 
+const key = randomBytes(32).toString("base64");
 let folder: string;
 let stack: Stack;
 let ada: TestCaller;
 let eve: TestCaller;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "files-"));
-  const keys = { FILES_URL: folder, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
+  const keys = { FILES_URL: folder, ENCRYPTION_KEYS: key };
   const bindings = { ...keys, ...bearerBindings(TOKENS), VIEW_KEY: "v".repeat(32), PUBLIC_URL };
   stack = await startStack({
     ...{ programs, env: { ...keys, LEASE_SECONDS: "2" } },
@@ -162,13 +169,54 @@ test("a file that is damaged on the disk reaches nobody", async () => {
   await expect(ada.call("take_file", { name: "damaged copy", file: file.uri })).rejects.toThrow("not what was stored");
 });
 
+test("the files of a job go when it is forgotten, and a sweep removes those of jobs that are gone", async () => {
+  const before = new Set(await kept());
+  const left = async () => (await kept()).filter((path) => !before.has(path));
+  await made("forgotten", { size: 10 });
+  expect(await left()).toHaveLength(2);
+  const { forgotten, hidden = [] } = await ada.call("forget_jobs", { job_names: ["make_file_forgotten"] });
+  expect([...forgotten, ...hidden]).toEqual(["make_file_forgotten"]);
+  // A server that removes nothing keeps the job, and with it its files.
+  expect(await left()).toHaveLength(forgotten.length > 0 ? 0 : 2);
+
+  const { file } = await made("staying", { size: 10 });
+  const files = new KeptFiles({
+    ...placeOf({ FILES_URL: folder, ENCRYPTION_KEYS: key }),
+    objects: folderStore(folder),
+  });
+  const about = { job: `${stack.namespace}make_file_gone`, name: "a.txt", mimeType: "text/plain" };
+  const at = `${await folderOf(about.job)}/${"0".repeat(16)}-1.1.1`;
+  await files.write(at, chunksOf(new Blob(["gone"]).stream()), about);
+  await files.place.objects.write(`${at.slice(0, -1)}2`, inPieces(chunksOf(new Blob(["half"]).stream()), PART));
+  const client = new ResonateClient({
+    url: stack.resonate.url,
+    token: stack.resonate.env.RESONATE_TOKEN,
+    encryptionKeys: key,
+  });
+  // Nothing of it is old enough.
+  expect(await sweep(files, client)).toBe(0);
+  expect(await sweep(files, client, -1_000)).toBeGreaterThanOrEqual(2);
+  expect((await kept()).filter((path) => path.includes(at.slice(0, 40)))).toEqual([]);
+  expect((await readResource(file.uri)).result.contents).toHaveLength(1);
+});
+
 test("what is no file's name, and what does not fit the reader's limits, is refused in words", async () => {
   await expect(ada.call("make_file", { name: "named", file: "../x", size: 1 })).rejects.toThrow("without slashes");
   const { file } = await made("limited", { size: 1_000 });
   const take = (name: string, more: object) => ada.call("take_file", { name, file: file.uri, ...more });
   await expect(take("large", { max: 999 })).rejects.toThrow("1000 bytes; up to 999");
   await expect(take("typed", { type: "image/*" })).rejects.toThrow("application/octet-stream, and must be image/*");
-  await expect(ada.call("take_file", { name: "odd", file: "/etc/passwd" })).rejects.toThrow("step.read takes");
+  for (const [i, odd] of [
+    "/etc/passwd",
+    "file:///etc/passwd",
+    "https://169.254.169.254/",
+    "job://x/files/../y",
+  ].entries())
+    await expect(ada.call("take_file", { name: `odd ${i}`, file: odd }), odd).rejects.toThrow(
+      "fetches no other address",
+    );
+  const given = await ada.call("take_file", { name: "data", file: "data:text/plain;base64,aGVsbG8=", type: "text/*" });
+  expect(given.result).toBe(hashOf([Buffer.from("hello")]));
 });
 
 test("without a place for files, a step is told so", async () => {

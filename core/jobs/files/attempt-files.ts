@@ -73,11 +73,12 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
       const uri = typeof given === "string" ? given : given?.uri;
       if (/^data:/i.test(uri))
         return streamOf(chunksOf(fromDataUri(uri, limits).stream()) as AsyncGenerator<Uint8Array>);
-      if (/^https?:/i.test(uri)) return await fetched(uri, limits);
       const place = there();
       const parts = partsOfUri(uri);
       if (!parts)
-        throw new NonRetryableError("step.read takes a reference to a file, its URI, an https URL or a data: URI");
+        throw new NonRetryableError(
+          "step.read takes a reference to a file, its URI or a data: URI, and fetches no other address",
+        );
       const id = parts.job === job ? promiseId : of.promiseOf(parts.job);
       const key = id && `${await folderOf(id)}/${parts.id}`;
       const description = key && (await place.describe(key));
@@ -99,32 +100,6 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
       await remove(stored.values());
     },
   };
-
-  async function fetched(url: string, limits: FileLimits): Promise<ReadableStream<Uint8Array>> {
-    if (!/^https:/i.test(url)) throw new NonRetryableError(`${url}: only https URLs are fetched`);
-    const get = kept?.place.fetch;
-    if (!get) throw new NonRetryableError("this worker fetches no files: it has no guard against private addresses");
-    const response = await get(url, { signal });
-    if (!response.ok || !response.body) {
-      await response.body?.cancel();
-      const words = `${new URL(url).host} answered ${response.status} for the file`;
-      const isTemporary = response.status >= 500 || response.status === 429;
-      throw isTemporary ? new Error(words) : new NonRetryableError(words);
-    }
-    const { headers, body } = response;
-    try {
-      fits(
-        url,
-        headers.get("content-type") ?? "application/octet-stream",
-        Number(headers.get("content-length")),
-        limits,
-      );
-    } catch (error) {
-      await body.cancel();
-      throw error;
-    }
-    return streamOf(bounded(chunksOf(body), limits.max ?? MAX_INPUT, signal));
-  }
 }
 
 const gone = (uri: string) => `${uri}: there is no such file of this caller's, or it is gone`;

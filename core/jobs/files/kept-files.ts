@@ -8,6 +8,7 @@ import type { FileReference } from "../../definitions/file.ts";
 import { base64ToBytes, bytesToBase64, fromBase64, toBase64 } from "../../store/base64.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { bytesOf, chunksOf, inPieces, type ObjectStore, PART } from "../../store/files/objects.ts";
+import { splitGeneration } from "../../store/ids.ts";
 import { Sealing } from "../../store/sealing.ts";
 
 /** The SHA-256 of a stream. */
@@ -23,8 +24,6 @@ export interface FilePlace {
   hash?(): Hash;
   /** Reads a path; undefined where there is no disk. */
   readPath?(path: string): AsyncIterable<Uint8Array>;
-  /** Fetches a file for a job from a public address. */
-  fetch?(url: string, init: { signal: AbortSignal }): Promise<Response>;
 }
 
 /** What is known of a file beside its bytes. */
@@ -136,7 +135,7 @@ export class KeptFiles {
     await this.place.objects.remove(key);
   }
 
-  /** Removes all files of a job. */
+  /** Removes all files of a job, and of all generations of its name. */
   async removeAll(promiseId: string): Promise<void> {
     for await (const { key } of this.place.objects.list(`${await folderOf(promiseId)}/`))
       await this.place.objects.remove(key);
@@ -149,9 +148,10 @@ export class KeptFiles {
 
 const DAMAGED = "the file is not what was stored: its checksum or its length differs";
 
-/** The folder of a job's files: what its name holds may be too long, or no name of a folder. */
+/** The folder of the files of a job and of all generations of its name, which may be too long, or no name of a folder. */
 export async function folderOf(promiseId: string): Promise<string> {
-  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(promiseId)))).slice(0, 40);
+  const { base } = splitGeneration(promiseId);
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(base)))).slice(0, 40);
 }
 
 /** Whether a key is that of a file's bytes, and of no description and no unfinished write. */
