@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   histories: ["save what jobs have recorded, for tests of new code", () => import("./operate/histories.ts")],
   pause: ["stop running jobs of a kind", () => import("./operate/pause.ts")],
   resume: ["continue the jobs of a paused kind", () => import("./operate/pause.ts")],
+  operate: ["see and steer a deployment, as its page /operate does", () => import("./operate/operate.ts")],
   retention: ["remove old jobs from a real Resonate server's database", () => import("./operate/retention.ts")],
   forget: ["remove the data of one caller", () => import("./operate/forget.ts")],
   backup: ["write all jobs and results to a file or a bucket", () => import("./operate/backup.ts")],

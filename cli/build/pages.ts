@@ -14,7 +14,7 @@ const OUT = ".build/pages";
 const COPIED = [".svg", ".png"];
 
 /** The pages, each a script within `page.html`, and their titles until the script runs. */
-const PAGES = { index: "Durable MCP tools", jobs: "Jobs", job: "Jobs" };
+const PAGES = { index: "Durable MCP tools", jobs: "Jobs", job: "Jobs", operate: "Operate" };
 
 /** The absolute folder of this package's pages; a checkout needs {@link buildPages} first. */
 export const pagesFolder = (): string => join(thisPackage().root, isCheckout ? OUT : "dist/pages");

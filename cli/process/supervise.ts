@@ -10,6 +10,8 @@ export interface Service {
   /** The service is ready when all these URLs answer 2xx. */
   readonly health: readonly string[];
   rewrite?(line: string): string;
+  /** Why it does not start, where its last lines of output say so in words that need no more. */
+  refusal?(lines: readonly string[]): string | undefined;
   onLine?(line: string, stream: "stdout" | "stderr"): void;
 }
 
@@ -65,6 +67,8 @@ export function supervise(
 
       left = wasReady ? ATTEMPTS : left - 1;
       if (left === 0) {
+        const refusal = service.refusal?.(lastLines);
+        if (refusal !== undefined) throw new Error(`${service.name} does not start: ${refusal}`);
         throw new Error([`${service.name} does not start (${ending}). Its last output:`, ...lastLines].join("\n  "));
       }
       shortLives = Date.now() - startedAt > LONG_LIFE ? 1 : shortLives + 1;

@@ -53,6 +53,28 @@ export class LeaseLost extends Error {
  */
 export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
 
+/** One attempt of a step, as far as its files need to know it. */
+export interface OfAttempt {
+  /** The id of the job's promise, and that of its run. */
+  promiseId: string;
+  run: string;
+  jobName: string;
+  step: string;
+  /** The version of the job's task, and the number of the attempt. */
+  version: number;
+  attempt: number;
+  signal: AbortSignal;
+  promiseOf(jobName: string): string | undefined;
+}
+
+/** What an attempt stores and reads: see {@link Step.file}. */
+export interface AttemptFiles extends Pick<Step, "file" | "read"> {
+  /** The attempt has succeeded with this value: files that it does not name are removed. */
+  keep(value: unknown): Promise<void>;
+  /** The attempt has failed. */
+  discard(): Promise<void>;
+}
+
 /** The job, and what its function may use. */
 export interface Runtime {
   jobName: string;
@@ -94,6 +116,8 @@ export interface Runtime {
   memo?: ReadonlyMap<string, JournalRecord>;
   budget?: Budgets;
   events?: readonly EventDefinition[];
+  /** Where steps store files; undefined where nothing stores any. */
+  files?(of: OfAttempt): AttemptFiles;
   /** The classes of errors that steps give back as they were thrown. */
   errors?: readonly ErrorClass[];
   /** Waits until one more attempt may be under way; resolves with a function that ends it. Default: at once. */

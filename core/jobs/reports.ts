@@ -4,6 +4,7 @@ import { STARTER } from "../store/codec.ts";
 import type { ResonateClient } from "../store/connection/client.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { localId, splitKey } from "../store/ids.ts";
+import type { WorkerReport } from "./operating/worker-report.ts";
 import { Claims } from "./starting/claims.ts";
 
 /** The path at the edge. */
@@ -24,6 +25,8 @@ export interface Batch {
   ended?: IdsByCaller;
   /** Jobs that a durable function has started, for the caller of its own job alone. */
   started?: IdsByCaller;
+  /** For operators. */
+  worker?: WorkerReport;
 }
 
 /** The keys of the callers who wait for a job's end: of its own, or of those who started a shared one. */

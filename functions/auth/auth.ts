@@ -122,7 +122,7 @@ async function authenticate(
 }
 
 /** The response to a good token of a blocked caller. It holds no challenge: another token would not help. */
-const BLOCKED = () =>
+export const BLOCKED = () =>
   Response.json({ error: "access_denied", error_description: "This caller is blocked." }, { status: 403 });
 
 const presentsToken = ({ headers }: Request) => headers.has("authorization");

@@ -21,12 +21,15 @@ import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
+import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
+import type { OperateCalls } from "../operate/calls.ts";
+import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
-import { createRecords, objectOf, roomList } from "./callers.ts";
+import { askOperating, createRecords, objectOf, roomList } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
 import {
@@ -82,6 +85,10 @@ const PROGRESS = 5_000;
 /** For how long the caller's jobs are followed after it has asked for events, in milliseconds. */
 const INTEREST = 60_000;
 
+/** How often operators are told of the caller, in milliseconds, and up to which number jobs are counted for that. */
+const FIGURES = 60_000;
+const MOST_RUNNING = 1_001;
+
 interface Runtime {
   DurableObject: new (state: unknown, env: object) => object;
 }
@@ -127,6 +134,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #deployed: Promise<void> | undefined;
   readonly #looking = new Map<string, Promise<void>>();
   #isListed = false;
+  readonly #env: object;
+  #operating: Operating | undefined;
+  /** What operators are to be told of the caller, and when. */
+  readonly #figure = { started: 0, at: 0 };
 
   constructor(state: { storage: CallerStorage }, env: object) {
     super(state, env);
@@ -135,6 +146,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#storage = state.storage;
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
     this.#config = config;
+    this.#env = env;
     this.#jobs = new JobTable(state.storage, (job) =>
       this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()),
     );
@@ -187,6 +199,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (most.jobs > 0) await this.#takeover.seal(job.period);
       const answer = this.#reserve(job, most);
       if (answer === "reserved") {
+        this.#figure.started += 1;
+        this.#tellOperators();
         this.#watch.onStart();
         if (!this.#hearing || this.#hearing.pause > HEARING.first) {
           this.#hear();
@@ -254,6 +268,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Something may have been logged. */
   #onNews(): void {
+    this.#tellOperators();
     for (const wake of this.#waiting) wake();
     if (this.#hooks.names.length > 0) this.#deliver();
   }
@@ -264,6 +279,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
+    // Workers sweep what is left.
+    if (!isHidden)
+      await keptFilesOf(this.#env)
+        ?.removeAll(id)
+        .catch(() => {});
   }
 
   deploy(): Promise<Answer<void>> {
@@ -323,6 +343,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (problem !== undefined) return { refused: "InvalidUrl", data: { problem } } satisfies Refused;
       await this.#begin(caller.key);
       const granted = await this.#hooks.subscribe(caller, request);
+      if ("refused" in granted) return granted;
       this.#hear();
       this.#deliver();
       await this.#arm();
@@ -352,6 +373,40 @@ export class CallerObject extends DurableObject implements CallerMethods {
         return ids.some((id) => this.#jobs.isAmong(id, wanted));
       };
       return { subscriptions: subscriptions.filter(isTold), listeners: listeners.filter(isTold), schedules: [] };
+    });
+  }
+
+  operate(call: keyof OperateCalls, given: unknown[]): Promise<Answer<unknown>> {
+    return answered(async () => (this.#operated[call] as (...given: unknown[]) => unknown)(...given));
+  }
+
+  get #operated(): Operating {
+    if (!this.#operating) this.#jobs.set("role", "operate");
+    this.#operating ??= new Operating({
+      ...{ storage: this.#storage, client: this.#client, config: this.#config, env: this.#env },
+      fetchTo: (url) => this.#fetchTo(url),
+    });
+    return this.#operating;
+  }
+
+  /** Tells operators of the caller, once in a while. */
+  #tellOperators(): void {
+    const { CALLER, RESONATE_NAMESPACE, isOperated } = this.#config;
+    const { key } = this.#takeover;
+    const now = Date.now();
+    if (!isOperated || !CALLER || !key || now < this.#figure.at) return;
+    const { started } = this.#figure;
+    Object.assign(this.#figure, { started: 0, at: now + FIGURES });
+    const failing = this.#hooks.list().filter(({ status }) => !status.active || status.lastError !== null).length;
+    const figure = {
+      key,
+      started,
+      running: this.#jobs.pending(MOST_RUNNING).length,
+      bytes: this.#jobs.stored,
+      failing,
+    };
+    askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "figure", figure).catch(() => {
+      this.#figure.started += started;
     });
   }
 
@@ -532,7 +587,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Goes on with the takeover, looks at what is out of date, looks for events, and delivers those that are due. */
   async alarm(): Promise<void> {
-    if (this.#takeover.key === undefined) return;
+    if (this.#takeover.key === undefined) {
+      return this.#jobs.get("role") === "operate" ? this.#operated.alarm() : undefined;
+    }
     const now = Date.now();
     // The next alarm tries again; a schedule that its definition has no more must not fire before.
     const isDeployed =

@@ -12,6 +12,7 @@ import type {
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { callerName } from "../../core/store/object-address.ts";
+import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
@@ -75,6 +76,8 @@ export interface CallerMethods extends Room, RoomListMethods {
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
   /** Who is told of the caller's jobs, or of the one of this name, and what is scheduled; after a subscription's end. */
   seen(key: string, job?: string, end?: string): Promise<Answer<Seen>>;
+  /** Asked of the object in which operators see and act. */
+  operate(call: keyof OperateCalls, given: unknown[]): Promise<Answer<unknown>>;
 }
 
 /** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
@@ -94,6 +97,17 @@ export function createEvents(objects: CallerNamespace, namespace: string): Calle
     seen: (caller, job, end) => ask(() => object(caller).seen(caller.key, job, end)),
   };
 }
+
+/** Asks the object in which operators see and act. Throws {@link ResonateUnavailable} where it cannot be asked. */
+export const askOperating = <K extends keyof OperateCalls>(
+  objects: CallerNamespace,
+  namespace: string,
+  call: K,
+  ...given: Parameters<OperateCalls[K]>
+) =>
+  ask(() => objects.get(objects.idFromName(`operate ${namespace}`)).operate(call, given)) as Promise<
+    Awaited<ReturnType<OperateCalls[K]>>
+  >;
 
 /** The object that lists those of the deployment's callers. */
 export const roomList = (objects: CallerNamespace, namespace: string): RoomListMethods =>

@@ -53,6 +53,9 @@ const MIGRATIONS = [
  */
 const STARTING = 30_000;
 
+/** How many jobs a search goes through at once. */
+const SEARCHED = 10_000;
+
 /** How far apart the clocks of an edge and of the Resonate server may be, in milliseconds. */
 const CLOCKS = 60_000;
 
@@ -243,37 +246,36 @@ export class JobTable {
       if (endOfPeriod(String(period)) < now) this.#all("DELETE FROM sealed WHERE period = ?", period as string);
   }
 
-  /** `nameAt`: where in the ids the names begin, from 0. */
+  /** `nameAt`: where in the ids the names begin, from 0. A search that is not over ends with a job that it has `passed`. */
   list({ kind, state, after, search = "", limit }: ListQuery, nameAt = 0): ListedJob[] {
     const words = wordsOf(search);
     const inName = "instr(lower(substr(id, ?)), ?) OR instr(lower(kind), ?)";
     const inLabel = "EXISTS (SELECT 1 FROM labels WHERE job = id AND instr(lower(label), ?))";
+    const isFound = words.map(() => `(${inName} OR ${inLabel})`).join(" AND ");
+    const searched = words.flatMap((word) => [nameAt + 1, word, word, word]);
+    const newest = "ORDER BY started_at DESC, id DESC LIMIT ?";
     const rowsIn = (inState?: string) => {
       const where = [
         "(started_at, id) < (?, ?)",
         "hidden = 0",
         kind !== undefined && "kind = ?",
         inState && "state = ?",
-        ...words.map(() => `(${inName} OR ${inLabel})`),
       ];
-      const values = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
-      const searched = words.flatMap((word) => [nameAt + 1, word, word, word]);
-      return this.#all(
-        `SELECT id, state, started_at FROM jobs WHERE ${where.filter(Boolean).join(" AND ")}
-         ORDER BY started_at DESC, id DESC LIMIT ?`,
-        ...values.filter((value) => value !== undefined),
-        ...searched,
-        limit,
-      );
+      const jobs = `SELECT id, state, started_at, kind FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
+      const given = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
+      const values = given.filter((value) => value !== undefined);
+      if (words.length === 0) return this.#all(jobs, ...values, limit).map(rowOf);
+      const found = `SELECT * FROM (${jobs}) WHERE ${isFound} ${newest}`;
+      const rows = this.#all(found, ...values, SEARCHED, ...searched, limit).map(rowOf);
+      if (rows.length === limit) return rows;
+      const passed = this.#all(`${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
+      return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
     };
     // A job that was pending may have ended since.
     const states = state === undefined ? [undefined] : [...new Set([state, "pending"])];
-    const rows = states.flatMap(rowsIn).map((row) => ({
-      id: String(row.id),
-      state: row.state as StartedJob["state"],
-      startedAt: Number(row.started_at),
-    }));
-    const page = rows.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, limit);
+    const rows = states.flatMap(rowsIn).sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
+    const end = rows.findIndex(({ passed }) => passed);
+    const page = rows.slice(0, Math.min(limit, end < 0 ? limit : end + 1));
     return page.map((row) => ({ ...row, labels: this.labelsOf(row.id) }));
   }
 
@@ -311,3 +313,9 @@ export class JobTable {
     return this.#storage.sql.exec(statement, ...values).toArray();
   }
 }
+
+const rowOf = (row: Row): Omit<ListedJob, "labels"> => ({
+  id: String(row.id),
+  state: row.state as StartedJob["state"],
+  startedAt: Number(row.started_at),
+});

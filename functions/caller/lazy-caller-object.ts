@@ -23,6 +23,7 @@ const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   list: true,
   listRoom: true,
   note: true,
+  operate: true,
   readRooms: true,
   reserve: true,
   restore: true,

@@ -7,8 +7,9 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { ErrorCode, isInputRequired, LABELS_META, LOG_LEVEL, OURS, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
@@ -20,7 +21,7 @@ import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import { growing } from "./progress.ts";
-import type { CallRequest, ToolCalls } from "./tool-calls.ts";
+import { type CallRequest, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
   calls: ToolCalls;
@@ -82,10 +83,13 @@ export function createSdk(
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {
+        const { store, caller, files } = scopeOf(context);
         if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
-        return passed?.weightOfRead(uri)
-          ? ((await calls.pass("resources/read", { uri }, callOf(context))) as never)
-          : readJob(scopeOf(context).store, uri, signal);
+        if (passed?.weightOfRead(uri)) return (await calls.pass("resources/read", { uri }, callOf(context))) as never;
+        if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
+        const file = await (await files()).resource(store, uri, caller, signal);
+        if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });
+        return file as never;
       };
       return calls.explained(read(), signal);
     });
@@ -117,12 +121,6 @@ async function brief(response: Response): Promise<Response> {
 function callOf(context: ServerContext): CallRequest {
   const { signal, _meta, envelope, inputResponses = {}, notify } = context.mcpReq;
   const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };
-  const { progressToken, idempotencyKey, ...others } = { ..._meta } as {
-    progressToken?: string | number;
-    idempotencyKey?: unknown;
-  };
-  const { [LABELS_META]: labels } = others as { [LABELS_META]?: unknown };
-  const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
   // Delivery fails only when the client has left.
   const tell = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
   const call = {
@@ -134,12 +132,11 @@ function callOf(context: ServerContext): CallRequest {
     signal,
     inputResponses,
     cancelsByLeaving: capabilitiesOf(context) !== undefined,
-    ...(labels !== undefined && { labels }),
+    ...saidInMeta({ ..._meta }),
     ...(logLevel !== undefined && { logLevel }),
-    ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
     requestState: context.mcpReq.requestState<string>(),
-    ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
   };
+  const progressToken = _meta?.progressToken;
   if (progressToken === undefined) return call;
   return {
     ...call,

@@ -10,11 +10,12 @@ import type { Access, Demand, RequestScope } from "../http/scope.ts";
 import { loadLazy } from "../load-lazy.ts";
 import { templatesOf } from "../resources/templates.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
+import { showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
 import { growing } from "./progress.ts";
-import type { CallRequest, ToolCalls } from "./tool-calls.ts";
+import { type CallRequest, type CallResult, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 import { weightOfCall, weightOfSubscription } from "./weight.ts";
 
 type Params = Message["params"];
@@ -88,15 +89,18 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
     Object.entries<Method>({
       initialize: {
         form: { params: HANDSHAKE_PARAMS },
-        answer({ message: { id }, plain }) {
-          if (plain?.revision === undefined) return undefined;
+        async answer({ message: { id, params }, plain, scope, sdk }) {
           const result = {
-            protocolVersion: plain.revision,
+            protocolVersion: plain?.revision,
             capabilities: capabilities(false, events !== undefined, passed),
             serverInfo: info,
             instructions,
           };
-          return json(JSON.stringify({ jsonrpc: "2.0", id, result }));
+          const response = plain?.revision ? json(JSON.stringify({ jsonrpc: "2.0", id, result })) : await sdk();
+          const { elicitation } = Object(params.capabilities);
+          const session = isRecord(elicitation) && showsForms({ elicitation }) && (await calls.sessionOf(scope.caller));
+          if (session) response.headers.set("mcp-session-id", session);
+          return response;
         },
       },
       ping: constant({}, undefined),
@@ -218,10 +222,12 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
         line.release();
       };
       if (isOurs && isLong) {
+        const asks = await calls.asksInSession(name, request.headers.get("mcp-session-id"), scope.caller);
         const run = async (send: (message: object) => void, aborted: AbortSignal) => {
           const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
           const call = { ...callOf(plain, scope, aborted), notify, ...progress(plain, notify) };
-          const answer = await answerTo(id, plain, info, () => calls.call(name, args, call));
+          const again = (more: Partial<CallRequest>) => calls.call(name, args, { ...call, ...more });
+          const answer = await answerTo(id, plain, info, () => (asks ? asking(again, call, send) : again({})));
           if (answer && !open.signal.aborted) send(answer.message);
         };
         return eventStream((send, aborted) => run(send, aborted).finally(release), until, scope);
@@ -233,8 +239,41 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
   };
 }
 
+/** How long a call waits for the answer to a question that it put to a client of 2025, in milliseconds, with progress and without. */
+const ASKING = { progress: 190_000, silent: 40_000 };
+
+/** Calls a tool for a client of 2025: puts what its job asks on the call's stream. The answers come in requests of their own. */
+async function asking(
+  call: (more: Partial<CallRequest>) => Promise<CallResult>,
+  { signal, scope, reportProgress }: CallRequest,
+  send: (message: object) => void,
+): Promise<CallResult> {
+  const until = Math.min(Date.now() + (reportProgress ? ASKING.progress : ASKING.silent), scope.until);
+  const asked = new Set<string>();
+  let requestState: string | undefined;
+  for (;;) {
+    // In the end the question is told in words.
+    const result = await call({ requestState, showsForms: Date.now() < until });
+    if (!isInputRequired(result) || signal.aborted) return result;
+    ({ requestState } = result);
+    for (const [key, request] of Object.entries(result.inputRequests ?? {})) {
+      const id = `${requestState} ${key}`;
+      if (!asked.has(id)) send({ jsonrpc: "2.0", id, ...request });
+      asked.add(id);
+    }
+  }
+}
+
+/** The answer in a client's response to a request of `asking`: what the request was about, and the answer by its question. */
+export function answerIn(parsed: unknown): { requestState: string; responses: Record<string, unknown> } | undefined {
+  const { id, result } = Object(parsed);
+  const [, requestState, key] = (typeof id === "string" && /^(\S+) (.+)$/s.exec(id)) || [];
+  if (requestState === undefined || key === undefined || !isRecord(result)) return undefined;
+  return { requestState, responses: { [key]: result } };
+}
+
 function callOf(
-  { era, declaresTasks, showsForms, showsCards }: Plain,
+  { era, declaresTasks, showsForms, showsCards, meta = {} }: Plain,
   scope: RequestScope,
   signal: AbortSignal,
 ): CallRequest {
@@ -246,6 +285,7 @@ function callOf(
     signal,
     inputResponses: {},
     cancelsByLeaving: era === "modern",
+    ...saidInMeta(meta),
   };
 }
 

@@ -20,11 +20,13 @@ import {
   type InputRequiredResult,
   isInputRequired,
   LABELS_META,
+  OURS,
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
 import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
@@ -58,6 +60,9 @@ export interface CallRules {
   mayConfirm: boolean;
   trusts: boolean;
 }
+
+/** What the id of a session seals. No job has this name. */
+const FORMS = "forms";
 
 export interface ToolCallsOptions {
   tasks: TaskService | undefined;
@@ -116,6 +121,17 @@ export class ToolCalls {
     return this.#tools.get(name)?.start !== undefined;
   }
 
+  /** The id of a session of 2025 that says that its client shows forms: nothing is kept. Undefined where no key seals it. */
+  async sessionOf({ id }: Caller): Promise<string | undefined> {
+    return this.#tasks?.handles.seal(FORMS, id, Date.now());
+  }
+
+  /** Whether the questions of a tool's job may be put to the client of a session. */
+  async asksInSession(name: string, session: string | null, { id }: Caller): Promise<boolean> {
+    if (session === null || !this.#tools.get(name)?.resume) return false;
+    return (await this.#tasks?.handles.open(session, id))?.name === FORMS;
+  }
+
   /**
    * Calls a tool. Errors that a model can act on are results with `isError`.
    *
@@ -162,7 +178,9 @@ export class ToolCalls {
           ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
-        const shown = tool.job ? await this.#withPage(result, caller) : result;
+        const paged = tool.job ? await this.#withPage(result, caller) : result;
+        const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
+        const shown = named ? await (await request.scope.files()).shown(paged, caller, links) : paged;
         const answer = bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
         return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
       }
@@ -200,20 +218,29 @@ export class ToolCalls {
     return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
   }
 
+  async #answered({ resume }: Tool, request: CallRequest): Promise<DurablePromise | undefined> {
+    const { requestState, inputResponses, scope, signal } = request;
+    return resume && requestState !== undefined ? this.answer(requestState, inputResponses, scope, signal) : undefined;
+  }
+
   /**
-   * The job about which an earlier answer asked, once its questions have the answers that the call brings; undefined for a
-   * call that brings none.
+   * The job about which an earlier answer asked, once its questions have the answers that come now; undefined in a deployment
+   * without tasks.
    *
    * @throws {ToolError} for an answer that does not fit
    */
-  async #answered({ resume }: Tool, request: CallRequest): Promise<DurablePromise | undefined> {
-    const { requestState, inputResponses, scope, signal } = request;
-    if (!this.#tasks || !resume || requestState === undefined) return undefined;
+  async answer(
+    requestState: string,
+    responses: Record<string, unknown>,
+    scope: RequestScope,
+    signal: AbortSignal,
+  ): Promise<DurablePromise | undefined> {
+    if (!this.#tasks) return undefined;
     const promise = await promiseOf(this.#tasks, requestState, { ...scope, signal });
     const { questions } = await jobSnapshotOf(scope.store, promise, signal);
     for (const [key, { promiseId, question }] of questions) {
-      if (!Object.hasOwn(inputResponses, key)) continue;
-      const checked = await checkAnswer(question, inputResponses[key]);
+      if (!Object.hasOwn(responses, key)) continue;
+      const checked = await checkAnswer(question, responses[key]);
       if ("reason" in checked)
         throw new ToolError(`Nothing was done: ${key}: ${checked.reason}. The question stays open.`);
       await scope.store.feeds.answer(promiseId, checked.answer);
@@ -278,6 +305,21 @@ export class ToolCalls {
     this.#log.error("tool failed", { error: this.#log.describe(error) });
     return `Something went wrong inside the server. ${advice ?? "Repeating the same call is safe."}`;
   }
+}
+
+/** What a request's `_meta` says of a call. */
+export function saidInMeta({
+  progressToken,
+  idempotencyKey,
+  [LABELS_META]: labels,
+  ...others
+}: Record<string, unknown>) {
+  const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
+  return {
+    ...(labels !== undefined && { labels }),
+    ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
+    ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
+  };
 }
 
 /** A request that says nothing of its client. */

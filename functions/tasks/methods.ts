@@ -22,7 +22,8 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   const params = z.looseObject({});
   server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);
-    return getTask(service, taskId, { ...request, showsForms: showsForms(capabilitiesOf(context)) });
+    const { files } = scopeOf(context);
+    return getTask(service, taskId, { ...request, files, showsForms: showsForms(capabilitiesOf(context)) });
   });
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);

@@ -103,7 +103,7 @@ export class Refused extends Error {
   }
 }
 
-async function json<T>(response: Response): Promise<T> {
+export async function json<T>(response: Response): Promise<T> {
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
   throw new Refused(

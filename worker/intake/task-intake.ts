@@ -87,7 +87,7 @@ export class TaskIntake {
   }
 
   #createQueue(kind: string): TaskQueue<LeasedTask> {
-    const { names, heartbeat } = this.#parts;
+    const { names, heartbeat, reports } = this.#parts;
     const { maxTasks, maxQueued } = this.#options;
     return new TaskQueue<LeasedTask>(maxTasks, {
       claim: (dispatch) => this.#claim(dispatch, kind),
@@ -95,7 +95,10 @@ export class TaskIntake {
       most: () => maxTasks + (heartbeat.isPerJob ? Math.min(maxQueued, AHEAD_PER_JOB) : maxQueued),
       ownerOf: ({ promise }) => ownerOf(names.nameOf(promise.id), promise),
       keyOf: (id) => splitKey(names.nameOf(id)).key,
-      onWaiting: (more) => waiting.inc({ job: kind }, more),
+      onWaiting: (more) => {
+        waiting.inc({ job: kind }, more);
+        if (reports) reports.figures.waiting += more;
+      },
     });
   }
 

@@ -2,6 +2,7 @@
 
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
+import { placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -89,6 +90,7 @@ export class RunnerServer {
       log: lineLog(LOG_LEVEL),
       instruments,
       memory: MEMORY,
+      place: placeInWorkers(env),
     });
   }
 

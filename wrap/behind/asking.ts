@@ -68,7 +68,7 @@ export async function ask(server: Asked, method: Method, params: Params, context
   }
   const value = parts ? await wholeResult(store, id, parts, signal) : said;
   const failure = protocolErrorIn(value);
-  if (failure) throw new ProtocolError(failure.code, `${name}: ${failure.message}`, failure.data ?? about);
+  if (failure) throw new ProtocolError(failure.code, `${name}: ${failure.message}`, failure.data);
   if (state === "resolved") return { ...(value as Params) };
   const why = value instanceof Error ? value.message : "it gave no answer";
   throw new ProtocolError(ErrorCode.InvalidParams, `${name}: ${why}`, about);

@@ -23,6 +23,8 @@ export type Cursor = Pick<OwnJob, "startedAt" | "name">;
 export interface OwnStep {
   job: OwnJob | undefined;
   cursor: Cursor;
+  /** The search has gone through many jobs: the next step goes through as many. */
+  passed?: boolean;
 }
 
 /** The most promises that a search looks at. */

@@ -3,10 +3,12 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { startEdge } from "../../../cli/launcher/local-edge.ts";
 import { startStack, type TestStack } from "../../../testing/stack/stack.ts";
 import { bearer, bearerBindings } from "../../auth/support.ts";
 import { connect, linesOf, projectOf } from "../support.ts";
 
+const EDGE = "test/wrap/content/pair-edge.ts";
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 
 let file: string;
@@ -36,7 +38,7 @@ await runWorker({ functions: [...east, ...west] });
   );
   const WRAP_PAIR = JSON.stringify(pair.map(({ options, snapshot }) => ({ options, snapshot })));
   const bindings = { ...bearerBindings(TOKENS), WRAP_PAIR };
-  stack = await startStack({ edge: "test/wrap/content/pair-edge.ts", worker, bindings });
+  stack = await startStack({ edge: EDGE, worker, bindings });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
@@ -81,4 +83,16 @@ test("prompts and resources that two servers have under one name, or address, ar
     { uri: "odd://west/7", text: "west was asked" },
   ]);
   await ada.close();
+});
+
+test("a tool that two servers have under one name is refused in a sentence, without the places in the bundle", async () => {
+  const snapshot = { server: { name: "s", version: "1" }, revision: "2025-11-25", resources: false };
+  const tools = [{ name: "report", inputSchema: { type: "object" } }];
+  const pair = ["east", "west"].map((name) => ({
+    options: { name, url: "https://acme.example/mcp" },
+    snapshot: { ...snapshot, tools },
+  }));
+  const started = startEdge({ port: 0, bindings: { WRAP_PAIR: JSON.stringify(pair) }, entry: EDGE });
+  const words = "Two tools are called report, the engine's counted. A wrapped server takes a prefix.";
+  await expect(started).rejects.toThrow(new RegExp(`^${words}$`));
 });
