@@ -13,6 +13,7 @@ import { placeOf } from "../../worker/files/place.ts";
 import { sweep } from "../../worker/files/sweep.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { currentClient } from "../support/clients.ts";
+import { startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { madeOf } from "./fixture/runs.ts";
@@ -195,6 +196,12 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
   });
   // Nothing of it is old enough.
   expect(await sweep(files, client)).toBe(0);
+  // A server that knows none of the jobs is another one.
+  await using empty = await startResonate();
+  const stranger = new ResonateClient({ url: empty.url, token: empty.env.RESONATE_TOKEN });
+  const all = (await kept()).filter((path) => path.includes(".json"));
+  await sweep(files, stranger, -1_000);
+  expect((await kept()).filter((path) => path.includes(".json"))).toEqual(all);
   expect(await sweep(files, client, -1_000)).toBeGreaterThanOrEqual(2);
   expect((await kept()).filter((path) => path.includes(at.slice(0, 40)))).toEqual([]);
   expect((await readResource(file.uri)).result.contents).toHaveLength(1);
