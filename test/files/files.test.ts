@@ -207,7 +207,7 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
   expect((await readResource(file.uri)).result.contents).toHaveLength(1);
 });
 
-test("what is no file's name, and what does not fit the reader's limits, is refused in words", async () => {
+test("a malformed file name, and a file beyond the reader's limits, is refused in words", async () => {
   await expect(ada.call("make_file", { name: "named", file: "../x", size: 1 })).rejects.toThrow("without slashes");
   const { file } = await made("limited", { size: 1_000 });
   const take = (name: string, more: object) => ada.call("take_file", { name, file: file.uri, ...more });
