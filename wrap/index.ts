@@ -46,9 +46,13 @@ export function wrapServer(options: WrapOptions): Wrapped {
     jobs: { own, shared },
     tools(snapshot) {
       const reader = resourceReader({ name, jobs: [own, shared], isOffered: snapshot.resources, apps: options.apps });
+      const heldBack = snapshot.held && { server: name, lines: snapshot.held };
       return chosen(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
-        return wrappedTool(tool, policy, options, policy.shared ? shared : own, reader);
+        return {
+          ...wrappedTool(tool, policy, options, policy.shared ? shared : own, reader),
+          ...(heldBack && { heldBack }),
+        };
       });
     },
   };

@@ -3,6 +3,7 @@ import {
   type ListedJob,
   type ListQuery,
   type Most,
+  type Reserved,
   type SeenJob,
   type StartedJob,
   startedJob,
@@ -15,8 +16,9 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { outputId } from "../../core/store/ids.ts";
+import { cleanUpId, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
+import { MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
@@ -27,7 +29,7 @@ import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
 import { createRecords, objectOf, roomList } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
-import { JobTable } from "./job-table.ts";
+import { CLEANS, JobTable } from "./job-table.ts";
 import {
   endedEvent,
   isTold,
@@ -126,6 +128,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #deployed: Promise<void> | undefined;
   readonly #looking = new Map<string, Promise<void>>();
   #isListed = false;
+  /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
+  #sizedAt = 0;
 
   constructor(state: { storage: CallerStorage }, env: object) {
     super(state, env);
@@ -179,10 +183,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
-  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">> {
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>> {
     return answered(async () => {
       await this.#begin(key);
       if (most.jobs > 0) await this.#takeover.seal(job.period);
+      if (most.bytes > 0) await this.#size(most.bytes);
       const answer = this.#reserve(job, most);
       if (answer === "reserved") {
         this.#watch.onStart();
@@ -200,13 +205,48 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void> {
-    // What a job has told at last is logged before its end.
     const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
-    if (this.#isToldWanted) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
+    await this.#note(jobs, onlyKnown, ended);
+  }
+
+  /** Notes how jobs were found, and of some of them what their workers have marked as stored. */
+  async #note(jobs: readonly SeenJob[], onlyKnown: boolean, marked: readonly SeenJob[]): Promise<void> {
+    // What a job has told at last is logged before its end.
+    const told = marked.filter(({ state }) => state !== "pending" && this.#isToldWanted);
+    await Promise.all(told.map(({ id }) => this.#noteTold(id)));
+    const sized = await Promise.all(jobs.map((job) => (marked.includes(job) ? this.#withMarks(job) : job)));
     this.#jobs.transaction(() => {
-      for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
+      for (const job of sized) this.#jobs.note(job, Date.now(), onlyKnown);
     });
     this.#onNews();
+  }
+
+  /** A job with what its worker has marked as stored, where its end does not say that. */
+  async #withMarks(job: SeenJob): Promise<SeenJob> {
+    if (!job.state || job.bytes === 0 || job.state === "resolved" || job.state === "rejected") return job;
+    return { ...job, bytes: job.bytes + (await markedBytes((n) => this.#exists(storedMarkId(job.id, n)))) };
+  }
+
+  async #exists(id: string): Promise<boolean> {
+    return (await this.#client.call({ kind: "promise.get", data: { id } })) !== undefined;
+  }
+
+  /**
+   * Looks, at most once in a while, at the sizes of cancelled jobs whose clean-up may have written since, and of running jobs
+   * where those could hold more than is left of `most`.
+   */
+  async #size(most: number): Promise<void> {
+    const now = Date.now();
+    if (now - this.#sizedAt < CLEANS) return;
+    this.#sizedAt = now;
+    const cancelled = this.#jobs.unsized(now, LOOKS);
+    const left = Math.max(0, most - this.#jobs.stored);
+    const mayGrow = this.#jobs.hasPending(Math.floor(left / MOST_OF_A_JOB) + 1);
+    await this.#lookAt([...cancelled, ...(mayGrow ? this.#jobs.leastSeen(LOOKS) : [])], true);
+    for (const id of cancelled) {
+      const cleanUp = await this.#client.call({ kind: "promise.get", data: { id: cleanUpId(id) } });
+      this.#jobs.resize(id, cleanUp?.state === "pending" ? now + CLEANS : undefined);
+    }
   }
 
   get #isToldWanted(): boolean {
@@ -289,7 +329,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (isTold(query.name)) this.#toldUntil = until + INTEREST;
       const wanted = { ...query, ...this.#jobsOf(narrowed) };
       let page: LogPage = this.#log.read(wanted, Date.now());
-      while (page.events.length === 0 && !page.truncated && Date.now() < until) {
+      while (page.events.length === 0 && !page.truncated && !page.hasMore && Date.now() < until) {
         await this.#news(until - Date.now());
         page = this.#log.read({ ...wanted, cursor: page.cursor }, Date.now());
       }
@@ -634,16 +674,15 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
 
-  async #lookAt(ids: readonly string[]): Promise<void> {
+  /** `isSized`: also at what is marked as stored of those that have not ended. */
+  async #lookAt(ids: readonly string[], isSized = false): Promise<void> {
     const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
     const { key = "" } = this.#takeover;
-    await this.note(
-      ids.map((id, i) => {
-        const record = found[i];
-        return record ? startedJob(record, key) : { id };
-      }),
-      true,
-    );
+    const jobs = ids.map((id, i): SeenJob => {
+      const record = found[i];
+      return record ? startedJob(record, key) : { id };
+    });
+    await (isSized ? this.#note(jobs, true, jobs) : this.note(jobs, true));
   }
 }
 

@@ -1,8 +1,16 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
-import type { ListedJob, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type {
+  ListedJob,
+  ListQuery,
+  Most,
+  Reserved,
+  SeenJob,
+  StartedJob,
+} from "../../core/jobs/caller/caller-record.ts";
 import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
-import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
+import { endOfPeriod, MOST_SCHEDULES } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom, splitGeneration } from "../../core/store/ids.ts";
+import { schedule } from "../schedules/schedule.ts";
 import { EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "./event-log.ts";
 import { ROOMS_TABLE } from "./room-rows.ts";
 import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
@@ -43,6 +51,8 @@ const MIGRATIONS = [
    CREATE INDEX labels_label ON labels (label, job);
    CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
   ROOMS_TABLE,
+  `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
+   CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
 ];
 
 /**
@@ -50,6 +60,9 @@ const MIGRATIONS = [
  * job whose edge died in between is removed after that.
  */
 const STARTING = 30_000;
+
+/** How long after a cancellation the size of its job is looked at again, and how often while a clean-up goes on. */
+export const CLEANS = 60_000;
 
 /** How far apart the clocks of an edge and of the Resonate server may be, in milliseconds. */
 const CLOCKS = 60_000;
@@ -86,7 +99,7 @@ export class JobTable {
     return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
 
-  reserve(job: StartedJob, most: Most, now: number): "reserved" | "known" | "full" | "stored" {
+  reserve(job: StartedJob, most: Most, now: number): Reserved {
     const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
       this.#all("UPDATE jobs SET looked_at = ? WHERE id = ?", now, job.id);
@@ -94,6 +107,7 @@ export class JobTable {
     }
     const used = most.jobs === 0 ? 0 : this.used(job.period);
     if (most.jobs > 0 && used + job.count > most.jobs) return "full";
+    if (most.jobs > 0 && job.kind === schedule.kind && this.#count("schedules") >= MOST_SCHEDULES) return "schedules";
     if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";
     this.#write(job, now);
     if (most.jobs > 0) this.#used.set(job.period, used + job.count);
@@ -125,6 +139,8 @@ export class JobTable {
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
     if (row?.state === "pending" && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
+    if (row?.state === "pending" && job.state === "rejected_canceled" && job.bytes > 0)
+      this.resize(job.id, now + CLEANS);
     // The job was among those that edges of 1c007cb had counted when the period was sealed.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
@@ -191,6 +207,22 @@ export class JobTable {
     );
   }
 
+  /** Has the size of a cancelled job looked at again, since its clean-up may write until then; never, without a time. */
+  resize(id: string, at?: number): void {
+    this.#all("DELETE FROM unsized WHERE job = ?", id);
+    if (at !== undefined) this.#all("INSERT INTO unsized VALUES (?, ?)", id, at);
+  }
+
+  /** The cancelled jobs whose size is to be looked at. */
+  unsized(now: number, limit: number): string[] {
+    return this.#all("SELECT job FROM unsized WHERE at < ? LIMIT ?", now, limit).map(({ job }) => String(job));
+  }
+
+  /** Whether so many jobs have not ended, as far as is known. */
+  hasPending(count: number): boolean {
+    return this.#all("SELECT 1 FROM jobs WHERE state = 'pending' LIMIT ?", count).length === count;
+  }
+
   isPending(id: string): boolean {
     return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
@@ -213,7 +245,16 @@ export class JobTable {
   /** Removes all that is stored of the caller; what reads its log begins anew. */
   clear(): void {
     this.#storage.transactionSync(() => {
-      for (const table of ["deliveries", "subscriptions", "verified", "schedules", "events", "sealed", "jobs"])
+      for (const table of [
+        "deliveries",
+        "subscriptions",
+        "verified",
+        "schedules",
+        "events",
+        "sealed",
+        "jobs",
+        "unsized",
+      ])
         this.#all(`DELETE FROM ${table}`);
       this.#all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
       this.#all("DELETE FROM notes WHERE name <> 'schema'");
@@ -292,6 +333,10 @@ export class JobTable {
 
   #ids(where: string, ...values: SqlValue[]): string[] {
     return this.#all(`SELECT id FROM jobs WHERE ${where}`, ...values).map(({ id }) => String(id));
+  }
+
+  #count(table: "schedules"): number {
+    return Number(this.#all(`SELECT count(*) AS count FROM ${table}`)[0]?.count);
   }
 
   #sum(statement: string, period: string): number {

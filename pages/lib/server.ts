@@ -49,6 +49,8 @@ export interface About {
   client_id?: string;
   /** Whether a browser can sign in. */
   sign_in: boolean;
+  /** What wrapped servers say and nobody has accepted, on a local stack. */
+  held?: { server: string; lines: string[] }[];
   tools: ToolInfo[];
 }
 

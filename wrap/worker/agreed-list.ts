@@ -28,7 +28,7 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   });
   const kept = new Map(tools.map((tool) => [tool.name, tool]));
   const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
-  const { agreed: _, left: __, instructions, ...rest } = before;
+  const { agreed: _, left: __, held: ___, instructions, ...rest } = before;
   return {
     ...rest,
     server: { ...before.server, version: now.server.version },

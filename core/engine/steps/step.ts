@@ -33,6 +33,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
   }
   try {
     const value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
+    parts.lease.admit?.(value);
     await parts.writer.post(command, { kind, op: path, ...(value !== undefined && { value }) });
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
