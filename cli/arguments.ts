@@ -1,14 +1,11 @@
-/**
- * Reads a command's arguments with `read`. If `read` returns undefined, for `--help`, prints the usage. If it throws,
- * prints the error and the usage, and exits with code 2.
- */
-export function readArguments<T>(read: () => T | undefined, usage: string): T | undefined {
+/** Something is wrong with a command's arguments; what is printed ends with the command's usage. */
+export class WrongArguments extends Error {}
+
+/** Reads a command's arguments. @throws {WrongArguments} with the message of what `read` throws */
+export function readArguments<T>(read: () => T): T {
   try {
-    const options = read();
-    if (options === undefined) console.log(usage);
-    return options;
+    return read();
   } catch (error) {
-    console.error(`${(error as Error).message}\n\n${usage}`);
-    process.exit(2);
+    throw new WrongArguments((error as Error).message);
   }
 }

@@ -1,116 +1,46 @@
 /** The command line, `durable-mcp-edge COMMAND …`, for the project in the working directory. */
 import { enableCompileCache } from "node:module";
+import { WrongArguments } from "./arguments.ts";
 import { COMPILE_CACHE, packageVersion } from "./package.ts";
 
 interface Command {
-  summary: string;
-  /** Loads the command on demand. */
-  run(args: string[]): Promise<void>;
+  /** Answers `--help`, and follows the message about wrong arguments. Without it the program reads its own arguments. */
+  usage?(name: string): string | Promise<string>;
+  run(args: string[], name: string): Promise<void>;
 }
 
-const COMMANDS: Readonly<Record<string, Command>> = {
-  new: {
-    summary: "make a project, or add a tool to one",
-    run: async (args) => (await import("./commands/new.ts")).run(args),
-  },
-  start: {
-    summary: "run the whole server on this machine",
-    run: async (args) => (await import("./launcher/start.ts")).start("start", args),
-  },
-  dev: {
-    summary: "the same, and serve edits as they are saved",
-    run: async (args) => (await import("./launcher/start.ts")).start("dev", args),
-  },
-  wrap: {
-    summary: "put durability in front of an existing server",
-    run: async (args) => (await import("./commands/wrap.ts")).run(args),
-  },
-  sync: {
-    summary: "update the tool lists of the wrapped servers",
-    run: async (args) => (await import("./commands/sync.ts")).run(args),
-  },
-  worker: {
-    summary: "run the worker alone",
-    run: async (args) => (await import("./commands/start-worker.ts")).run(args),
-  },
-  resonate: {
-    summary: "run the embedded Resonate server alone",
-    run: async (args) => (await import("./commands/start-resonate.ts")).run(args),
-  },
-  proxy: {
-    summary: "serve a hosted server to a client that speaks only stdio",
-    run: async (args) => (await import("./commands/proxy.ts")).run(args),
-  },
-  wait: {
-    summary: "wait until jobs have ended",
-    run: async (args) => (await import("./client/wait.ts")).run(args),
-  },
-  events: {
-    summary: "print what happens to a caller's jobs",
-    run: async (args) => (await import("./client/events.ts")).run(args),
-  },
-  doctor: {
-    summary: "check a deployment, or the stack on this machine",
-    run: async (args) => (await import("./doctor/doctor.ts")).run(args),
-  },
-  keys: {
-    summary: "make the keys and tokens of a deployment",
-    run: async (args) => (await import("./commands/keys.ts")).run(args),
-  },
-  token: {
-    summary: "make a static token for a caller",
-    run: async (args) => (await import("./commands/token.ts")).run(args),
-  },
-  jobs: {
-    summary: "list what is blocked, failing or waiting for an answer",
-    run: async (args) => (await import("./operate/jobs.ts")).run(args),
-  },
-  retry: {
-    summary: "retry a blocked job now",
-    run: async (args) => (await import("./operate/retry.ts")).run(args),
-  },
-  histories: {
-    summary: "save what jobs have recorded, for tests of new code",
-    run: async (args) => (await import("./operate/histories.ts")).run(args),
-  },
-  pause: {
-    summary: "stop running jobs of a kind",
-    run: async (args) => (await import("./operate/pause.ts")).run("pause", args),
-  },
-  resume: {
-    summary: "continue the jobs of a paused kind",
-    run: async (args) => (await import("./operate/pause.ts")).run("resume", args),
-  },
-  retention: {
-    summary: "remove old jobs from a real Resonate server's database",
-    run: async (args) => (await import("./operate/retention.ts")).run(args),
-  },
-  forget: {
-    summary: "remove the data of one caller",
-    run: async (args) => (await import("./operate/forget.ts")).run(args),
-  },
-  backup: {
-    summary: "write all jobs and results to a file or a bucket",
-    run: async (args) => (await import("./operate/backup.ts")).run(args),
-  },
-  restore: {
-    summary: "restore a backup, or an earlier state",
-    run: async (args) => (await import("./operate/restore.ts")).run(args),
-  },
-  move: {
-    summary: "move all jobs to a real Resonate server",
-    run: async (args) => (await import("./operate/move.ts")).run(args),
-  },
-  deploy: {
-    summary: "deploy the edge to Cloudflare",
-    run: async (args) => (await import("./commands/deploy.ts")).run(args),
-  },
+const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<Command>]>> = {
+  new: ["make a project, or add a tool to one", () => import("./commands/new.ts")],
+  start: ["run the whole server on this machine", () => import("./launcher/start.ts")],
+  dev: ["the same, and serve edits as they are saved", () => import("./launcher/start.ts")],
+  wrap: ["put durability in front of an existing server", () => import("./commands/wrap.ts")],
+  sync: ["update the tool lists of the wrapped servers", () => import("./commands/sync.ts")],
+  worker: ["run the worker alone", () => import("./commands/start-worker.ts")],
+  resonate: ["run the embedded Resonate server alone", () => import("./commands/start-resonate.ts")],
+  proxy: ["serve a hosted server to a client that speaks only stdio", () => import("./commands/proxy.ts")],
+  wait: ["wait until jobs have ended", () => import("./client/wait.ts")],
+  events: ["print what happens to a caller's jobs", () => import("./client/events.ts")],
+  doctor: ["check a deployment, or the stack on this machine", () => import("./doctor/doctor.ts")],
+  keys: ["make the keys and tokens of a deployment", () => import("./commands/keys.ts")],
+  token: ["make a static token for a caller", () => import("./commands/token.ts")],
+  jobs: ["list what is blocked, failing or waiting for an answer", () => import("./operate/jobs.ts")],
+  retry: ["retry a blocked job now", () => import("./operate/retry.ts")],
+  histories: ["save what jobs have recorded, for tests of new code", () => import("./operate/histories.ts")],
+  pause: ["stop running jobs of a kind", () => import("./operate/pause.ts")],
+  resume: ["continue the jobs of a paused kind", () => import("./operate/pause.ts")],
+  operate: ["see and steer a deployment, as its page /operate does", () => import("./operate/operate.ts")],
+  retention: ["remove old jobs from a real Resonate server's database", () => import("./operate/retention.ts")],
+  forget: ["remove the data of one caller", () => import("./operate/forget.ts")],
+  backup: ["write all jobs and results to a file or a bucket", () => import("./operate/backup.ts")],
+  restore: ["restore a backup, or an earlier state", () => import("./operate/restore.ts")],
+  move: ["move all jobs to a real Resonate server", () => import("./operate/move.ts")],
+  deploy: ["deploy the edge to Cloudflare", () => import("./commands/deploy.ts")],
 };
 
 const USAGE = `Usage: durable-mcp-edge COMMAND [options]
 
 ${Object.entries(COMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(9)} ${summary}`)
+  .map(([name, [summary]]) => `  ${name.padEnd(9)} ${summary}`)
   .join("\n")}
 
 \`durable-mcp-edge COMMAND --help\` lists the options of a command. A command serves the project in whose folder it is run:
@@ -127,12 +57,19 @@ if (name !== "dev") {
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   enableCompileCache(process.env.NODE_COMPILE_CACHE);
 }
-const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-if (command) {
-  await command.run(args).catch((error: Error) => {
-    console.error(error.message);
-    process.exit(1);
-  });
+const isHelp = (args.includes("--") ? args.slice(0, args.indexOf("--")) : args).includes("--help");
+const known = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+if (known) {
+  const { usage, run } = await known[1]();
+  if (usage && isHelp) {
+    console.log(await usage(name));
+  } else {
+    await run(args, name).catch(async (error: NodeJS.ErrnoException) => {
+      const isWrong = error instanceof WrongArguments || error.code?.startsWith("ERR_PARSE_ARGS");
+      console.error(usage && isWrong ? `${error.message}\n\n${await usage(name)}` : error.message);
+      process.exit(isWrong ? 2 : 1);
+    });
+  }
 } else if (name === "--version") {
   console.log(packageVersion());
 } else if (name === "--help") {

@@ -53,6 +53,7 @@ export {
   type Winner,
 } from "./definitions/context.ts";
 export { type EventDefinition, event } from "./definitions/event.ts";
+export type { FileData, FileLimits, FileReference } from "./definitions/file.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";
 export { jsonSchema } from "./definitions/json-schema.ts";
 export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";

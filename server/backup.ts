@@ -9,7 +9,6 @@ const TABLES = [
   ["schedules", ["id"]],
 ] as const;
 
-/** A line of a backup. */
 export interface BackupRow {
   table: (typeof TABLES)[number][0];
   row: Row;
@@ -47,7 +46,6 @@ export function readRows(sql: Sql, [at, ...key]: BackupPosition = [0]): { rows: 
 const sizeOf = (row: Row) =>
   Object.values(row).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
-/** Whether the server has no jobs yet. */
 export function isEmpty(sql: Sql): boolean {
   return TABLES.every(([table]) => sql.all(`SELECT 1 AS one FROM ${table} LIMIT 1`).length === 0);
 }

@@ -23,8 +23,8 @@ export interface Host {
   log: ServerLog;
   /** Calls `work` after the requests that have arrived by now. */
   soon(work: () => void): void;
-  /** Called after each commit with changes: the next time-out may be another than before. */
-  onCommit?(): void;
+  /** Called after each commit with its changes: the next time-out may be another than before. */
+  onCommit?(changes: readonly Change[]): void;
   /** Called with a worker group that has a task and no connected worker. */
   onWorkerMissing?(group: string): void;
 }
@@ -112,7 +112,7 @@ export class Resonate {
     try {
       const { result, changes } = this.#store.transaction(work);
       this.#unpark(this.#dispatcher.deliver(changes));
-      if (changes.length > 0) this.#host.onCommit?.();
+      if (changes.length > 0) this.#host.onCommit?.(changes);
       return result;
     } catch (error) {
       this.#logFailure(error instanceof TransactionOver ? error.cause : error);
@@ -162,7 +162,7 @@ export class Resonate {
       for (const id of tasks) this.#store.unpark(id, now);
       return { result: undefined, changes: [] };
     });
-    this.#host.onCommit?.();
+    this.#host.onCommit?.([]);
   }
 
   /** The runner behind `connection` has no code for a task: the task is deferred, unless another worker connects. */

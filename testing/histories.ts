@@ -6,6 +6,7 @@ import { Execution, type Lease, LeaseLost, type Runnable } from "../core/engine/
 import type { History } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
 import type { PromiseRecord } from "../core/store/connection/protocol.ts";
+import { runId } from "../core/store/ids.ts";
 import { silent, uncounted } from "./simulation/simulated-job.ts";
 
 const END = "the history ends here";
@@ -43,17 +44,25 @@ async function problemOf(
   { job, versionOf }: Implementation,
   env: unknown,
 ): Promise<string | undefined> {
-  const { id, jobName, version = job.version, seed, args, startedAt, deadline, end, records, awaited } = history;
+  const { id, jobName, version = job.version, seed, args, run, startedAt, deadline, end, records, awaited } = history;
   const code = versionOf(version);
   if (!code) return `the code has no version ${version} any more`;
   const journal = new Journal();
-  for (const [i, record] of records.entries()) journal.add(record, Number(record.id.split(":e").at(-1)) || i + 1);
+  for (const [i, record] of records.entries()) journal.add(record, Number(/\d+$/.exec(record.id)?.[0]) || i + 1);
   const over = async () => Promise.reject(new LeaseLost(END));
   const known = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
   const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
-  const lease: Lease = { id, run: id, version: 1, create: over, get, watch: get, suspend: over, onNews: () => {} };
+  const lease: Lease = {
+    ...{ id, run: runId(id, run?.n ?? 1), version: 1 },
+    create: over,
+    get,
+    watch: get,
+    suspend: over,
+    onNews: () => {},
+  };
   const runtime = {
     ...{ jobName, startedAt, deadline, seed, env, log: silent, metrics: uncounted },
+    ...(run && { run }),
     signal: new AbortController().signal,
     start: over,
     cancel: over,

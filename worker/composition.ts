@@ -1,12 +1,13 @@
 /** Wires what executes tasks, for the worker process and for the runner inside Workers. */
 import type { Implementation } from "../core/author/implement.ts";
+import { type FilePlace, KeptFiles } from "../core/jobs/files/kept-files.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../core/store/connection/client.ts";
 import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
 import { ServerRules } from "../core/store/connection/server-rules.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
-import type { Instruments, LineLog } from "./execution/instruments.ts";
+import type { Instruments, LineLog, Reports } from "./execution/instruments.ts";
 import { Pauses } from "./intake/pauses.ts";
 import { PromiseWatcher } from "./intake/promise-watcher.ts";
 import { JobNames } from "./job-names.ts";
@@ -18,10 +19,12 @@ interface CompositionOptions {
   /** The variables that the implementations read. */
   env: Readonly<Record<string, string | undefined>>;
   namespace: string;
-  /** In milliseconds. */
   lease: number;
   log: LineLog;
   instruments: Instruments;
+  reports?: Reports | undefined;
+  /** Where files are kept; undefined for nowhere. */
+  place: FilePlace | undefined;
   /** Bounds on memory, in bytes: for the journals of sleeping jobs, and for promises that are watched. */
   memory?: { journals: number; promises: number };
 }
@@ -39,7 +42,7 @@ export function compose({
   log,
   ...more
 }: CompositionOptions) {
-  const { instruments, memory } = more;
+  const { instruments, memory, reports, place } = more;
   const pid = crypto.randomUUID();
   const names = new JobNames(namespace, implementations);
   const watcher = new PromiseWatcher(client, memory?.promises);
@@ -47,8 +50,10 @@ export function compose({
   const heartbeat = new Heartbeat(client, pid, lease);
   const pauses = new Pauses(client, namespace, lease);
   const jobs = implementations.map(({ job }) => job);
+  const files = place && new KeptFiles(place);
   const executor = new Executor({
     implementations,
+    files,
     env,
     client,
     store: new RemoteStore(endpoint, jobs, {}, client),
@@ -61,6 +66,7 @@ export function compose({
     nameOf: names.nameOf,
     log,
     instruments,
+    reports,
   });
-  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, log };
+  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, files, log, reports };
 }

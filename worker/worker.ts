@@ -5,9 +5,12 @@ import { migrating } from "../core/store/sealing.ts";
 import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";
 import { reasonOf } from "./execution/instruments.ts";
+import { placeOf } from "./files/place.ts";
+import { sweeping } from "./files/sweep.ts";
 import { batched } from "./intake/batches.ts";
 import { createPost } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
+import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
 import { instruments, resonateRequests } from "./process/metrics.ts";
 import type { WorkerConfig } from "./process/worker-config.ts";
@@ -19,8 +22,10 @@ export class Worker {
   readonly #group: string;
   readonly #parts: Composition;
   readonly #intake: TaskIntake;
+  readonly #reports: EdgeReports | undefined;
   /** Ends the connection over which tasks are dispatched. */
   readonly #closed = new AbortController();
+  #endSweeps: (() => void) | undefined;
   #isConnected = false;
   #wasConnected = false;
   /** When the connection was lost, or else when the worker began, by `performance.now()`. */
@@ -49,7 +54,35 @@ export class Worker {
     });
     const endpoint = endpointOf(config);
     const namespace = config.RESONATE_NAMESPACE;
-    this.#parts = compose({ client, endpoint, implementations, env, namespace, lease, log, instruments });
+    const { EDGE_URL = config.PUBLIC_URL, VIEW_KEY: key } = config;
+    const kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
+    const about = () => {
+      const { MAX_TASKS: most } = config;
+      return {
+        worker: this.#parts.pid,
+        group: this.#group,
+        kinds,
+        running: this.running,
+        most,
+        connected: this.connected,
+      };
+    };
+    this.#reports =
+      EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log, about }) : undefined;
+    const reports = this.#reports;
+    const place = placeOf(env);
+    this.#parts = compose({
+      client,
+      endpoint,
+      implementations,
+      env,
+      namespace,
+      lease,
+      log,
+      instruments,
+      reports,
+      place,
+    });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
   }
 
@@ -99,6 +132,9 @@ export class Worker {
     const { client, pid, watcher } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
+    this.#reports?.start();
+    const { files } = this.#parts;
+    if (files) this.#endSweeps = sweeping(files, client, this.#log);
     const connected = Promise.withResolvers<void>();
     void client.listen({
       group: this.#group,
@@ -125,7 +161,9 @@ export class Worker {
    */
   async stop(): Promise<void> {
     this.#closed.abort();
+    this.#endSweeps?.();
     await this.#intake.stop(this.#config.DRAIN_SECONDS * 1000);
+    await this.#reports?.close();
   }
 
   #disconnected(reason: Error | undefined): void {

@@ -7,7 +7,7 @@ import * as content from "../core/tools/content.ts";
 
 /** The arguments of the job. */
 export const CallArgs = z.object({
-  /** The server's name for the tool; {@link READ} for a resource, whose `uri` is the argument. */
+  /** The server's name for the tool; or another {@link Method}, whose parameters are the arguments. */
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
   /** The caller's `_meta`, without what is between it and the edge. */
@@ -16,13 +16,27 @@ export const CallArgs = z.object({
   key: z.string(),
   /** Whether the call is sent at most once, by the policy at the start of the job. */
   once: z.boolean(),
+  /** The lowest level of log messages that the caller has asked for. */
+  log: z.string().optional(),
   /** How long the result answers further calls with the same arguments, in milliseconds. */
   fresh_for: z.number().optional(),
 });
 export type CallArgs = z.infer<typeof CallArgs>;
 
-/** Replaces the tool's name in a job that reads a resource. */
-export const READ = "resources-read";
+/** What a job may ask the server besides calling a tool; no tool has such a name. */
+export type Method = "resources/read" | "prompts/get" | "completion/complete" | "resources/subscribe";
+
+/** Whether a job's `tool` is a {@link Method}. */
+export const isMethod = (tool: string): tool is Method => tool.includes("/");
+
+/** JSON with sorted keys, so that equal arguments are equal texts. */
+export function canonical(value: unknown): string {
+  const sorted = (_key: string, each: unknown) =>
+    typeof each === "object" && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each;
+  return JSON.stringify(value, sorted);
+}
 
 /** Begins the reason of a job whose call the server has certainly not done: the call may be repeated. */
 export const NOT_DONE = "Nothing was done";
@@ -37,7 +51,7 @@ export function callJob(kind: string, prefix: string, shared: boolean): Job<Call
     kind,
     prefix,
     args: CallArgs,
-    id: ({ tool, key }) => `${tool}.${key}`,
+    id: ({ tool, key }) => `${tool.replace("/", "-")}.${key}`,
     otherArguments: "accept",
     deadline: DEADLINE,
     shared,

@@ -2,14 +2,14 @@
 
 import type { Tool } from "../core/author/tool.ts";
 import type { Job } from "../core/definitions/job.ts";
+import { serverBehind } from "./behind/together.ts";
 import { type CallArgs, callJob } from "./call-job.ts";
 import { policyOf } from "./policy.ts";
-import { resourceReader } from "./resource-reader.ts";
 import { chosen, type Snapshot } from "./snapshot.ts";
 import { checkOptions, type WrapOptions } from "./wrap-options.ts";
 import { wrappedTool } from "./wrapped-tool.ts";
 
-export { instructionsIn, type ListedTool, type Snapshot } from "./snapshot.ts";
+export { instructionsIn, type Listed, type ListedTool, type Lists, type Offer, type Snapshot } from "./snapshot.ts";
 export type { CallPolicy, WrapOptions } from "./wrap-options.ts";
 
 /**
@@ -22,7 +22,6 @@ export interface Wrapped {
   readonly options: WrapOptions;
   /** The jobs of its calls: those of one caller, and those that callers share. */
   readonly jobs: { readonly own: Job<CallArgs>; readonly shared: Job<CallArgs> };
-  /** The tools of a snapshot, for the edge. */
   tools(snapshot: Snapshot): readonly Tool[];
 }
 
@@ -45,12 +44,12 @@ export function wrapServer(options: WrapOptions): Wrapped {
     options,
     jobs: { own, shared },
     tools(snapshot) {
-      const reader = resourceReader({ name, jobs: [own, shared], isOffered: snapshot.resources, apps: options.apps });
+      const behind = serverBehind({ jobs: [own, shared], snapshot, options });
       const heldBack = snapshot.held && { server: name, lines: snapshot.held };
       return chosen(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
         return {
-          ...wrappedTool(tool, policy, options, policy.shared ? shared : own, reader),
+          ...wrappedTool(tool, policy, options, policy.shared ? shared : own, behind),
           ...(heldBack && { heldBack }),
         };
       });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { serverBehind } from "./behind/together.ts";
 import { listingOf } from "./listing.ts";
-import { resourceReader } from "./resource-reader.ts";
 
 const tool = {
   name: "report",
@@ -15,8 +15,13 @@ const tool = {
 
 test("a server's own app is not listed, because hosts would let it act as this server", async () => {
   expect(listingOf(tool, {}, false)._meta).toEqual({ "acme/cost": 2 });
-  const { read } = resourceReader({ name: "acme", jobs: [undefined as never], isOffered: true });
-  await expect(read("ui://acme/app", {} as never)).rejects.toThrow("acme: its apps are not shown here");
+  const uri = "ui://acme/app";
+  const lists = { prompts: [], resources: [{ name: "app", uri }], resourceTemplates: [] };
+  const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [], lists };
+  const server = serverBehind({ jobs: [undefined as never], snapshot, options: { name: "acme" } });
+  const { resources, methods } = server.together([server]);
+  expect(resources).toEqual([]);
+  await expect(methods["resources/read"]?.({ uri }, {} as never)).rejects.toThrow("acme: its apps are not shown here");
 });
 
 test("it is listed where the operator allows that server's apps by name", () => {

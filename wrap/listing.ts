@@ -32,7 +32,6 @@ export function takesJobName({ inputSchema }: ListedTool): boolean {
 /** The keys of `_meta` by which a tool names an app of its server, for hosts of one kind or another. */
 const APP = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
 
-/** The beginning of an app's URI. */
 export const APP_URI = "ui://";
 
 export function listingOf(

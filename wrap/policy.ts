@@ -1,7 +1,6 @@
 import type { ListedTool } from "./snapshot.ts";
 import { type CallPolicy, fits, type WrapOptions } from "./wrap-options.ts";
 
-/** How the calls of a tool are treated. */
 export interface Policy {
   /** Whether a call is sent at most once. */
   once: boolean;

@@ -18,6 +18,20 @@ export interface ListedTool {
   [field: string]: unknown;
 }
 
+/** A prompt, a resource or a template of resources, as its server lists it. */
+export interface Listed {
+  name: string;
+  uri?: string;
+  uriTemplate?: string;
+  [field: string]: unknown;
+}
+
+/** What a server lists besides tools, by the field of the protocol's result. */
+export type Lists = Readonly<Record<"prompts" | "resources" | "resourceTemplates", readonly Listed[]>>;
+
+/** What tells one entry of a list from another. */
+export const keyOf = ({ uri, uriTemplate, name }: Listed): string => uri ?? uriTemplate ?? name;
+
 /**
  * What `durable-mcp-edge sync` records of a server.
  *
@@ -30,23 +44,33 @@ export interface Snapshot {
   revision: string;
   /** The server's instructions to a model. */
   instructions?: string;
-  /** Whether the server has resources. */
   resources: boolean;
   tools: readonly ListedTool[];
+  /** Its prompts, resources and templates of resources; undefined in a snapshot of a version that did not pass them on. */
+  lists?: Lists;
+  /** Which of the protocol's further capabilities it has. */
+  offers?: readonly Offer[];
   /** What of its list was not read, and why: a sentence each. */
   left?: readonly string[];
   /** What the server says now and is not listed, since nobody has accepted it: a line each. */
   held?: readonly string[];
   /** Tools that were agreed to in another form than the server has now: they may come back to it by themselves. */
   agreed?: readonly ListedTool[];
+  /** The same for the other lists. */
+  agreedLists?: Lists;
 }
+
+export const OFFERS = ["completions", "logging", "subscribe"] as const;
+export type Offer = (typeof OFFERS)[number];
 
 /** Bounds on descriptions, in characters, and on tools, in characters of JSON. */
 const MAX_DESCRIPTION = 8_000;
 export const MAX_TOOL = 64_000;
 export const MAX_INSTRUCTIONS = 4_000;
-/** The most tools of one server. */
 const MAX_TOOLS = 500;
+
+/** The most entries of another list of one server. */
+export const MAX_LISTED = 500;
 
 /** The names of the edge's built-in tools. A wrapped tool with such a name needs a prefix. */
 export const TAKEN: ReadonlySet<string> = new Set([
@@ -115,6 +139,5 @@ export function bounded(tool: ListedTool): ListedTool {
 export const instructionsIn = ({ instructions }: Snapshot): string | undefined =>
   instructions === undefined ? undefined : instructions.slice(0, MAX_INSTRUCTIONS);
 
-/** The edge's name for a tool. */
 export const nameHere = (name: string, prefix: string | undefined): string =>
   prefix === undefined || prefix === "" ? name : `${prefix}_${name}`;

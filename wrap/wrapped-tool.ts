@@ -1,11 +1,12 @@
 import * as z from "zod";
 import { waitFor } from "../core/author/job-tool.ts";
-import { type CallContext, type ResourceReader, type Tool, ToolError } from "../core/author/tool.ts";
+import { type CallContext, type ServerBehind, type Tool, ToolError } from "../core/author/tool.ts";
 import { hashed, type Job } from "../core/definitions/job.ts";
 import type { DurablePromise } from "../core/jobs/durable-promise.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
 import { splitGeneration } from "../core/store/ids.ts";
-import type { CallArgs } from "./call-job.ts";
+import { levelFor, tellLogs } from "./behind/logs.ts";
+import { type CallArgs, canonical } from "./call-job.ts";
 import { JOB_NAME, listingOf, takesJobName } from "./listing.ts";
 import type { Policy } from "./policy.ts";
 import { type ListedTool, nameHere } from "./snapshot.ts";
@@ -19,7 +20,7 @@ export function wrappedTool(
   policy: Policy,
   options: WrapOptions,
   job: Job<CallArgs>,
-  reader: ResourceReader,
+  behind: ServerBehind,
 ): Tool {
   const { prefix, after } = options;
   // The arguments name a shared call.
@@ -33,7 +34,11 @@ export function wrappedTool(
     const wanted: CallArgs = { tool: tool.name, arguments: args, key, once: policy.once };
     if (policy.freshFor !== undefined) wanted.fresh_for = policy.freshFor;
     // A result that answers several calls is that of their arguments alone.
-    else if (context.meta) wanted.meta = context.meta;
+    else {
+      const log = levelFor(context);
+      if (context.meta) wanted.meta = context.meta;
+      if (log !== undefined) wanted.log = log;
+    }
     if (policy.once && isNew) {
       const how = named
         ? `To have it sent once in all, repeat it with ${JOB_NAME}: "${key}".`
@@ -60,7 +65,7 @@ export function wrappedTool(
     const launched = launch(args, context);
     const started = launched.then(({ promise }) => promise);
     try {
-      return await waitFor(started, { ...context, patience: after ?? context.patience }, { passes: true });
+      return await waitFor(started, { ...context, patience: after ?? context.patience }, passing(context));
     } finally {
       const { promise, isNew } = await launched;
       if (isNew && promise.state === "pending" && context.isCancelled?.()) await context.store.cancel(promise.name);
@@ -74,11 +79,14 @@ export function wrappedTool(
     job: job as Job,
     waits: true,
     start: async (args, context) => (await launch(args, context)).promise,
-    reader,
+    behind,
     call,
-    resume: (promise, context) => waitFor(Promise.resolve(promise), context, { passes: true }),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, passing(context)),
   };
 }
+
+/** How a call's job is waited for: what the server says meanwhile is the client's. */
+const passing = (context: CallContext) => ({ passes: true, onResult: (result: unknown) => tellLogs(result, context) });
 
 /** The key of a call, and its arguments for the server; `isNew`: a repeat of the call has another key. */
 async function identified(
@@ -104,15 +112,6 @@ async function identified(
   }
   if (freshFor !== undefined) return { key: await hashed(canonical(args)), args };
   return { key: crypto.randomUUID(), args, isNew: true };
-}
-
-/** JSON with sorted keys, so that equal arguments are equal texts. */
-export function canonical(value: unknown): string {
-  const sorted = (_key: string, each: unknown) =>
-    typeof each === "object" && each !== null && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : each;
-  return JSON.stringify(value, sorted);
 }
 
 function preview(value: unknown): string {

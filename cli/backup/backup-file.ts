@@ -11,7 +11,6 @@ const FORMAT = "durable-mcp-edge backup 1";
 /** A row of the Resonate server, or of a caller's object. */
 export type Line = BackupRow | RoomRow;
 
-/** The content of a backup beside the rows. */
 export interface BackupHead {
   /** Seals the task ids that clients hold; null if the server had no key of its own. */
   key: string | null;

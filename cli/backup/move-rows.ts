@@ -21,7 +21,6 @@ const PAUSE = 100;
 const MOMENT = 3_600_000;
 const LEASE = 60_000;
 
-/** How many rows were moved. */
 export interface Moved {
   /** Settled promises: jobs and their steps. */
   ended: number;

@@ -1,11 +1,9 @@
 /** The options of `backup`, `restore` and `move` that select the server whose jobs they read or write. */
 import { DATA } from "../launcher/data-directory.ts";
 
-/** For `parseArgs`; includes `--help`. */
 export const SOURCE_OPTIONS = {
   url: { type: "string" },
   data: { type: "string", default: DATA },
-  help: { type: "boolean" },
 } as const;
 
 /** The lines about {@link SOURCE_OPTIONS} in a command's usage; `width` is that of the option column. */

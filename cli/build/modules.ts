@@ -20,7 +20,7 @@ const CRON = "cron.js";
 
 /** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
 const ENTRIES: Readonly<Record<string, string>> = {
-  "caller.js": 'export { CallerObject } from "./functions/caller/caller-object.ts";',
+  "caller.js": 'export * from "./functions/lazy.ts";',
   [CRON]: 'export { CronExpressionParser } from "cron-parser"; export * from "./functions/schedules/times.ts";',
   "resonate.js": 'export { ObjectServer } from "./server/object/object-server.ts";',
   "sdk.js": 'export * from "./functions/sdk.ts";',
@@ -38,7 +38,6 @@ const STAMP = "modules.json";
 interface Modules {
   /** The folder, from the root. */
   readonly folder: string;
-  /** The entry code by file name. */
   readonly entries: Readonly<Record<string, string>>;
 }
 
@@ -96,7 +95,6 @@ async function build(root: string, { folder, entries }: Modules): Promise<string
   return [...new Set(bundles.flatMap(({ sources }) => sources))].sort();
 }
 
-/** The modules of Durable Objects. */
 const OBJECTS = ["caller.js", "resonate.js", "runner.js"];
 
 /** Begins the names of what modules have in common. */

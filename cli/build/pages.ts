@@ -11,11 +11,10 @@ import { hashFiles, loadEsbuild } from "./esbuild.ts";
 /** The output folder in a checkout, which wrangler.toml refers to. */
 const OUT = ".build/pages";
 
-/** Copied unchanged. */
 const COPIED = [".svg", ".png"];
 
 /** The pages, each a script within `page.html`, and their titles until the script runs. */
-const PAGES = { index: "Durable MCP tools", jobs: "Jobs", job: "Jobs" };
+const PAGES = { index: "Durable MCP tools", jobs: "Jobs", job: "Jobs", operate: "Operate" };
 
 /** The absolute folder of this package's pages; a checkout needs {@link buildPages} first. */
 export const pagesFolder = (): string => join(thisPackage().root, isCheckout ? OUT : "dist/pages");
@@ -71,7 +70,6 @@ export async function writePages(root: string, out: string): Promise<void> {
   await writeFile(join(out, "card-chart.js"), await cardChart(esbuild, options(root)));
 }
 
-/** The esbuild options of all code for browsers. */
 export const options = (root: string): BuildOptions => ({
   absWorkingDir: root,
   bundle: true,

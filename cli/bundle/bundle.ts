@@ -19,11 +19,9 @@ const DAY = 24 * 60 * 60 * 1000;
 /** Files that change with the dependencies, which include wrangler. */
 const LOCK_FILES = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "node_modules/.package-lock.json"];
 
-/** The bundled edge. */
 export interface Bundle {
   /** The folder of the bundled module and its source map, `<main>.map`. */
   readonly dir: string;
-  /** The module's file name. */
   readonly main: string;
   /** The modules that it loads on demand, as paths from the folder; it imports them by these paths. */
   readonly modules: readonly string[];
@@ -117,7 +115,6 @@ export interface Configuration {
   build?: { command?: string };
 }
 
-/** Reads the wrangler configuration. */
 export async function readConfiguration(config: string): Promise<Configuration> {
   // Loaded on demand: wrangler takes most of a second to load.
   const url = pathToFileURL(resolveModule("wrangler", dirname(config))).href;

@@ -20,9 +20,7 @@ import {
 /** The sources do not compile; the message names the file and the line. */
 export class CompileError extends Error {}
 
-/** A program built from the current sources. */
 export interface Built<T> {
-  /** Equal for equal programs. */
   readonly version: string;
   readonly program: T;
   /** The project's files in the program, absolute. */

@@ -6,7 +6,7 @@ import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { CLIENT_OPTIONS, CLIENT_USAGE, connectionTo, endpointOf } from "./options.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "events", "[TYPE...] [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "events", "[TYPE...] [options]")}
 
 Prints what has happened to the caller's jobs, a line of JSON an event: those that the server keeps, or with --follow those
 that happen from now on. TYPE is a type of event, such as job.ended; all when left out.
@@ -30,7 +30,7 @@ const Page = z.looseObject({
 });
 
 export async function run(args: string[]): Promise<void> {
-  const read = () => {
+  const options = readArguments(() => {
     const many = { type: "string", multiple: true } as const;
     const own = {
       follow: { type: "boolean", default: false },
@@ -40,10 +40,8 @@ export async function run(args: string[]): Promise<void> {
       label: many,
     } as const;
     const { values, positionals } = parseArgs({ args, options: { ...CLIENT_OPTIONS, ...own }, allowPositionals: true });
-    return values.help ? undefined : { ...values, types: positionals, url: endpointOf(values.url) };
-  };
-  const options = readArguments(read, usage());
-  if (!options) return;
+    return { ...values, types: positionals, url: endpointOf(values.url) };
+  });
   const connection = connectionTo(options.url);
   const request = <T>(method: string, params: object, schema: z.ZodType<T>) =>
     connection.ask(async (client) =>

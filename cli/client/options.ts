@@ -3,7 +3,7 @@ import { Connection } from "../../client/connection.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { packageVersion } from "../package.ts";
 
-export const CLIENT_OPTIONS = { url: { type: "string" }, help: { type: "boolean" } } as const;
+export const CLIENT_OPTIONS = { url: { type: "string" } } as const;
 
 export const CLIENT_USAGE = `  --url URL        the server's MCP endpoint (default: that of the stack on this machine)
   --help           show this text

@@ -5,7 +5,7 @@ import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { CLIENT_OPTIONS, CLIENT_USAGE, connectionTo, endpointOf } from "./options.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "wait", "JOB... [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "wait", "JOB... [options]")}
 
 Waits until the jobs have ended. Of one job it prints the result as JSON; of several, a line of JSON for each as it ends.
 The exit code is that of the first job, in the order given, that is not complete: 0 complete, 1 failed, 3 cancelled,
@@ -19,21 +19,17 @@ const CODES: Record<string, number> = { complete: 0, failed: 1, cancelled: 3, ti
 const STILL_RUNNING = 124;
 
 export async function run(args: string[]): Promise<void> {
-  const read = () => {
+  const { names, url, until } = readArguments(() => {
     const { values, positionals } = parseArgs({
       args,
       options: { ...CLIENT_OPTIONS, timeout: { type: "string" } },
       allowPositionals: true,
     });
-    if (values.help) return undefined;
     if (positionals.length === 0) throw new Error("Which job? Give its name as the tool that started it returned it.");
     const seconds = values.timeout === undefined ? Number.POSITIVE_INFINITY : Number(values.timeout);
     if (!(seconds > 0)) throw new Error("--timeout must be a number of seconds above 0.");
     return { names: [...new Set(positionals)], url: endpointOf(values.url), until: Date.now() + seconds * 1_000 };
-  };
-  const options = readArguments(read, usage());
-  if (!options) return;
-  const { names, url, until } = options;
+  });
   const connection = connectionTo(url);
   const codes = new Map<string, number>();
   try {

@@ -13,7 +13,7 @@ import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
 import { localSetups } from "../terminal/clients.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
+export const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
 
 Deploys the project in this folder to Cloudflare: creates what is missing, waits until the edge answers, runs the doctor, and
 prints the configuration of each client. The first time, at a terminal, it makes a caller and shows the token once.
@@ -43,7 +43,6 @@ Other options go to wrangler, in particular:
 /** How long a new deployment may take until it answers, in milliseconds. */
 const PATIENCE = 120_000;
 
-/** The tokens that this deployment made. */
 interface Tokens {
   caller: FirstCaller | undefined;
   worker: NewToken | undefined;
@@ -51,7 +50,6 @@ interface Tokens {
 }
 
 export async function run(args: string[]): Promise<void> {
-  if (args.includes("--help")) return console.log(usage());
   const project = readProject();
   const config = await readConfiguration(configurationOf(project));
   const name = nameOf(args, config.name ?? project.name);
@@ -165,7 +163,6 @@ async function deployContainer(
   return exitCode === 0;
 }
 
-/** Waits for the deployment and runs the doctor. */
 async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
   console.log(`\nWaiting for ${origin} ...`);
   if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
@@ -189,7 +186,6 @@ function showTokens(origin: string, project: Project, { caller, worker, operator
   }
 }
 
-/** Prints the set-up of each host. */
 function showClients(origin: string, { name }: Project, token: string | undefined): void {
   for (const { host, file, paste } of localSetups({ name, url: `${origin}/mcp`, token }))
     console.log(`\n${host}: ${file ?? "run in a terminal"}\n${paste}`);

@@ -7,7 +7,7 @@ import { type CryptoKey, exportPKCS8, exportSPKI, generateKeyPair, importPKCS8, 
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "keys", "--namespace NAME/ --out DIR [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "keys", "--namespace NAME/ --out DIR [options]")}
 
 Writes the keys and tokens by which the parts of one deployment authenticate to one another:
 
@@ -43,7 +43,7 @@ interface Options {
 }
 
 /** @throws {Error} that names the wrong argument */
-function parseOptions(args: string[]): Options | undefined {
+function parseOptions(args: string[]): Options {
   const { values } = parseArgs({
     args,
     options: {
@@ -54,10 +54,8 @@ function parseOptions(args: string[]): Options | undefined {
       "task-key": { type: "boolean", default: false },
       operator: { type: "boolean", default: false },
       encrypt: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
     },
   });
-  if (values.help) return undefined;
   const { namespace, out, key } = values;
   if (!namespace || !out) throw new Error("--namespace and --out are needed.");
   // A token opens every id that begins with its namespace. With one "/", at the end, no namespace is a prefix of another.
@@ -149,8 +147,7 @@ async function write(dir: string, files: OutputFile[]): Promise<void> {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => parseOptions(args), usage());
-  if (!options) return;
+  const options = readArguments(() => parseOptions(args));
   const expires = new Date(Date.now() + options.days * 24 * 60 * 60 * 1000);
   const files = await make(options, expires);
   await write(options.out, files);

@@ -8,7 +8,7 @@ import { makeProject } from "../scaffold/new-project.ts";
 import { addedTool, type ToolNames, toolNames } from "../scaffold/new-tool.ts";
 import { sourceOf } from "../scaffold/source.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "new", "FOLDER [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "new", "FOLDER [options]")}
        ${typed(readProject(), "new", "--tool NAME")}
 
 Makes a project in a new folder: a server with one durable tool and its test. Without a folder, adds a tool to the project
@@ -26,13 +26,12 @@ interface Options {
 }
 
 /** @throws {Error} that names the wrong argument */
-function parseOptions(args: string[]): Options | undefined {
+function parseOptions(args: string[]): Options {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { tool: { type: "string" }, package: { type: "string" }, help: { type: "boolean", default: false } },
+    options: { tool: { type: "string" }, package: { type: "string" } },
   });
-  if (values.help) return undefined;
   const [folder, ...more] = positionals;
   if (more.length > 0) throw new Error("One folder, please.");
   if (folder === undefined && values.tool === undefined) throw new Error("Which folder?");
@@ -40,9 +39,7 @@ function parseOptions(args: string[]): Options | undefined {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => parseOptions(args), usage());
-  if (!options) return;
-  const { folder, tool, source } = options;
+  const { folder, tool, source } = readArguments(() => parseOptions(args));
   if (folder !== undefined) {
     await makeProject(resolve(folder), tool, () => sourceOf(source));
     console.log(`${basename(resolve(folder))} is there. Now:

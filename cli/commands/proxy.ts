@@ -12,7 +12,7 @@ import { readProject, typed } from "../project.ts";
 /** How long the first answer may take, in milliseconds. */
 const TIMEOUT = 10_000;
 
-const usage = () => `Usage: ${withoutNpmOutput(typed(readProject(), "proxy", "[URL] [options]"))}
+export const usage = () => `Usage: ${withoutNpmOutput(typed(readProject(), "proxy", "[URL] [options]"))}
 
 Serves the MCP endpoint at URL (by default that of the stack on this machine) over stdio, for a client that speaks nothing
 else. Options go to mcp-remote: --header "Name: value", --protocol auto and more.
@@ -25,7 +25,6 @@ the machine.
 const withoutNpmOutput = (command: string) => command.replace(/^npm run /, "npm run --silent ");
 
 export async function run(args: string[]): Promise<void> {
-  if (args.includes("--help")) return console.log(usage());
   const [first, ...rest] = args;
   const given = first !== undefined && !first.startsWith("-");
   const url = given ? first : (stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp");

@@ -1,19 +1,15 @@
 /** `worker`: runs the worker of the project in this folder. */
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { readArguments } from "../arguments.ts";
 import { readProject, typed, workerOf } from "../project.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "worker")}
+export const usage = () => `Usage: ${typed(readProject(), "worker")}
 
 Runs the worker of the project in this folder until SIGTERM or SIGINT. It is configured by the environment: RESONATE_URL,
 RESONATE_TOKEN, RESONATE_GROUP, RESONATE_NAMESPACE, HEALTH_PORT and more.
 `;
 
 export async function run(args: string[]): Promise<void> {
-  const { values } = readArguments(() => parseArgs({ args, options: { help: { type: "boolean" } } }), usage()) as {
-    values: { help?: boolean };
-  };
-  if (values.help) return console.log(usage());
+  parseArgs({ args, options: {} });
   await import(pathToFileURL(workerOf(readProject())).href);
 }

@@ -14,7 +14,7 @@ import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 import { wrappedHere } from "../wrap/wrap-directory.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "sync", "[--accept [TOOL ...]]")}
+export const usage = () => `Usage: ${typed(readProject(), "sync", "[--accept [TOOL ...]]")}
        ${typed(readProject(), "sync", "URL [options]")}
        ${typed(readProject(), "sync", "[options] -- COMMAND ...")}
 
@@ -28,7 +28,6 @@ ${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
 `;
 
 export async function run(args: string[]): Promise<void> {
-  if (args.includes("--help")) return console.log(usage());
   const [flag, ...accept] = args;
   const isAccepting = flag === "--accept";
   if (flag !== undefined && !isAccepting) return add(args);
@@ -69,8 +68,7 @@ async function look(options: WrapOptions, env: NodeJS.ProcessEnv = process.env):
 }
 
 async function add(args: string[]): Promise<void> {
-  const given = readArguments(() => wrapArguments(args, process.env), usage());
-  if (!given) return;
+  const given = readArguments(() => wrapArguments(args, process.env));
   hideArguments(given);
   const { options, secrets } = given;
   const { cwd: _, ...kept } = options;

@@ -1,17 +1,14 @@
 /** `token NAME`: prints a new static token once, and the entry that the edge needs for it. */
+import { WrongArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { newToken, TOKEN_NAME } from "../static-token.ts";
 
-export async function run([name, ...rest]: string[]): Promise<void> {
-  const usage = `Usage: ${typed(readProject(), "token", "NAME")}
+export const usage = () => `Usage: ${typed(readProject(), "token", "NAME")}
 
 NAME is the caller's name: 1 to 64 letters, digits, ".", "_", "@" or "-", not starting with "-".`;
-  if (name === "--help") return console.log(usage);
-  if (name === undefined || rest.length > 0 || !TOKEN_NAME.test(name)) {
-    console.error(usage);
-    process.exit(2);
-  }
 
+export async function run([name, ...rest]: string[]): Promise<void> {
+  if (name === undefined || rest.length > 0 || !TOKEN_NAME.test(name)) throw new WrongArguments("Name one caller.");
   const { token, sha256 } = newToken();
   console.log(`Token for ${name}, which is stored nowhere and not shown again:
 

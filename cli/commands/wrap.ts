@@ -18,7 +18,7 @@ import { FILES, writeProject } from "../wrap/wrap-project.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
-const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
        ${typed(readProject(), "wrap", "[options] -- COMMAND ...")}
 
 Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL or started by COMMAND.
@@ -31,8 +31,7 @@ Its state is kept in a directory of its own below .resonate. Also the options of
 `;
 
 export async function run(args: string[]): Promise<void> {
-  const given = readArguments(() => wrapArguments(args, process.env), usage());
-  if (!given) return;
+  const given = readArguments(() => wrapArguments(args, process.env));
   hideArguments(given);
   const { options, rest, secrets } = given;
   Object.assign(process.env, secrets);

@@ -18,7 +18,6 @@ export interface Additions {
 }
 
 export interface DeployedConfiguration extends AsyncDisposable {
-  /** Arguments for wrangler. */
   readonly args: readonly string[];
 }
 

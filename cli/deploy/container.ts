@@ -13,12 +13,9 @@ const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as 
 /** Variables that the worker needs if the edge has them, with equal values. */
 const SHARED = ["RESONATE_URL", "RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS"];
 
-/** Where the jobs run. */
 export interface Choice {
   readonly runsIn: "container" | "workers";
-  /** Explains the choice to the user. */
   readonly says: string;
-  /** Whether the container is deployed now. */
   readonly isDeployed: boolean;
 }
 
@@ -79,7 +76,6 @@ function configIn(root: string): string | undefined {
   return CONFIGS.map((config) => join(root, config)).find((path) => existsSync(path));
 }
 
-/** The name of the container's Worker. */
 export const workerName = (edge: string): string => `${edge}-worker`;
 
 /** Writes the configuration of the container's Worker and returns its file; undefined if the project has none. */

@@ -3,7 +3,6 @@ import { newToken } from "../static-token.ts";
 import type { Bindings } from "./account.ts";
 import type { DeployOptions } from "./deploy-options.ts";
 
-/** A new token, whose hash is deployed. */
 export interface NewToken {
   readonly name: string;
   readonly token: string;

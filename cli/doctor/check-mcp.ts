@@ -8,9 +8,7 @@ const HANDSHAKE = "MCP";
 const TIMER = "one-second timer";
 
 export interface McpCheck {
-  /** The MCP endpoint. */
   url: URL;
-  /** A bearer token to call it with. */
   token: string | undefined;
   /** How long the timer may take, in seconds. */
   wait: number;

@@ -7,7 +7,6 @@ import { silentLog } from "../wrap/silent-log.ts";
 import { leftOut, policyTable } from "../wrap/table.ts";
 import { type Finding, failed, ok, warning, whyNot } from "./finding.ts";
 
-/** `root`: the folder of the project. */
 export async function* checkWrapped(root: string): AsyncGenerator<Finding> {
   for (const { options, snapshot: file } of await wrappedBy(readProject(root))) {
     const check = `wrapped ${options.name}`;

@@ -11,7 +11,7 @@ import { checkWorker } from "./check-worker.ts";
 import { checkWrapped } from "./check-wrapped.ts";
 import { type Finding, failed, skipped } from "./finding.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "doctor", "[--url https://HOST] [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "doctor", "[--url https://HOST] [options]")}
 
 Checks the edge at HOST, or without --url the stack on this machine: whether it answers, how it authenticates callers, whether
 it reaches its Resonate server, and, with a token if one is required, whether a timer of one second completes. With
@@ -40,12 +40,11 @@ interface Options {
   workerUrl: URL | undefined;
   wait: number;
   json: boolean;
-  /** The folder of the stack's project. */
   project: string;
 }
 
 /** @throws {Error} that names the wrong argument */
-function parseOptions(args: string[]): Options | undefined {
+function parseOptions(args: string[]): Options {
   const { values } = parseArgs({
     args,
     options: {
@@ -57,10 +56,8 @@ function parseOptions(args: string[]): Options | undefined {
       "worker-url": { type: "string" },
       wait: { type: "string", default: "20" },
       json: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
     },
   });
-  if (values.help) return undefined;
   if (values["env-file"] !== undefined) process.loadEnvFile(values["env-file"]);
   const auth = AUTH_MODES.find((mode) => mode === values.auth);
   if (values.auth !== undefined && !auth) throw new Error(`--auth must be ${AUTH_MODES.join(", ")}.`);
@@ -155,8 +152,7 @@ function print({ check, status, detail, fix }: Finding): void {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => parseOptions(args), usage());
-  if (!options) return;
+  const options = readArguments(() => parseOptions(args));
   const findings: Finding[] = [];
   for await (const finding of examine(options)) {
     findings.push(finding);

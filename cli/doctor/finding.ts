@@ -1,6 +1,5 @@
 /** The result of one check. */
 export interface Finding {
-  /** A short name of the check. */
   check: string;
   status: "ok" | "warning" | "failed" | "skipped";
   detail: string;

@@ -18,12 +18,10 @@ const SQLITE_BUSY = 5;
 /** The addresses of a stack during its current or last run. */
 export interface StackRecord {
   ports: Partial<Ports>;
-  /** The MCP endpoint. */
   url: string;
   resonateUrl: string;
   /** The embedded server's token, new for each run. */
   resonateToken?: string;
-  /** The worker's `/health`. */
   workerUrl: string;
   /** The project's folder, if it is not the one that the stack was started in. */
   project?: string;

@@ -4,12 +4,16 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { type Bundle, bundleEdge, EDGE_MODULE } from "../bundle/bundle.ts";
 import { resolveModule } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 
 /** How long requests in flight may go on after SIGTERM, in milliseconds: one that awaits a job could take minutes. */
 const GRACE = 1_000;
+
+/** How much of the beginning, and of the end, of what workerd printed is kept, in characters. */
+const SHOWN = 2_000;
 
 export interface LocalEdgeOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
@@ -26,11 +30,9 @@ export interface LocalEdgeOptions {
   inspectorPort?: number | undefined;
 }
 
-/** An edge in its own workerd process. */
 export interface EdgeProcess extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** The URLs of the further isolates. */
   readonly beside: readonly string[];
   readonly process: Child;
 }
@@ -73,6 +75,9 @@ export async function spawnEdge(
   // With a server elsewhere the account's own is not there.
   const isOff = (name: string) =>
     bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
+  const place = bindings.FILES_URL;
+  const files = place && !/^https?:/.test(place) ? folderPath(place) : undefined;
+  if (files !== undefined) await mkdir(files, { recursive: true });
   // Not beside the bundle, whose folder may be read-only.
   const config = join(tmpdir(), `durable-mcp-edge-${randomUUID()}.capnp`);
   const objects = data === undefined ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-objects-")) : resolve(data);
@@ -86,6 +91,7 @@ export async function spawnEdge(
       },
       isolates.map((values) => values.map(([name]) => name)),
       objects,
+      files,
     ),
   );
   const addresses = isolates.flatMap((_, i) => ["--socket-addr", `http${i}=127.0.0.1:${i === 0 ? port : 0}`]);
@@ -108,11 +114,12 @@ const workerd = (): string => createRequire(import.meta.url)(resolveModule("work
 async function listeningPorts(process: Child, wanted: number, count: number): Promise<number[]> {
   let printed = "";
   process.stderr.setEncoding("utf8").on("data", (text: string) => {
-    printed = (printed + text).slice(-2_000);
+    printed += text;
+    if (printed.length > 2 * SHOWN) printed = printed.slice(0, SHOWN) + printed.slice(-SHOWN);
   });
   const ended = process.exited.then(() => {
-    const taken = printed.includes("Address already in use");
-    throw new Error(taken ? `Port ${wanted} is already in use.` : `workerd ended at start:\n${printed}`);
+    if (printed.includes("Address already in use")) throw new Error(`Port ${wanted} is already in use.`);
+    throw new Error(refusalIn(printed) ?? `workerd ended at start:\n${printed}`);
   });
   const listening = new Promise<number[]>((resolve) => {
     const ports: number[] = [];
@@ -125,8 +132,11 @@ async function listeningPorts(process: Child, wanted: number, count: number): Pr
   return Promise.race([listening, ended]);
 }
 
+/** What the edge's code has refused at its start, as workerd prints it: the sentences, without the places in the bundle. */
+export const refusalIn = (printed: string): string | undefined => /Uncaught Error: (.+?)\n\s+at /s.exec(printed)?.[1];
+
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
-function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string): string {
+function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string, filesFolder?: string): string {
   const { main, modules, data = {}, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
   // workerd reads an embedded file only by a path relative to its configuration.
   const embed = (path: string) => `embed ${quote(relative(tmpdir(), resolve(bundle.dir, path)))}`;
@@ -142,8 +152,12 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
     ...Object.entries(data).map(([name, path]) => `(name = ${quote(name)}, json = ${embed(path)})`),
     ...(assets ? [`(name = ${quote(assets.binding)}, service = "assets")`] : []),
     `(name = "CALLBACKS", service = "public")`,
+    ...(filesFolder === undefined ? [] : [`(name = "FILES_FOLDER", service = "files")`]),
   ];
-  const files = assets ? `(name = "assets", disk = ${quote(assets.directory)}),` : "";
+  const disks = [
+    ...(assets ? [`(name = "assets", disk = ${quote(assets.directory)}),`] : []),
+    ...(filesFolder === undefined ? [] : [`(name = "files", disk = (path = ${quote(filesFolder)}, writable = true)),`]),
+  ].join("\n    ");
   const scripts = [[EDGE_MODULE, main] as const, ...modules.map((path) => [path, path] as const)].map(
     ([name, path]) => `(name = ${quote(name)}, esModule = ${embed(path)})`,
   );
@@ -164,7 +178,7 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
 const config :Workerd.Config = (
   services = [
     ${each((i) => `(name = "edge${i}", worker = .edge${i}),`)}
-    ${files}
+    ${disks}
     (name = "data", disk = (path = ${quote(objectsFolder)}, writable = true)),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
     (name = "public", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
@@ -176,5 +190,8 @@ const config :Workerd.Config = (
 ${workers.join("\n")}
 `;
 }
+
+/** The folder that a `FILES_URL` names which is no bucket's. */
+const folderPath = (url: string): string => (url.startsWith("file:") ? fileURLToPath(url) : resolve(url));
 
 const quote = (text: string) => JSON.stringify(text);

@@ -1,4 +1,6 @@
-import { join } from "node:path";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import type { Bundle } from "../bundle/bundle.ts";
@@ -7,7 +9,7 @@ import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 import type { Ports } from "../process/ports.ts";
 import type { Service } from "../process/supervise.ts";
-import { spawnEdge } from "./local-edge.ts";
+import { refusalIn, spawnEdge } from "./local-edge.ts";
 import type { LocalService } from "./local-services.ts";
 
 export const HOST = "127.0.0.1";
@@ -27,6 +29,8 @@ export const EDGE_ENVIRONMENT = [
     "ALLOW_LOOPBACK_CALLBACKS",
     "EVENT_ERRORS",
   ],
+  ...["FILES_URL", "FILES_KEY_ID", "FILES_SECRET", "FILES_REGION"],
+  ...["OPERATE", "OPERATOR_TOKENS", "OAUTH_OPERATE_SCOPE", "ALERT_URL", "ALERT_SECRET"],
 ];
 
 /** How long a process may take to end after SIGTERM, in milliseconds; the worker drains before that. */
@@ -34,13 +38,12 @@ const GRACE = { worker: 4_000, other: 3_000, edge: 1_000 };
 /** How long running jobs may go on after SIGTERM, in seconds: short, because they continue at the next start. */
 const DRAIN_SECONDS = "2";
 /** The edge's configuration unless the environment overrides it. */
-const LOCAL_EDGE = { AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]" };
+const LOCAL_EDGE = { AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]", OPERATE: "local" };
 
 export interface StackOptions {
   ports: Ports;
   /** The embedded server's data directory; undefined to keep state in memory. */
   data: string | undefined;
-  /** The worker's program file. */
   worker: string;
   /** The project's services that are on, each with its port. */
   services: readonly { service: LocalService; port: number }[];
@@ -65,7 +68,8 @@ export interface Stack {
 
 export function describeStack({ ports, data, worker, services, secret, env: outer }: StackOptions): Stack {
   const isEmbedded = !outer.RESONATE_URL;
-  const env = isEmbedded ? { ...outer, RESONATE_TOKEN: secret } : outer;
+  const FILES_URL = outer.FILES_URL || folderOfFiles(data);
+  const env: NodeJS.ProcessEnv = { ...outer, FILES_URL, ...(isEmbedded && { RESONATE_TOKEN: secret }) };
   const resonateUrl = env.RESONATE_URL?.replace(/\/+$/, "") || local(ports.resonate);
   // Without authentication, links to job pages need only the edge's address.
   const isOpen = (env.AUTH_MODE || LOCAL_EDGE.AUTH_MODE) === "none";
@@ -102,13 +106,14 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
       start: async () => {
         const addresses = { RESONATE_URL: resonateUrl, HEALTH_HOST: host, HEALTH_PORT: String(port) };
         const edge = isOpen && !env.PUBLIC_URL ? { PUBLIC_URL: local(ports.edge) } : {};
-        const added = { ...fromServices, ...addresses, ...edge, DRAIN_SECONDS: drain };
+        const added = { ...fromServices, ...addresses, ...edge, EDGE_URL: local(ports.edge), DRAIN_SECONDS: drain };
         return script(worker, [], added, GRACE.worker + Number(drain) * 1_000);
       },
     }),
     edge: (bundle, port, bindings, grace = GRACE.edge) => ({
       name: "the edge",
       rewrite: mapToSources(bundle, process.cwd()),
+      refusal: (lines) => refusalIn(lines.join("\n")),
       health: [`${local(port)}/health`],
       start: async () => {
         const given = Object.fromEntries(
@@ -127,6 +132,14 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
       },
     }),
   };
+}
+
+/** Where files are kept on one machine; without a data directory, until this process ends. */
+function folderOfFiles(data: string | undefined): string {
+  if (data !== undefined) return resolve(data, "files");
+  const folder = mkdtempSync(join(tmpdir(), "durable-mcp-edge-files-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 /** The host that the worker's health endpoint listens on. */

@@ -17,7 +17,6 @@ export interface Options {
   open: boolean;
   /** Whether no line changes in place, even on a terminal. */
   plain: boolean;
-  help: boolean;
 }
 
 /** The text of `--help`; `command` is what the user types. */
@@ -65,7 +64,6 @@ export function parseOptions(
       config: { type: "string" },
       open: { type: "boolean", default: false },
       plain: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
     },
   });
   if (values.memory && values.data !== undefined) throw new Error("--memory and --data exclude each other");
@@ -88,11 +86,9 @@ export function parseOptions(
     config,
     open: values.open,
     plain: values.plain,
-    help: values.help,
   };
 }
 
-/** The option that sets each port. */
 export const OPTION_OF: Readonly<Record<PortName, string>> = {
   edge: "port",
   resonate: "resonate-port",

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import getPort from "get-port";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { splitKey } from "../../core/store/ids.ts";
+import { readArguments } from "../arguments.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";
 import { choosePorts } from "../process/ports.ts";
@@ -16,7 +17,7 @@ import { develop, type Stoppable } from "./dev.ts";
 import { type LocalService, localServices } from "./local-services.ts";
 import { serveWrapped } from "./serve-wrapped.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
-import { OPTION_OF, type Options, parseOptions, swallowedByNpm, usage } from "./start-options.ts";
+import { OPTION_OF, type Options, parseOptions, usage as startUsage, swallowedByNpm } from "./start-options.ts";
 import { taskKey, viewKey } from "./task-key.ts";
 
 /** How long the server at `RESONATE_URL` may be unreachable at the start, in milliseconds. */
@@ -41,6 +42,13 @@ let out = new Console();
 
 const say = (text: string) => out.say(text);
 
+export const run = (args: string[], command: string): Promise<void> => start(command as Command, args);
+
+export async function usage(command: string): Promise<string> {
+  const project = readProject();
+  return startUsage(typed(project, command, "[options]"), WHAT[command as Command], await localServices(project));
+}
+
 /**
  * Runs the launcher; resolves when everything is up, or when the arguments or environment were refused. `prepare` is awaited
  * once the data directory is locked.
@@ -58,15 +66,14 @@ export async function start(
     console.error(`npm takes options for its own unless they are behind "--". Type: ${right}`);
     process.exit(2);
   }
-  const options = readOptions(project, command, args, services);
-  if (options.help) return console.log(help(project, command, services));
+  const options = readArguments(() => parseOptions(args, services, process.env));
   if (options.config !== undefined) return printConfiguration(project, options, options.config);
   out = new Console({ detail: detailOf(command, process.env), plain: options.plain });
   watchSignals();
-  await run(project, command, options, services, prepare).catch(fail);
+  await runStack(project, command, options, services, prepare).catch(fail);
 }
 
-async function run(
+async function runStack(
   project: Project,
   command: Command,
   options: Options,
@@ -213,19 +220,6 @@ function fail(error: unknown): void {
   out.close();
   console.error(error instanceof Error ? error.message : error);
   void stop(1);
-}
-
-function help(project: Project, command: Command, services: readonly LocalService[]): string {
-  return usage(typed(project, command, "[options]"), WHAT[command], services);
-}
-
-function readOptions(project: Project, command: Command, args: string[], services: readonly LocalService[]): Options {
-  try {
-    return parseOptions(args, services, process.env);
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${help(project, command, services)}`);
-    process.exit(2);
-  }
 }
 
 function printConfiguration(project: Project, { ports, data }: Options, client: string): void {

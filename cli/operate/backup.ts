@@ -7,7 +7,7 @@ import { openServer } from "../backup/paused-server.ts";
 import { SOURCE_OPTIONS, sourceUsage } from "../backup/server-options.ts";
 import { readProject, typed } from "../project.ts";
 
-const usage =
+export const usage =
   () => `Usage: ${typed(readProject(), "backup", "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]")}
 
 Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
@@ -23,12 +23,10 @@ export async function run(args: string[]): Promise<void> {
   const options = readArguments(() => {
     const own = { out: { type: "string" }, "to-bucket": { type: "boolean", default: false } } as const;
     const { values } = parseArgs({ args, options: { ...own, ...SOURCE_OPTIONS } });
-    if (values.help) return undefined;
     if (values["to-bucket"] === (values.out !== undefined)) throw new Error("Give --out FILE or --to-bucket.");
     if (values["to-bucket"] && values.url === undefined) throw new Error("The bucket is the deployment's: give --url.");
     return values;
-  }, usage());
-  if (!options) return;
+  });
   const { out, url } = options;
   await using server = await openServer(options);
   if (out !== undefined) {

@@ -11,7 +11,6 @@ const COLUMNS = {
   listeners: "address,promise_id",
 };
 
-/** Quotes a text for SQL. */
 export const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 /** @throws {Error} for an unknown schema */

@@ -13,7 +13,7 @@ import { DATA } from "../launcher/data-directory.ts";
 import { readProject, typed } from "../project.ts";
 import { checkPostgres, checkSqlite, quote } from "./database.ts";
 
-const usage =
+export const usage =
   () => `Usage: ${typed(readProject(), "forget", "CALLER (--sqlite FILE | --postgres | --data DIR | --url URL) [--namespace NAME/] [--apply]")}
 
 Removes all jobs of a caller, including those under way, with their steps, results and progress feeds, the caller's list and
@@ -118,22 +118,18 @@ ${apply ? removal : "\\echo nothing was removed: this is what --apply would remo
 }
 
 export async function run(args: string[]): Promise<void> {
-  const read = () => {
+  const options = readArguments(() => {
     const elsewhere = { data: { type: "string" }, url: { type: "string" } } as const;
     const sources = { sqlite: { type: "string" }, postgres: { type: "boolean" }, ...elsewhere } as const;
     const others = { namespace: { type: "string", default: "" }, apply: { type: "boolean", default: false } } as const;
-    const options = { ...sources, ...others, help: { type: "boolean" } } as const;
-    const { values, positionals } = parseArgs({ args, allowPositionals: true, options });
-    if (values.help) return undefined;
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { ...sources, ...others } });
     const [caller, ...rest] = positionals;
     if (caller === undefined || rest.length > 0) throw new Error("Name one caller.");
     const given = [values.sqlite, values.postgres, values.data, values.url].filter((source) => source !== undefined);
     if (given.length !== 1) throw new Error("One of --sqlite, --postgres, --data and --url says where the jobs are.");
     if (values.url !== undefined && values.namespace !== "") throw new Error("The deployment knows its own namespace.");
     return { ...values, caller };
-  };
-  const options = readArguments(read, usage());
-  if (!options) return;
+  });
   const { caller, namespace, apply, sqlite, data, url } = options;
   const owner = { caller, namespace };
   if (options.postgres) return console.log(await postgresScript(owner, apply));

@@ -6,20 +6,21 @@ import { VERSION_TAG } from "../../core/definitions/job.ts";
 import type { History } from "../../core/engine/history.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
+import { readNewest } from "../../core/engine/runs.ts";
 import { fromBase64, toBase64 } from "../../core/store/base64.ts";
 import { decodeValue, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { callbackId, localId, splitKey } from "../../core/store/ids.ts";
+import { callbackId, localId, runId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "../../worker/execution/child-jobs.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "histories", "save JOB … [options]")}
+export const usage = () => `Usage: ${typed(readProject(), "histories", "save JOB … [options]")}
 
-Writes the history of each job to a file: its arguments, and what its function had recorded. In a test,
+Writes the history of each job to a file: its arguments, and what its function had recorded, in its newest run. In a test,
 \`await replayHistories("histories", [functions])\` runs today's code over them. JOB is the name of a job in logs.
 
   --to DIR         where the files go (default histories)
@@ -67,20 +68,20 @@ async function historyOf({ client, namespace }: Server, job: string, fields: Rea
   const bare = (record: PromiseRecord): PromiseRecord => {
     return { ...record, param: without(record.param), value: without(record.value), tags: {} };
   };
-  const records: PromiseRecord[] = [];
-  const journal = new Journal();
-  await journal.load(id, async (of) => {
+  const read = new Map<string, PromiseRecord>();
+  const journal = await readNewest(new Journal(), id, async (of) => {
     const record = await get(of);
-    if (record) records.push(bare(record));
+    if (record) read.set(of, record);
     return record;
   });
+  const { run } = journal;
   const known = new Set(journal.events.map(({ promise }) => promise.id));
   const own = new Set(journal.events.flatMap(({ event }) => (isWait(event) ? [event.op] : [])));
   const { key } = splitKey(localId(id, namespace));
   const starter = splitKey(promise.tags[STARTER] ?? "").key;
   const awaited: History["awaited"] = {};
   // What the function heard of last is in no record.
-  for (const record of await callbacksOf(client, id)) awaited[record.id] = bare(record);
+  for (const record of await callbacksOf(client, id, runId(id, run?.n ?? 1))) awaited[record.id] = bare(record);
   const heard = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !own.has(path));
   for (const name of new Set([...heard.map(nameIn), ...startedIn(journal)])) {
     for (const owner of new Set([key, starter, ""])) {
@@ -92,25 +93,26 @@ async function historyOf({ client, namespace }: Server, job: string, fields: Rea
     id,
     jobName: splitKey(job).name,
     kind: call.func,
-    version: promise.tags[VERSION_TAG] === undefined ? undefined : Number(promise.tags[VERSION_TAG]),
-    seed: call.seed,
-    args: redacted(call.args?.[0], fields),
-    startedAt: promise.createdAt,
+    version: run?.version ?? (promise.tags[VERSION_TAG] === undefined ? undefined : Number(promise.tags[VERSION_TAG])),
+    seed: run?.seed ?? call.seed,
+    args: redacted(run ? run.args : call.args?.[0], fields),
+    ...(run && { run: { n: run.n, before: run.before } }),
+    startedAt: run?.startedAt ?? promise.createdAt,
     deadline: promise.timeoutAt - (call.cleanup ?? 0),
     ...(promise.state === "resolved" && { end: { value: redacted(decodeValue(promise.value), fields) } }),
-    records: records.filter((record) => known.has(record.id)).sort((a, b) => numberIn(a.id) - numberIn(b.id)),
+    records: [...known].map((of) => bare(read.get(of) as PromiseRecord)),
     awaited,
   };
 }
 
-/** The promises of a job's callbacks; none where the server lets nobody search. */
-async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseRecord[]> {
+/** The promises of the callbacks of a job's run; none where the server lets nobody search. */
+async function callbacksOf(client: ResonateClient, id: string, run: string): Promise<PromiseRecord[]> {
   const found: PromiseRecord[] = [];
   try {
     for (let cursor: string | undefined; ; ) {
       const tags = { "resonate:origin": id };
       const page = await client.search({ tags, limit: 500, ...(cursor !== undefined && { cursor }) });
-      found.push(...page.promises.filter((each) => each.id.startsWith(callbackId(id, ""))));
+      found.push(...page.promises.filter((each) => each.id.startsWith(callbackId(run, ""))));
       cursor = page.cursor;
       if (cursor === undefined) return found;
     }
@@ -121,14 +123,11 @@ async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseR
 }
 
 const isWait = ({ kind }: JournalEntry) => kind === "sleep" || kind === "ask";
-const numberIn = (id: string) => Number(/\d+$/.exec(id)?.[0]);
 
 export async function run(args: string[]): Promise<void> {
-  const read = () => {
+  const options = readArguments(() => {
     const own = { to: { type: "string", default: "histories" }, redact: { type: "string", default: "" } } as const;
-    const options = { ...SERVER_OPTIONS, ...own, help: { type: "boolean" } } as const;
-    const { values, positionals } = parseArgs({ args, allowPositionals: true, options });
-    if (values.help) return undefined;
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { ...SERVER_OPTIONS, ...own } });
     const [verb, ...jobs] = positionals;
     if (verb !== "save" || jobs.length === 0) throw new Error("Name the jobs: save JOB …");
     return {
@@ -137,9 +136,7 @@ export async function run(args: string[]): Promise<void> {
       fields: new Set(values.redact.split(",").filter(Boolean)),
       server: findServer(values),
     };
-  };
-  const options = readArguments(read, usage());
-  if (!options) return;
+  });
   await withServer(options.server, async (server) => {
     await mkdir(options.to, { recursive: true });
     for (const job of options.jobs) {

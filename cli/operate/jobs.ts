@@ -11,7 +11,7 @@ import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "jobs", "[options]")}
+export const usage = () => `Usage: ${typed(readProject(), "jobs", "[options]")}
 
 Shows for each kind of job how many are under way, whether they are paused, and which are blocked (by code that does not
 fit their journal), failing (and retried), or waiting for an answer. It searches the server, which needs an operator's token:
@@ -30,7 +30,6 @@ const AT_ONCE = 16;
 
 const STATES = ["blocked", "failing", "asking"] as const;
 
-/** A job that may need attention. */
 interface Trouble {
   /** Its name in logs. */
   job: string;
@@ -98,22 +97,19 @@ function kindOf({ param }: PromiseRecord): string | undefined {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const read = () => {
+  const options = readArguments(() => {
     const own = {
       kind: { type: "string" },
       group: { type: "string" },
       most: { type: "string", default: "10000" },
+      json: { type: "boolean", default: false },
     } as const;
-    const flags = { json: { type: "boolean", default: false }, help: { type: "boolean" } } as const;
-    const { values } = parseArgs({ args, options: { ...SERVER_OPTIONS, ...own, ...flags } });
-    if (values.help) return undefined;
+    const { values } = parseArgs({ args, options: { ...SERVER_OPTIONS, ...own } });
     const most = Number(values.most);
     if (!(most >= 1)) throw new Error("--most must be a number from 1 on.");
     const server = findServer(values);
     return { ...values, most, server: { ...server, group: values.group ?? server.group } };
-  };
-  const options = readArguments(read, usage());
-  if (!options) return;
+  });
   const { server, most, kind: only, json } = options;
   const { all, more } = await withServer(server, async ({ client, namespace }) => {
     const { running, trouble, more } = await examineJobs(server, most, only);

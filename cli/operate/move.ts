@@ -13,7 +13,8 @@ import { openServer } from "../backup/paused-server.ts";
 import { SOURCE_OPTIONS, sourceUsage } from "../backup/server-options.ts";
 import { readProject, typed } from "../project.ts";
 
-const usage = () => `Usage: ${typed(readProject(), "move", "--to URL [--url https://HOST | --data DIR | --from FILE]")}
+export const usage =
+  () => `Usage: ${typed(readProject(), "move", "--to URL [--url https://HOST | --data DIR | --from FILE]")}
 
 Moves all jobs to the Resonate server at URL. If that server requires a token, RESONATE_TOKEN must hold one for every
 promise that is moved. First stop the workers, so that no step runs twice; then move; then point the edge and the workers to
@@ -39,12 +40,10 @@ export async function run(args: string[]): Promise<void> {
       undo: { type: "boolean", default: false },
     } as const;
     const { values } = parseArgs({ args, options: { ...own, ...SOURCE_OPTIONS } });
-    if (values.help) return undefined;
     if (values.undo && values.url === undefined) throw new Error("--undo needs the deployment's --url.");
     if (!values.undo && !/^https?:\/\/./.test(values.to ?? "")) throw new Error("--to needs the new server's address.");
     return values;
-  }, usage());
-  if (!options) return;
+  });
   if (options.undo) {
     await using _server = await openServer(options); // closing it resumes it
     return console.log("It goes on.");

@@ -5,7 +5,7 @@ import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { findServer, SERVER_OPTIONS, SERVER_USAGE, withServer } from "./resonate-server.ts";
 
-const usage = (command: string) => `Usage: ${typed(readProject(), command, "KIND [options]")}
+export const usage = (command: string) => `Usage: ${typed(readProject(), command, "KIND [options]")}
 
 \`pause\` makes workers stop running jobs of a kind. Within five seconds they start none and resume none that sleeps or waits;
 jobs that execute at the moment go on to their next sleep or end. Jobs can still be started, and wait. The pause lasts until
@@ -15,21 +15,13 @@ ${SERVER_USAGE}
   --help           show this text
 `;
 
-export async function run(command: "pause" | "resume", args: string[]): Promise<void> {
-  const read = () => {
-    const { values, positionals } = parseArgs({
-      args,
-      allowPositionals: true,
-      options: { ...SERVER_OPTIONS, help: { type: "boolean" } },
-    });
-    if (values.help) return undefined;
+export async function run(args: string[], command: string): Promise<void> {
+  const { kind, server } = readArguments(() => {
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: SERVER_OPTIONS });
     const [kind, ...rest] = positionals;
     if (kind === undefined || rest.length > 0 || !/^\w+$/.test(kind)) throw new Error("Name one kind of job.");
     return { kind, server: findServer(values) };
-  };
-  const options = readArguments(read, usage(command));
-  if (!options) return;
-  const { kind, server } = options;
+  });
   await withServer(server, async ({ client, namespace }) => {
     const kinds = new PausedKinds(client, namespace);
     if (command === "pause") {

@@ -22,7 +22,6 @@ export interface Server {
   /** The variable or directory that the token comes from, for error messages; undefined without a token. */
   tokenSource: string | undefined;
   namespace: string;
-  /** The deployment's worker group. */
   group: string;
 }
 

@@ -7,7 +7,7 @@ import { openServer } from "../backup/paused-server.ts";
 import { SOURCE_OPTIONS, sourceUsage } from "../backup/server-options.ts";
 import { readProject, typed } from "../project.ts";
 
-const usage =
+export const usage =
   () => `Usage: ${typed(readProject(), "restore", "(--from FILE | --from-bucket NAME | --time TIME | --bookmark B) [--url https://HOST | --data DIR]")}
 
 Loads a backup into a server without jobs, or sets the account's own server back to an earlier time.
@@ -26,15 +26,13 @@ export async function run(args: string[]): Promise<void> {
     const backups = { from: { type: "string" }, "from-bucket": { type: "string" } } as const;
     const earlier = { time: { type: "string" }, bookmark: { type: "string" } } as const;
     const { values } = parseArgs({ args, options: { ...backups, ...earlier, ...SOURCE_OPTIONS } });
-    if (values.help) return undefined;
     const given = [values.from, values["from-bucket"], values.time, values.bookmark].filter(Boolean);
     if (given.length !== 1) throw new Error("Give --from, --from-bucket, --time or --bookmark.");
     if (values.from === undefined && values.url === undefined)
       throw new Error("Only a deployment has that: give --url.");
     if (values.time && Number.isNaN(Date.parse(values.time))) throw new Error(`${values.time} is no time.`);
     return values;
-  }, usage());
-  if (!options) return;
+  });
   const { from, url, time, bookmark } = options;
   if (url !== undefined && (time !== undefined || bookmark !== undefined)) {
     const to: Record<string, string> = time === undefined ? { bookmark: bookmark ?? "" } : { time };

@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { KEEP } from "../../core/store/codec.ts";
 import { CHILD, GENERATION } from "../../core/store/ids.ts";
 import { SUPPORTED_RELEASE } from "../../core/store/support.ts";
+import { WrongArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { defineIdFunctions, expiredBookkeeping } from "./bookkeeping.ts";
 import { checkPostgres, checkSqlite, quote } from "./database.ts";
@@ -98,8 +99,8 @@ ${apply ? removal : "\\echo nothing was removed: this is what --apply would remo
 `;
 }
 
-export async function run(args: string[]): Promise<void> {
-  const usage = `Usage: ${typed(readProject(), "retention", "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]")}
+export const usage =
+  () => `Usage: ${typed(readProject(), "retention", "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]")}
 
 Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
 steps, its progress feed and all generations of its name. Also removes what had counted, limited and listed jobs. Without
@@ -108,6 +109,8 @@ steps, its progress feed and all generations of its name. Also removes what had 
   --sqlite FILE      the server's file; the server may run
   --postgres         writes a script for psql:  … --postgres | docker compose -f infra/compose.yaml exec -T postgres psql -U resonate resonate
   --namespace NAME/  only jobs whose promises begin with it`;
+
+export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
     options: {
@@ -116,15 +119,11 @@ steps, its progress feed and all generations of its name. Also removes what had 
       postgres: { type: "boolean", default: false },
       namespace: { type: "string", default: "" },
       apply: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
     },
   });
-  if (values.help) return console.log(usage);
   const days = Number(values.days);
-  if (!(days > 0) || (values.sqlite === undefined) !== values.postgres) {
-    console.error(usage);
-    process.exit(2);
-  }
+  if (!(days > 0) || (values.sqlite === undefined) !== values.postgres)
+    throw new WrongArguments("Give --days, a number above 0, and --sqlite FILE or --postgres.");
   const wanted = { days, namespace: values.namespace, now: Date.now() };
   if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
   const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, wanted, values.apply);

@@ -9,7 +9,6 @@ export interface Child {
   readonly stderr: Readable;
   /** The process's file descriptor 3. */
   readonly control: Readable;
-  /** Resolves when it has ended. */
   readonly exited: Promise<Ending>;
   /** Sends SIGTERM, and SIGKILL if it still runs after its grace period. */
   stop(): void;
@@ -26,7 +25,6 @@ interface ChildOptions {
   env: Readonly<Record<string, string | undefined>>;
   /** How long it may take to end after SIGTERM, in milliseconds. */
   grace: number;
-  /** Its working directory, if not this process's. */
   cwd?: string | undefined;
 }
 

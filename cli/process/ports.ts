@@ -14,7 +14,6 @@ export interface PortOptions {
   asked: Partial<Ports>;
   /** The ports of earlier runs with the same state. */
   remembered: Partial<Ports>;
-  /** Parts that need no port. */
   without: readonly PortName[];
   /** The option that sets each port, without its dashes. */
   optionOf: Readonly<Record<PortName, string>>;

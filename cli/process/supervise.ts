@@ -9,9 +9,9 @@ export interface Service {
   start(): Promise<Child>;
   /** The service is ready when all these URLs answer 2xx. */
   readonly health: readonly string[];
-  /** Rewrites each output line. */
   rewrite?(line: string): string;
-  /** Receives each output line. */
+  /** Why it does not start, where its last lines of output say so in words that need no more. */
+  refusal?(lines: readonly string[]): string | undefined;
   onLine?(line: string, stream: "stdout" | "stderr"): void;
 }
 
@@ -67,6 +67,8 @@ export function supervise(
 
       left = wasReady ? ATTEMPTS : left - 1;
       if (left === 0) {
+        const refusal = service.refusal?.(lastLines);
+        if (refusal !== undefined) throw new Error(`${service.name} does not start: ${refusal}`);
         throw new Error([`${service.name} does not start (${ending}). Its last output:`, ...lastLines].join("\n  "));
       }
       shortLives = Date.now() - startedAt > LONG_LIFE ? 1 : shortLives + 1;
@@ -91,7 +93,6 @@ export function supervise(
   };
 }
 
-/** Follows one process to its end. */
 async function live(child: Child, { name, health }: Service, say: (message: string) => void, onReady: () => void) {
   const over = new AbortController();
   const ended = child.exited.finally(() => over.abort());

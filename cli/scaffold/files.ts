@@ -12,7 +12,6 @@ const NAMES: Readonly<Record<string, string>> = {
   npmrc: ".npmrc",
 };
 
-/** The files of a template. */
 export async function template(name: "project" | "tool"): Promise<ScaffoldFiles> {
   const folder = join(TEMPLATE, name);
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

@@ -7,7 +7,6 @@ import { mapFiles, type ScaffoldFiles, template, writeFiles } from "./files.ts";
 import { type ToolNames, toolFiles } from "./new-tool.ts";
 import type { Source } from "./source.ts";
 
-/** The default tool of a new project. */
 const DEFAULT_TOOL = { file: "wait-for-site", code: "waitForSite" };
 
 /** Development dependencies of a project, at the versions that this package is tested with. */

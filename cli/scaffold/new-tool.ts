@@ -33,7 +33,6 @@ export function toolNames(given: string): ToolNames {
   };
 }
 
-/** The files of a tool, in `tools/`. */
 export async function toolFiles({ tool, file, code, title }: ToolNames): Promise<ScaffoldFiles> {
   const files = mapFiles(await template("tool"), (text) =>
     text

@@ -23,7 +23,6 @@ function fromTarball(path: string): Source {
   return { spec: `file:vendor/${basename(path)}`, tarball: path };
 }
 
-/** Packs this checkout. */
 async function pack(): Promise<string> {
   const { root } = thisPackage();
   const folder = join(root, ".build/package");

@@ -5,9 +5,7 @@ import { localSetups } from "./clients.ts";
 export interface BannerOptions {
   /** The server's name, for its clients. */
   name: string;
-  /** The MCP endpoint. */
   url: string;
-  /** Further lines. */
   facts: readonly (readonly [heading: string, text: string])[];
   /** The command that prints a client's configuration: `npm start -- --config cursor`. */
   configCommand(client: string): string;
@@ -38,7 +36,6 @@ ${ready} Ctrl-C stops everything.
 `;
 }
 
-/** The text of `--config`. */
 export function clientText(name: string, url: string, id: string): string {
   const found = localSetups({ name, url }).find((each) => each.id === id);
   if (!found) throw new Error(`no client ${id}`);

@@ -64,13 +64,11 @@ export class Console {
     this.print(timed(text));
   }
 
-  /** Writes permanent text. */
   print(text: string): void {
     if (this.#screen) this.#screen.show(this.#changing(), [text]);
     else this.#out.write(`${text}\n`);
   }
 
-  /** Processes an output line of a process. */
   hear(service: string, line: string, stream: "stdout" | "stderr"): void {
     const entry = parse(line);
     const text = entry

@@ -5,9 +5,7 @@ import { field, type LogEntry, mark, plain, timed, WIDTH, wholeDuration } from "
 /** A running job. Times are milliseconds since the epoch. */
 interface Running {
   since: number;
-  /** Its latest progress. */
   told: LogEntry;
-  /** The failure of its last attempt. */
   failure?: { step: string; attempt: number; reason: string; next: number };
   blocked?: string;
 }
@@ -135,7 +133,6 @@ export class RunningJobs {
   }
 }
 
-/** The job that started the job of this entry; undefined for a job of a caller. */
 export const parentOf = ({ started_by }: LogEntry): string | undefined =>
   started_by === undefined ? undefined : plain(started_by);
 

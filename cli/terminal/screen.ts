@@ -1,7 +1,6 @@
 /** A terminal whose last lines change in place, below the permanent ones. */
 import { stripVTControlCharacters } from "node:util";
 
-/** Standard output, or its stand-in in a test. */
 export type Output = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
 
 /** Lines are cut at the edge of the terminal, not wrapped: a wide character takes two columns. */

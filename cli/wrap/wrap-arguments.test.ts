@@ -9,21 +9,21 @@ const of = (line: string, env: NodeJS.ProcessEnv = {}) => wrapArguments(line.spl
 test("what is given as a value is named in the options, and stands in no file", () => {
   const header = ["--header", "Authorization: Bearer a:b", "--header", "x-team:reports"];
   const url = wrapArguments([...header, "--allow-private", "https://mcp.acme.example/mcp"], {});
-  expect(url?.options).toEqual({
+  expect(url.options).toEqual({
     name: "acme",
     url: "https://mcp.acme.example/mcp",
     headers: { Authorization: "$(WRAP_SECRET_1)", "x-team": "$(WRAP_SECRET_2)" },
     allowPrivate: true,
   });
-  expect(url?.secrets).toEqual({ WRAP_SECRET_1: "Bearer a:b", WRAP_SECRET_2: "reports" });
+  expect(url.secrets).toEqual({ WRAP_SECRET_1: "Bearer a:b", WRAP_SECRET_2: "reports" });
   const command = of("--env TOKEN --env MODE=a=b -- python report_server.py --env X", { TOKEN: "the shell's" });
-  expect(command?.options).toMatchObject({
+  expect(command.options).toMatchObject({
     name: "report-server",
     command: "python",
     args: ["report_server.py", "--env", "X"],
     env: { TOKEN: "$(WRAP_SECRET_1)", MODE: "$(WRAP_SECRET_2)" },
   });
-  expect(command?.secrets).toEqual({ WRAP_SECRET_1: "the shell's", WRAP_SECRET_2: "a=b" });
+  expect(command.secrets).toEqual({ WRAP_SECRET_1: "the shell's", WRAP_SECRET_2: "a=b" });
 });
 
 test("what is in files is named in the options as well, and no argument shows it", async () => {
@@ -47,23 +47,22 @@ test("what is in files is named in the options as well, and no argument shows it
   expect(() => of(`--header-file ${headers} https://mcp.acme.example/mcp`)).toThrow(
     /holds a line that is not of the form/,
   );
-  expect(of("--env TOKEN -- python server.py", { TOKEN: "x" })?.isExposed).toBe(false);
-  expect(of("--env TOKEN=x -- python server.py")?.isExposed).toBe(true);
+  expect(of("--env TOKEN -- python server.py", { TOKEN: "x" }).isExposed).toBe(false);
+  expect(of("--env TOKEN=x -- python server.py").isExposed).toBe(true);
 });
 
 test("tools, prefix, policies and the wait are the options'; what it does not know is for `start`", () => {
   const given = of(
     "--tools report_*,crawl --prefix my --after 20 --once a --repeatable b,c_* --port 9000 --memory -- npx some-mcp",
   );
-  expect(given?.options).toMatchObject({
+  expect(given.options).toMatchObject({
     name: "some-mcp",
     tools: ["report_*", "crawl"],
     prefix: "my",
     after: 20_000,
     policies: { a: { repeatable: false }, b: { repeatable: true }, "c_*": { repeatable: true } },
   });
-  expect(given?.rest).toEqual(["--port", "9000", "--memory"]);
-  expect(of("--help")).toBeUndefined();
+  expect(given.rest).toEqual(["--port", "9000", "--memory"]);
 });
 
 test.each([

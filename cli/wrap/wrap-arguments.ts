@@ -56,11 +56,10 @@ export interface WrapArguments {
 }
 
 /** @throws {Error} that names the wrong argument */
-export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): WrapArguments | undefined {
+export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): WrapArguments {
   const end = args.indexOf("--");
   const before = end < 0 ? args : args.slice(0, end);
   const command = end < 0 ? [] : args.slice(end + 1);
-  if (before.includes("--help")) return undefined;
   const { own, rest } = splitArguments(before);
   const { values, positionals } = parseArgs({ args: own, options: PARSED, allowPositionals: true });
   const [url, ...more] = positionals;

@@ -11,7 +11,6 @@ import { FILES } from "./wrap-project.ts";
 export interface WrapDirectory {
   /** The data directory of the stack in front of the server. */
   data: string;
-  /** The server's name here. */
   name: string;
   /** Whether another server of this folder has the name that was meant. */
   isTaken: boolean;
@@ -50,7 +49,6 @@ export async function agreedIn(root: string, options: WrapOptions): Promise<Snap
   return readSnapshot(pathToFileURL(join(root, FILES.snapshot)));
 }
 
-/** The folders of their files. */
 export const wrappedHere = (home = DATA): string[] =>
   servers(home)
     .map(({ data }) => projectIn(data))

@@ -273,6 +273,8 @@ interface WaitOptions {
   consent?: readonly string[];
   /** Whether what the job reports is told soon, and as it is: with its own numbers and words alone. */
   passes?: boolean;
+  /** Gets the job's result before it is answered with. */
+  onResult?(result: unknown): void;
 }
 
 /**
@@ -282,7 +284,7 @@ interface WaitOptions {
 export async function waitFor(
   launching: Promise<DurablePromise>,
   { store, signal, now, until, patience, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
-  { name: tool, consent = [], passes = false }: WaitOptions = {},
+  { name: tool, consent = [], passes = false, onResult }: WaitOptions = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
   let settled: DurablePromise | undefined;
@@ -320,7 +322,10 @@ export async function waitFor(
   };
   const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
   const over = new AbortController();
-  const present = async (promise: DurablePromise) => presentJob(await withMedia(store, promise, signal));
+  const present = async (promise: DurablePromise) => {
+    onResult?.(promise.value);
+    return presentJob(await withMedia(store, promise, signal));
+  };
   let following: Promise<void> | undefined;
   let started: DurablePromise;
   try {

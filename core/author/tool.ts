@@ -131,6 +131,12 @@ export interface CallContext extends ToolContext {
   patience: number;
   /** The request's `_meta`, without what is between the client and this server. */
   meta?: Record<string, unknown>;
+  /** The client, as far as it can be told from others without a session. */
+  client?: string;
+  /** The lowest level of the log messages that the request asks for. */
+  logLevel?: unknown;
+  /** Sends the client a notification about its request; without it, the client hears none. */
+  notify?(method: string, params: object): void;
   /** Whether its client has cancelled the call; false where it has merely lost its connection, or time is up. */
   isCancelled?(): boolean;
   /** Says what its caller is to do if the call fails from here on, where a repeat is another call. */
@@ -190,8 +196,8 @@ export interface Tool {
    * @throws {ToolError}
    */
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
-  /** Reads what its results refer to; the tools of one server share it. */
-  readonly reader?: ResourceReader;
+  /** The server that its calls go to; the tools of one server share it. */
+  readonly behind?: ServerBehind;
   /** What of its server's list waits for the operator; the tools of one server share it. */
   readonly heldBack?: HeldBack;
   /** Answers a call whose job was started before, where the call waits for it. */
@@ -210,12 +216,24 @@ export interface HeldBack {
   readonly lines: readonly string[];
 }
 
-/** Reads the resources of the server behind a tool. */
-export interface ResourceReader {
-  /** When the caller began the last call whose result names the resource, in milliseconds since the epoch; 0 for none. */
-  named(uri: string, context: CallContext): Promise<number>;
-  /** @throws {ProtocolError} */
-  read(uri: string, context: CallContext): Promise<{ contents: unknown[] }>;
+/** The server behind tools: what it offers besides tools passes to it. */
+export interface ServerBehind {
+  /** What it and the others behind the same edge offer together. */
+  together(servers: readonly ServerBehind[]): Passed;
+}
+
+/** What an edge passes to the servers behind it. */
+export interface Passed {
+  capabilities: { resources?: object; [capability: string]: object | undefined };
+  prompts: readonly object[];
+  resources: readonly object[];
+  resourceTemplates: readonly object[];
+  /** How requests for other methods are answered, by method; each rejects with {@link ProtocolError}. */
+  methods: Readonly<Record<string, (params: Record<string, unknown>, context: CallContext) => Promise<object>>>;
+  /** Whether a resource is the servers', and what its reading costs. */
+  weightOfRead(uri: unknown): number;
+  /** Tells of resources that have changed, until the context's `signal` is aborted. */
+  watch(uris: readonly string[], context: CallContext, onUpdated: (uri: string) => void): Promise<void>;
 }
 
 /**

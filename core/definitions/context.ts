@@ -14,6 +14,7 @@
  */
 
 import type * as z from "zod";
+import type { FileData, FileLimits, FileReference } from "./file.ts";
 
 /**
  * A second in milliseconds, as every time in this interface is.
@@ -102,6 +103,25 @@ export interface Step<Env = unknown> {
   readonly metrics: Metrics;
   /** Reports how far the step is, as {@link Context.progress} does. */
   progress(done: number, total?: number, message?: string): void;
+  /**
+   * Stores a file of the job, up to 1 GB, and resolves with the reference that stands for it. The step returns the reference,
+   * alone or in its value: a file that the step's value does not name is removed, and so is that of an attempt that fails.
+   * `name`: up to 200 characters without slashes; `mimeType` is by default that of the data or of the name.
+   *
+   * @throws {NonRetryableError} in a deployment without a place for files, for a name that is none, and for more than 1 GB
+   *
+   * @example const report = await ctx.step("report", async (step) => step.file("report.html", await fetch(url)));
+   */
+  file(name: string, data: FileData, options?: { mimeType?: string }): Promise<FileReference>;
+  /**
+   * The bytes of a file: by the reference to one of this job's or of another job of the same caller, or of a `data:` URI. The
+   * stream fails where the bytes are not those that were stored.
+   *
+   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, and for any other address
+   *
+   * @example const text = await ctx.step("read", async (step) => new Response(await step.read(report)).text());
+   */
+  read(file: FileReference | string, limits?: FileLimits): Promise<ReadableStream<Uint8Array>>;
 }
 
 /**
@@ -632,7 +652,8 @@ export class JobFailed extends Error {
 
 /**
  * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
- * clean-up. `unfinished` names the steps that were under way: whether they had their effect is unknown.
+ * clean-up. Steps that were under way have a few seconds to end before, if the worker lives that runs them. `unfinished`
+ * names those that did not, or with whose outcome the function would have ended: whether they had their effect is unknown.
  *
  * @example
  * try {

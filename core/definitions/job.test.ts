@@ -79,7 +79,7 @@ describe("a definition", () => {
     ["a prefix that could not be told from other parts of an id", () => define("a", "a:"), "prefix"],
     ["no prefix at all", () => define("a", ""), "prefix"],
     [
-      "a version that is none",
+      "a version that is not a version",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", version: 0 }),
       "version",
     ],

@@ -1,10 +1,13 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import { type Context, DeadlineExceeded } from "../definitions/context.ts";
+import { encodeValue } from "../store/codec.ts";
 import { machineClock } from "./clock.ts";
 import { outside } from "./guard/guard.ts";
-import type { Journal } from "./journal.ts";
+import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
+import { handWinners, tell } from "./replay/cancellation.ts";
 import { Awaitables } from "./replay/commands/awaitables.ts";
+import { hasEffects } from "./replay/commands/command.ts";
 import { CommandExecutor } from "./replay/commands/command-executor.ts";
 import { Commands } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
@@ -49,6 +52,7 @@ export class Execution {
   async run(): Promise<ExecutionEnd> {
     const { runtime, lease, wakeup, awaitables, run, writer } = this.#parts;
     const abort = () => {
+      this.#cut();
       this.#stopped.abort(runtime.signal.reason);
       this.#abort(runtime.signal.reason);
       wakeup.wake();
@@ -62,7 +66,10 @@ export class Execution {
       if (runtime.signal.aborted) abort();
       await this.#replay();
       run.isReplaying = false;
-      if (runtime.cancelled) await this.#cancel(runtime.cancelled.at);
+      const before = new Set([...this.#parts.commands.open].filter(hasEffects));
+      const cancel = (at: number, by?: "deadline") =>
+        tell(this.#parts, { at, ...(by && { by }), before, endsWith: (outcome) => this.#endsWith(outcome) });
+      if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
         perform: (command, work) => perform(this.#parts, command, work),
@@ -73,11 +80,14 @@ export class Execution {
           for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
         },
         // What settles at the deadline has come too late.
-        expire: () => this.#cancel(runtime.deadline - 1, "deadline"),
+        expire: () => cancel(runtime.deadline - 1, "deadline"),
       }).toEnd();
     } catch (error) {
       if (error instanceof Blocked) return { kind: "blocked", reason: error.message };
-      if (error instanceof LeaseLost) this.#stopped.abort(error);
+      if (error instanceof LeaseLost) {
+        this.#cut();
+        this.#stopped.abort(error);
+      }
       throw error;
     } finally {
       this.#close();
@@ -94,41 +104,49 @@ export class Execution {
     await this.#parts.replay.all();
   }
 
-  /** Tells the function, where no record shows that it knows, that its job was cancelled `at` a time, or is late. */
-  async #cancel(at: number, by?: "deadline"): Promise<void> {
-    const { journal, commands, awaitables, writer, replay } = this.#parts;
-    if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
-    // What had ended by then reaches it first, as it did before a worker died.
-    for (;;) {
-      for (const command of commands.open) awaitables.locate(command);
-      await awaitables.lookAround();
-      const { next } = awaitables;
-      const settled = next?.awaited?.settled;
-      if (!next || !settled || (settled.settledAt ?? 0) > at) break;
-      writer.reached(next.path);
-      await replay.handAwaited(next, settled);
-    }
-    const [record] = await writer.append([
-      { event: { kind: "cancelled", op: "", ...(by && { by }) }, when: "resolved" },
-    ]);
-    if (record) await replay.cancel(record);
-  }
-
   /** Runs the function again from its records alone; resolves with how that differs from this run. */
   async #verify(): Promise<string | undefined> {
-    const { journal, lease, runtime } = this.#parts;
-    const { onState: _, ...unseen } = runtime;
-    const again = new Execution(this.#fn, this.#args, journal, lease, unseen);
-    const difference = await again.#differenceTo(this.#parts);
+    const difference = await this.#again().#differenceTo(this.#parts);
     return difference && `run again from its records, the function ${difference}. ${DIFFERS}`;
   }
 
-  async #differenceTo(first: ReturnType<typeof partsOf>): Promise<string | undefined> {
-    const { run, replay, commands } = this.#parts;
-    run.isReplaying = true;
+  #again(): Execution {
+    const { journal, lease, runtime } = this.#parts;
+    const { onState: _, ...unseen } = runtime;
+    return new Execution(this.#fn, this.#args, journal, lease, unseen);
+  }
+
+  /** Whether the function, handed this outcome as well, ends well, or goes on in another run. */
+  async #endsWith(outcome: JournalEntry): Promise<boolean> {
+    const again = this.#again();
+    const { run, replay, commands, lease, journal } = again.#parts;
+    const record = async (event: JournalEntry) => {
+      const promise = { id: lease.run, state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
+      return new JournalRecord(journal.last + 1, { ...promise, param: encodeValue(event) });
+    };
     try {
-      await this.#replay();
-      for (const path of first.writer.heard) await replay.heard(path, { kind: "heard", op: path });
+      await again.#repeat(this.#parts);
+      const command = commands.get(outcome.op);
+      if (command) await replay.hand(command, await record(outcome));
+      await handWinners(again.#parts, record);
+      return run.next !== undefined || (run.end !== undefined && "value" in run.end);
+    } finally {
+      again.#close();
+    }
+  }
+
+  /** Hands over what was handed over in another run of the function. */
+  async #repeat({ writer }: ReturnType<typeof partsOf>): Promise<void> {
+    const { run, replay } = this.#parts;
+    run.isReplaying = true;
+    await this.#replay();
+    for (const path of writer.heard) await replay.heard(path, { kind: "heard", op: path });
+  }
+
+  async #differenceTo(first: ReturnType<typeof partsOf>): Promise<string | undefined> {
+    const { run, commands } = this.#parts;
+    try {
+      await this.#repeat(first);
     } catch (error) {
       if (error instanceof Blocked) return `did something else: ${error.message.replace(CHANGED, "")}`;
       throw error;
@@ -138,6 +156,13 @@ export class Execution {
     for (const path of first.commands.paths) if (!commands.get(path)) return `did not call "${path}"`;
     for (const path of commands.paths) if (!first.commands.get(path)) return `called "${path}", which it had not`;
     return endsDiffer(outcomeOf(first.run), outcomeOf(run));
+  }
+
+  /** Steps that are under way may still end: what comes of them is left to the clean-up, if the job was cancelled. */
+  #cut(): void {
+    const { commands, runtime } = this.#parts;
+    if (runtime.cancelled) return;
+    for (const command of commands.open) if (hasEffects(command) && command.isRunning) command.isCut = true;
   }
 
   #close(): void {

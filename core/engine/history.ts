@@ -1,14 +1,17 @@
-/** The history of a job, as it is saved to a file: what a run of its function needs to be repeated. */
+/** The history of a job, as it is saved to a file: what the newest run of its function needs to be repeated. */
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 
+import type { Run } from "./state.ts";
+
 export interface History {
-  /** The id of the job's promise. */
   id: string;
   jobName: string;
   kind: string;
   version: number | undefined;
   seed: string | undefined;
   args: unknown;
+  /** Which of the job's runs it is, and what those before have left to it; absent for the first. */
+  run?: Pick<Run, "n" | "before">;
   /** Milliseconds since the epoch. */
   startedAt: number;
   deadline: number;

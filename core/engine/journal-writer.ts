@@ -56,7 +56,10 @@ export class JournalWriter {
     const batch = posted.slice(0, maxUnderWay(this.#journal.events.length));
     this.#posted = posted.slice(batch.length);
     if (batch.length === 0) return;
-    const records = await this.append(batch);
+    const records = await this.append(batch).catch((error) => {
+      this.#posted.unshift(...batch);
+      throw error;
+    });
     for (const [i, { command, written }] of batch.entries()) {
       await handOver(command, records[i] as JournalRecord);
       written.resolve();
@@ -105,8 +108,17 @@ export class JournalWriter {
     await this.append([{ event: { kind: "heard", op }, when: "resolved" }]);
   }
 
-  /** The execution is over: what was posted is not written any more. */
+  /** The execution is over: what was posted is not written any more, but left to the clean-up, if the job was cancelled. */
   abandon(): void {
-    for (const { written } of this.#posted) written.reject(new LeaseLost("the execution is over"));
+    for (const { command, event, written } of this.#posted) {
+      const isOutcome = event.kind !== "begin" && event.kind !== "retry";
+      if (command.isCut) this.leave(command, isOutcome ? event : undefined);
+      written.reject(new LeaseLost("the execution is over"));
+    }
+  }
+
+  /** What came of work that was under way when the execution was over; nothing where it was cut off. */
+  leave({ path }: Command, event?: JournalEntry): void {
+    this.#lease.leave?.(path, event).catch(() => {});
   }
 }

@@ -39,8 +39,11 @@ export type JournalEntry = {
    * empty `op` only shows that the job goes on: see `crash-loop.ts`.
    */
   | { kind: "heard" }
-  /** The job was cancelled, or its deadline has come: what follows is its clean-up. `op` is empty. */
-  | { kind: "cancelled"; by?: "deadline" }
+  /**
+   * The job was cancelled, or its deadline has come: what follows is its clean-up. `op` is empty; `unbegun` are the open
+   * commands that certainly had no effect.
+   */
+  | { kind: "cancelled"; by?: "deadline"; unbegun?: string[] }
 );
 
 /** An entry with the promise that holds it. */

@@ -3,7 +3,7 @@ import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../defini
 import type { EventDefinition } from "../definitions/event.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { Clock } from "./clock.ts";
-import type { JournalRecord } from "./journal.ts";
+import type { JournalEntry, JournalRecord } from "./journal.ts";
 import type { Carried, ExecutionState, Run } from "./state.ts";
 
 /** When a new promise settles: at once, at `due` (milliseconds since the epoch), or when somebody settles it (`until` then). */
@@ -11,7 +11,6 @@ export type When = "resolved" | { due: number } | "open" | { until: number };
 
 /** What an execution may ask of the server, under the lease on the job's task. */
 export interface Lease {
-  /** The id of the job's promise. */
   readonly id: string;
   /** The id of the run whose records are written: see `runs.ts`. */
   run: string;
@@ -24,6 +23,11 @@ export interface Lease {
   get(id: string): Promise<PromiseRecord | undefined>;
   /** Reads a promise and subscribes to news of it, where news can come; `fresh`: as the server has it now. */
   watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined>;
+  /**
+   * Where the job was cancelled meanwhile, leaves to its clean-up what came of a step that was under way: its record, or
+   * nothing, where it was cut off.
+   */
+  leave?(path: string, entry: JournalEntry | undefined): Promise<void>;
   /** Suspends the task until one of the promises settles. False when one has already. @throws {LeaseLost} */
   suspend(ids: readonly string[]): Promise<boolean>;
   /** Called when a watched promise may have settled, with the promise where the news holds it. */
@@ -50,6 +54,28 @@ export class LeaseLost extends Error {
  * may begin within `per` milliseconds.
  */
 export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
+
+/** One attempt of a step, as far as its files need to know it. */
+export interface OfAttempt {
+  /** The id of the job's promise, and that of its run. */
+  promiseId: string;
+  run: string;
+  jobName: string;
+  step: string;
+  /** The version of the job's task, and the number of the attempt. */
+  version: number;
+  attempt: number;
+  signal: AbortSignal;
+  promiseOf(jobName: string): string | undefined;
+}
+
+/** What an attempt stores and reads: see {@link Step.file}. */
+export interface AttemptFiles extends Pick<Step, "file" | "read"> {
+  /** The attempt has succeeded with this value: files that it does not name are removed. */
+  keep(value: unknown): Promise<void>;
+  /** The attempt has failed. */
+  discard(): Promise<void>;
+}
 
 /** The job, and what its function may use. */
 export interface Runtime {
@@ -90,10 +116,10 @@ export interface Runtime {
   cleanupUntil?: number;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
-  /** What the job may spend. */
   budget?: Budgets;
-  /** The events that the job may tell. */
   events?: readonly EventDefinition[];
+  /** Where steps store files; undefined where nothing stores any. */
+  files?(of: OfAttempt): AttemptFiles;
   /** The classes of errors that steps give back as they were thrown. */
   errors?: readonly ErrorClass[];
   /** Waits until one more attempt may be under way; resolves with a function that ends it. Default: at once. */

@@ -8,14 +8,12 @@ export interface ExecutionState {
   sleepingUntil?: number;
   /** How many other jobs it waits for. */
   awaiting: number;
-  /** The paths of the callbacks that it waits for. */
   callbacks: string[];
   questions: { key: string; promiseId: string; question: Question }[];
   /** How many partial results it has told. */
   emitted?: number;
   /** What it has spent of its budgets. */
   spent?: Record<string, { spent: number; limit: number }>;
-  /** How many events it has told. */
   events?: number;
   progress?: Progress;
   /** Which of the job's runs this is, where it is not the first. */

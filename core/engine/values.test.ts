@@ -55,7 +55,7 @@ test("a result that is too large is refused with its size, the limit and what to
   expect(() => storable(deep, "it")).toThrow("nested more than 500 deep");
 });
 
-test("an error comes back with its name, message and code, whatever was thrown", () => {
+test("an error, or another thrown value, comes back with its name, message and code", () => {
   const refused = Object.assign(new RangeError("out of range"), { code: "E1" });
   const back = fromStored(toStored(refused, 3)) as Error & { code?: unknown; attempts?: unknown };
   expect([back.name, back.message, back.code, back.attempts]).toEqual(["RangeError", "out of range", "E1", 3]);

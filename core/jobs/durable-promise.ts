@@ -5,7 +5,6 @@ import { splitKey } from "../store/ids.ts";
 
 /** A job's promise: values decoded, the namespace and the caller's key taken off its name. */
 export interface DurablePromise {
-  /** The promise's id. */
   id: string;
   /** The job name, with its generation. */
   name: string;
@@ -23,7 +22,6 @@ export interface DurablePromise {
   deadline: number;
   /** Who created the promise of a shared job: a caller's key, or a durable function. */
   starter: string | undefined;
-  /** The request that created it. */
   request: string | undefined;
   /** Its quota reservation. */
   place: string | undefined;
@@ -33,7 +31,6 @@ export interface DurablePromise {
   labels: readonly string[];
   /** For how long it is kept after its end, where its definition says so: milliseconds, or `forever`. */
   keep: string | undefined;
-  /** The version of its definition. */
   version: number;
   /** The name of the attempt before, where this one was asked to go on from it. */
   earlier: string | undefined;

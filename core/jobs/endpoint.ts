@@ -5,7 +5,6 @@ import type { DurablePromise } from "./durable-promise.ts";
 
 /** Tells that a job's promise, or a child of it, has settled. */
 export interface Settlement {
-  /** The job's name. */
   name: string;
   isChild: boolean;
   /** Undefined for a child, and for a promise that is too large to be pushed. */

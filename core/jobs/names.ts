@@ -7,7 +7,6 @@ import { sizeOf } from "../store/size.ts";
 import { labelsOf } from "./caller/labels.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
-/** The parameter of a job's promise. */
 interface Call {
   func: unknown;
   args: unknown[];
@@ -72,12 +71,10 @@ export class Names {
     return this.jobs.find((job) => job.owns(base));
   }
 
-  /** A promise id without the namespace. */
   local(id: string): string {
     return localId(id, this.#namespace);
   }
 
-  /** The job name in a promise id. */
   nameIn(id: string): string {
     const local = this.local(id);
     return local.startsWith(this.#key) ? local.slice(this.#key.length) : local;

@@ -73,9 +73,7 @@ interface Before {
   labels?: readonly string[];
 }
 
-/** The caller for whom a store acts. */
 interface Scope {
-  /** The caller's key. */
   key: string;
   /** The claimant of shared jobs; empty where they are everybody's. */
   claimant: string;
@@ -89,8 +87,9 @@ interface Scope {
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
   request: string;
-  /** The labels of jobs that are started. */
   labels: readonly string[];
+  /** Why no job is started; undefined where some are. */
+  refuses: string | undefined;
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
 }
@@ -121,13 +120,14 @@ export class RemoteStore {
       isHeard = () => false,
       request = "",
       labels = [],
+      refuses,
       onBehalf = false,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, onBehalf };
+    this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, refuses, onBehalf };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -138,6 +138,11 @@ export class RemoteStore {
   as({ key }: Caller, request: string, fanOut: FanOut = createFanOut()): RemoteStore {
     const scope = { ...this.#scope, key, claimant: key, request };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
+  }
+
+  /** The same store, which finds jobs and starts none, and says why. */
+  refusing(refuses: string): RemoteStore {
+    return this.#scoped({ ...this.#scope, refuses });
   }
 
   /** The same store, whose starts give jobs these labels. */
@@ -158,6 +163,7 @@ export class RemoteStore {
       isHeard: () => false,
       request: "",
       labels: [],
+      refuses: undefined,
       onBehalf: true,
     });
   }
@@ -187,6 +193,8 @@ export class RemoteStore {
     now: number,
     { earlier, after, labels: before = [] }: Before = {},
   ): Promise<DurablePromise> {
+    const { refuses } = this.#scope;
+    if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
     const deadline = job.deadline(args, now);
@@ -312,6 +320,12 @@ export class RemoteStore {
     return promise.state === "pending" ? this.#cancel(promise) : asItIs;
   }
 
+  /** Cancels a job as {@link cancel} does, also one that others want: for operators. */
+  async end(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
+    const promise = await this.get(name);
+    return promise?.state === "pending" ? this.#cancel(promise) : promise && { promise, isOurs: false };
+  }
+
   /**
    * Gives up a job that the durable function for which this store acts had started. Returns whether nobody else wants it,
    * so that it is cancelled.
@@ -426,19 +440,22 @@ export class RemoteStore {
     for (;;) {
       const rows = await record.list({ ...filter, after });
       const names = rows.map(({ id }) => this.#names.nameIn(id));
-      const promises = await Promise.all(names.map((name) => this.get(name, signal)));
-      const changed = rows.flatMap(({ id, state }, i): SeenJob[] => {
+      const promises = await Promise.all(
+        rows.map(({ passed }, i) => (passed ? undefined : this.get(names[i] ?? "", signal))),
+      );
+      const changed = rows.flatMap(({ id, state, passed }, i): SeenJob[] => {
         const promise = promises[i];
-        if (promise?.state === state) return [];
+        if (passed || promise?.state === state) return [];
         return [promise ? this.#startedJob(promise) : { id }];
       });
       if (changed.length > 0) await record.note(changed, true);
-      for (const [i, { startedAt, labels }] of rows.entries()) {
+      for (const [i, { startedAt, labels, passed }] of rows.entries()) {
         const [name = "", promise] = [names[i], promises[i]];
-        yield { job: promise && { name, job: promise.job, startedAt, promise, labels }, cursor: { startedAt, name } };
+        const job = promise && { name, job: promise.job, startedAt, promise, labels };
+        yield { job, cursor: { startedAt, name }, ...(passed && { passed }) };
       }
       const last = rows.at(-1);
-      if (!last || rows.length < filter.limit) return true;
+      if (!last || (rows.length < filter.limit && !last.passed)) return true;
       after = last;
     }
   }

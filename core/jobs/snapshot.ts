@@ -4,7 +4,6 @@ import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
 import type { DurablePromise, NewestEntry, RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";
 
-/** The open questions, by their keys. */
 export type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;
 
 export interface JobSnapshot {
@@ -48,7 +47,6 @@ export function doingOf({ feed: { entry }, questions }: JobSnapshot, now: number
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
-/** How far a job is. */
 export interface Count {
   done: number;
   /** Undefined where the job does not know it. */

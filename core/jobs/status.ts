@@ -10,7 +10,6 @@ import type { DurablePromise } from "./remote-store.ts";
 export const JobStatus = z.enum(["running", "complete", "failed", "cancelled", "timed_out", "not_found"]);
 export type JobStatus = z.infer<typeof JobStatus>;
 
-/** A question that a running job asks. */
 export const WaitingFor = z.object({
   question: z.string().describe("Its key."),
   message: z.string(),
@@ -37,7 +36,6 @@ export const ResultSummary = z
   .describe("In place of a result that is too large for the answer.");
 export type ResultSummary = z.infer<typeof ResultSummary>;
 
-/** What a job has told before its end. */
 export const Partial = z
   .object({
     values: z.array(Json),

@@ -17,7 +17,6 @@ const OWN = ":";
 /** Separates a job's name from its generation. */
 export const GENERATION = "~";
 
-/** The next character in the order of ids. */
 const successor = (mark: string): string => String.fromCharCode(mark.charCodeAt(0) + 1);
 
 /** The ids that begin with `prefix`: from the first of the pair up to the second, which is not one of them. */
@@ -75,7 +74,6 @@ export const isRoot = (id: string): boolean => !id.includes(CHILD);
 
 export const isChildOf = (job: string, id: string): boolean => id.startsWith(job + CHILD);
 
-/** An id without the namespace. */
 export const localId = (id: string, namespace: string): string =>
   id.startsWith(namespace) ? id.slice(namespace.length) : id;
 
@@ -130,6 +128,9 @@ export const unhandledWakeupId = (job: string, period: number): string => child(
 
 /** The promise that a request from outside settles: `key` stands for the call of `ctx.callback`. */
 export const callbackId = (job: string, key: string): string => child(job, "h", key);
+
+/** What came of a step that was under way when its job was cancelled: `key` stands for the step. */
+export const lateOutcomeId = (job: string, key: string): string => child(job, "q", key);
 
 /** The promise that wakes a job at its deadline. */
 export const deadlineId = (job: string): string => child(job, "d", "");

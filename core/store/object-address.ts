@@ -6,7 +6,7 @@ export interface ResonateNamespace extends Placeable {
 }
 
 /** A namespace of Durable Objects, as far as their location is concerned. */
-interface Placeable {
+export interface Placeable {
   idFromName(name: string): object;
   get(id: object, options?: object): unknown;
   jurisdiction?(name: string): this;
@@ -38,6 +38,9 @@ const SHARDS = 1;
 export function fetchFrom(namespace: ResonateNamespace): typeof fetch {
   return (url, init) => namespace.get(namespace.idFromName(`resonate 1 of ${SHARDS}`)).fetch(url, init);
 }
+
+/** The name of a caller's object: of a deployment, which is its namespace at the Resonate server, and of the caller's key. */
+export const callerName = (namespace: string, key: string): string => `caller ${namespace}${key}`;
 
 /** The key that seals the task ids of the deployment. */
 export async function keyFrom(namespace: ResonateNamespace): Promise<string> {

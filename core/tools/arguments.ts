@@ -117,7 +117,6 @@ function closest(name: string, known: readonly string[]): string | undefined {
   return near && near.apart <= Math.min(3, name.length / 2) ? near.each : undefined;
 }
 
-/** Levenshtein's distance. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...from].entries()) {

@@ -27,6 +27,8 @@ export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprot
 export const JOB_META = "durable-mcp/job";
 /** The key of a request's `_meta` that gives the jobs which the call starts labels. */
 export const LABELS_META = "durable-mcp/labels";
+/** The key of a request's `_meta` that asks for log messages. */
+export const LOG_LEVEL: typeof sdk.LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel";
 /** The keys of `_meta` that are this server's, or the protocol's between it and its clients. */
 export const OURS = /^(view_url|ui|durable-mcp\/.*|([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/.*)$/;
 /** The extension MCP Apps, by which hosts show pages of servers. */
@@ -35,7 +37,6 @@ export const UI = "io.modelcontextprotocol/ui";
 /** The extension of tasks. */
 export const TASKS = "io.modelcontextprotocol/tasks";
 
-/** The media type of a card. */
 export const CARD = "text/html;profile=mcp-app";
 export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 

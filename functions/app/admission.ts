@@ -2,6 +2,8 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { createFanOut, type FanOut } from "../../core/store/pacing/fan-out.ts";
+import { BLOCKED } from "../auth/auth.ts";
+import { isBlocked } from "../auth/blocked.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { isStream, LONGEST_STREAM } from "../http/event-stream.ts";
 import { tooManyRequests } from "../http/rate-limit.ts";
@@ -15,6 +17,8 @@ const CALLS = 3;
 
 /** How often an open stream asks whether its caller has been blocked, in milliseconds. */
 const BLOCKS = 20_000;
+
+const STOPPED = "the operator of this server has stopped new jobs for now: try again later";
 
 /** How many tokens of one address may be refused in a minute before further tokens are not looked at. */
 const MAX_REFUSED = 100;
@@ -56,18 +60,21 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   }
   const { caller, scopes, expires = Number.POSITIVE_INFINITY } = authenticated;
   line.caller = caller.label;
+  const set = await edge.settings?.();
+  if (set && isBlocked(caller, set.blocked)) return BLOCKED();
   const key = caller.key || (address ?? caller.label);
   // The request itself, before its body is read; the rest of its weight is charged once it is known.
   const limited = await rateLimit?.(key, { weight: 1, of: 1 });
   if (limited) return limited;
   const fanOut = createFanOut();
-  return { request, caller, scopes, expires, key, fanOut, store: store.as(caller, line.requestId, fanOut) };
+  const own = store.as(caller, line.requestId, fanOut);
+  return { request, caller, scopes, expires, key, fanOut, store: set?.starts_stopped ? own.refusing(STOPPED) : own };
 }
 
 /** Lets an identified caller's MCP request be answered within the caller's limits. */
 export async function admitted(
   { request, caller, scopes, expires, key, store, fanOut }: Identified,
-  { auth, rateLimit, slots, isBlocked }: Edge,
+  { auth, rateLimit, slots, isBlocked, files }: Edge,
   line: RequestLog,
   answer: (request: Request, scope: RequestScope) => Promise<Response>,
 ): Promise<Response> {
@@ -104,6 +111,7 @@ export async function admitted(
       return until;
     },
     links: knowsLinks(request.headers),
+    files,
     slot() {
       slot ??= slots.enter(key);
       return { renew, release };

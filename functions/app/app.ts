@@ -1,19 +1,19 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
 import { fetchFrom } from "../../core/store/object-address.ts";
-import { receive } from "../callbacks/callbacks.ts";
-import { type CallerNamespace, roomList } from "../caller/callers.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { boundedStream } from "../http/event-stream.ts";
 import { checkHost, checkOrigin } from "../http/guard.ts";
+import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { RequestLog } from "../http/request-log.ts";
+import { loadLazy } from "../load-lazy.ts";
 import { admitted, identify, tooManyRefused } from "./admission.ts";
 import { type App, createParts, type Deployment, type Edge } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import { atDoor, type DoorEnv, operateRooms, ROOMS } from "./resonate-door.ts";
+import type { DoorEnv } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -29,9 +29,8 @@ export function createApp(deployment: Deployment): App {
   const app: App = new Hono();
   const edges = new WeakMap<object, Edge>();
 
-  /** One edge for all requests with the same bindings. */
   const edgeOf = (env: object): Edge => {
-    const edge = edges.get(env) ?? createParts(deployment, readConfig(env));
+    const edge = edges.get(env) ?? createParts(deployment, readConfig(env), env);
     edges.set(env, edge);
     return edge;
   };
@@ -107,7 +106,26 @@ export function createApp(deployment: Deployment): App {
       return c.json({ error: "This address is void, or its time is over." }, 404);
     }
     const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
-    return limited ?? receive(edge.client, c.req.raw, found.id, found.until);
+    return limited ?? (await loadLazy()).receiveCallback(edge.client, c.req.raw, found, loadSdk);
+  });
+
+  app.on(["GET", "POST", "DELETE"], ["/reports", "/operate/*"], async (c) => {
+    const { edge } = c.var;
+    const address = clientAddress(c.req.raw) ?? "";
+    const tooMany = tooManyRefused(edge, address);
+    if (tooMany) return tooMany;
+    const { operate, receiveReports } = await loadLazy();
+    const response = await (c.req.path === "/reports" ? receiveReports : operate)(c.req.raw, c.env, edge);
+    if (response.status === 401) edge.refused.add(address, 1);
+    return response;
+  });
+
+  app.get("/files/:sealed", async (c) => {
+    const { edge } = c.var;
+    const address = clientAddress(c.req.raw) ?? "";
+    return (
+      tooManyRefused(edge, address) ?? (await edge.files()).download(c.req.raw, c.req.param("sealed"), address, edge)
+    );
   });
 
   // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.
@@ -122,7 +140,7 @@ export function createApp(deployment: Deployment): App {
     const { pathname, search } = new URL(c.req.url);
     if (!pathname.startsWith("/resonate")) return c.notFound();
     const path = pathname.slice("/resonate".length);
-    const passed = await atDoor(c.req.raw, path, c.env as DoorEnv);
+    const passed = await (await loadLazy()).atDoor(c.req.raw, path, c.env as DoorEnv);
     if (passed instanceof Response) {
       if (address !== undefined) edge.refused.add(address, 1);
       return passed;
@@ -133,24 +151,13 @@ export function createApp(deployment: Deployment): App {
     return new Response(response.body, response); // with headers that can be added to
   });
 
-  app.on(["GET", "POST", "DELETE"], ROOMS, async (c) => {
-    const { CALLER, RESONATE, RESONATE_NAMESPACE } = readConfig(c.env);
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    const tooMany = tooManyRefused(edge, address);
-    if (tooMany || !CALLER) return tooMany ?? c.notFound();
-    const rooms = roomList(CALLER as CallerNamespace, RESONATE_NAMESPACE);
-    const response = await operateRooms(c.req.raw, c.env as DoorEnv, rooms, RESONATE !== undefined);
-    if (response.status === 401) edge.refused.add(address, 1);
-    return response;
-  });
-
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;
     const identified = await identify(c.req.raw, edge, line);
     if (identified instanceof Response) return identified;
     return admitted(identified, edge, line, async (request, scope) => {
       scope.waitUntil = (work) => c.executionCtx.waitUntil(work);
+      scope.trail = edge.trail;
       return boundedStream(await edge.mcp(request, scope), scope);
     });
   });

@@ -13,6 +13,7 @@ import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
 import { type Auth, createAuth } from "../auth/auth.ts";
 import {
+  askOperating,
   type CallerEvents,
   type CallerNamespace,
   createBlocks,
@@ -23,14 +24,17 @@ import {
 } from "../caller/callers.ts";
 import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
+import { filesOf, type LoadFiles } from "../files/load-files.ts";
 import { EdgeLog } from "../http/log.ts";
 import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
+import type { Trail } from "../http/scope.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { StreamSlots } from "../http/stream-slots.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { createMcp, type Mcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
+import type { Settings } from "../operate/calls.ts";
 import { Pages } from "../pages/sessions.ts";
 import { TaskHandles } from "../tasks/handle.ts";
 import type { Config } from "./config.ts";
@@ -57,6 +61,9 @@ export interface Edge {
   slots: StreamSlots;
   /** Whether a caller has been blocked since its request was admitted; undefined where nobody is told apart. */
   isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
+  /** What operators have set, as it was a moment ago; undefined where there are none. */
+  settings: (() => Promise<Settings | undefined>) | undefined;
+  trail: Trail | undefined;
   /** Refused tokens, by the address that sent them. */
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
@@ -69,6 +76,7 @@ export interface Edge {
   missing: string | undefined;
   log: EdgeLog;
   pages: Pages;
+  files: LoadFiles;
   /** The host names that requests may be addressed to and come from; undefined for any. */
   hosts: string[] | undefined;
   /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
@@ -77,13 +85,16 @@ export interface Edge {
   cors: MiddlewareHandler | undefined;
 }
 
+/** How long what operators have set is remembered, in milliseconds. */
+const SETTINGS = { fresh: 5_000, failed: 1_000, turn: 3_000 };
+
 /** How long the readiness of the Resonate server is remembered, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
 const PATIENCE = 5_000;
 
-export function createParts({ jobs, tools, identity: described }: Deployment, config: Config): Edge {
+export function createParts({ jobs, tools, identity: described }: Deployment, config: Config, env: object): Edge {
   const identity = withIcon(described, config);
   const log = new EdgeLog(config.LOG_LEVEL);
   const listeners = config.LISTENER as ListenerNamespace | undefined;
@@ -111,8 +122,12 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
+  const files = filesOf(env, pages);
   const origins = config.CORS_ORIGINS ?? [];
+  const settings = new SharedValue<Settings>(SETTINGS);
+  const operated = config.isOperated ? callers : undefined;
   return {
+    files,
     store,
     client,
     log,
@@ -138,6 +153,14 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
     isBlocked: callers && createBlocks(callers, config.RESONATE_NAMESPACE),
+    settings:
+      operated &&
+      (() =>
+        settings
+          .get(() => askOperating(operated, namespace, "settings"))
+          .then(({ value }) => value)
+          .catch(() => undefined)),
+    trail: operated && ((...given) => askOperating(operated, namespace, "heard", ...given).catch(() => {})),
     refused: new Counts(),
     ready: new SharedValue(READY),
     deploy:

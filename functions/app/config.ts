@@ -104,7 +104,12 @@ export class ConfigError extends Error {
   override name = "ConfigError";
 }
 
-export type Config = z.infer<typeof Env> & typeof DEFAULT_LIMITS & { auth: AuthConfig };
+export type Config = z.infer<typeof Env> &
+  typeof DEFAULT_LIMITS & {
+    auth: AuthConfig;
+    /** Whether there is an operator: see `functions/operate/rights.ts`. */
+    isOperated: boolean;
+  };
 
 const AUDIENCE =
   "set it to this deployment's URL (https://...), which tokens are for; or set OAUTH_AUDIENCE or ALLOWED_HOSTS";
@@ -137,7 +142,8 @@ export function readConfig(env: unknown): Config {
       problems.push("ALLOW_LOOPBACK_CALLBACKS: it is for development, and not for a deployment with a PUBLIC_URL");
     const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
     const isPlaced = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
-    if (isPlaced && problems.length === 0) return { ...limits, ...general.data, auth: auth.data };
+    const isOperated = Boolean(given.OPERATOR_TOKENS ?? given.OAUTH_OPERATE_SCOPE ?? given.OPERATE);
+    if (isPlaced && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };
     // Never the name in a request, which its sender chooses.
     if (!isPlaced) problems.push(`PUBLIC_URL: ${AUDIENCE}`);
   }

@@ -10,7 +10,6 @@ import type { Config } from "./config.ts";
 
 const CARD = "application/mcp-server-card+json";
 
-/** Their paths and media types. */
 export const DISCOVERY = [
   { path: "/mcp/server-card", document: "card", type: CARD },
   { path: "/.well-known/ai-catalog.json", document: "catalog", type: "application/ai-catalog+json" },

@@ -1,5 +1,6 @@
 /** The routes of the pages: their files and the data that MCP does not have. Everything else they do at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { assetResponse } from "../http/assets.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { jobPage } from "../pages/job-page.ts";
@@ -10,7 +11,6 @@ import type { App } from "./composition.ts";
 /** What a look at a job costs its caller, in requests. */
 const WEIGHT = 4;
 
-/** The pages, by path. */
 const PAGES = { "/": "index.html", "/jobs": "jobs.html", "/jobs/*": "job.html" };
 
 const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
@@ -52,7 +52,9 @@ export function routePages(app: App): void {
     const from = Math.max(1, Math.floor(Number(c.req.query("from"))) || 1);
     const shown = await jobPage(store, promise, from, signal);
     const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
-    return c.json({ ...shown, ...(task && { task }), may_write: own !== undefined }, 200, PRIVATE);
+    const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(shown, caller));
+    const page = { ...shown, ...(task && { task }), ...(files && { files }), may_write: own !== undefined };
+    return c.json(page, 200, PRIVATE);
   });
 
   // A link shows nothing of this: it is asked for as the viewer alone.

@@ -11,8 +11,7 @@ import { readBytes } from "../http/body.ts";
 const MAX_BODY = 2 * 1024 * 1024;
 const MAX_ROWS = 32 * 1024 * 1024;
 
-/** The path of callers' objects. */
-export const ROOMS = "/operate/rooms";
+const ROOMS = "/operate/rooms";
 
 /** The hashes of tokens, as `RESONATE_TOKENS` and `OPERATOR_TOKENS` list them. */
 export interface DoorEnv {

@@ -13,7 +13,6 @@ import { TokenRefused, type Verified } from "./token.ts";
 
 export interface Authenticated {
   caller: Caller;
-  /** Those of the token. */
   scopes: readonly string[];
   /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */
   expires?: number;
@@ -123,7 +122,7 @@ async function authenticate(
 }
 
 /** The response to a good token of a blocked caller. It holds no challenge: another token would not help. */
-const BLOCKED = () =>
+export const BLOCKED = () =>
   Response.json({ error: "access_denied", error_description: "This caller is blocked." }, { status: 403 });
 
 const presentsToken = ({ headers }: Request) => headers.has("authorization");

@@ -56,7 +56,10 @@ describe("keys are not found", () => {
     ["where it names another issuer", { [OIDC]: named("/else"), [OAUTH]: named("/else"), ...JWKS }],
     ["where it leads elsewhere", { [OIDC]: (origin) => new URL(`${origin}/moved`), "/moved": named(), ...JWKS }],
     ["where it names none", { [OIDC]: (origin) => ({ issuer: origin }), ...JWKS }],
-    ["where it names what is no URL to trust", { [OIDC]: (issuer) => ({ issuer, jwks_uri: "http://a.example/jwks" }) }],
+    [
+      "where it names a URL that is not to be trusted",
+      { [OIDC]: (issuer) => ({ issuer, jwks_uri: "http://a.example/jwks" }) },
+    ],
     ["where they are not", { [OIDC]: named() }],
     ["where they lead elsewhere", { [OIDC]: named(), "/jwks": (o) => new URL(`${o}/moved`), "/moved": () => SET }],
     ["where they are no set", { [OIDC]: named(), "/jwks": () => ({ keys: "none" }) }],

@@ -14,7 +14,6 @@ const FAILED = 5_000;
 /** How long fetched keys are not fetched again for tokens that name an unknown key, in milliseconds. */
 const COOLDOWN = 5_000;
 
-/** Tokens cannot be verified at present. */
 export class KeysUnavailable extends Error {
   override name = "KeysUnavailable";
 }

@@ -102,7 +102,7 @@ async function take(
         const { isFull } = await takeFrom(batch);
         return { jobs: [...taken.values()], next: isFull ? last : undefined, complete: value };
       }
-      seen += 1;
+      seen = value.passed ? MAX_SEEN : seen + 1;
       batch.push(value);
     }
     const { isFull } = await takeFrom(batch);

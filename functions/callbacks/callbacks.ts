@@ -6,7 +6,7 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
 import { isTooDeep, MAX_DEPTH, readBytes } from "../http/body.ts";
-import { loadSdk } from "../http/load-sdk.ts";
+import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */
 const MAX_BODY = 100_000;
@@ -20,8 +20,19 @@ const answer = (status: number, words: string) =>
     headers: { "cache-control": "no-store" },
   });
 
-/** Settles the promise `id` of a callback with the request's body; `until`: when the job times out. The first one counts. */
-export async function receive(client: ResonateClient, request: Request, id: string, until: number): Promise<Response> {
+/** The promise of a callback, and when its job times out. */
+interface Callback {
+  id: string;
+  until: number;
+}
+
+/** Settles the promise of a callback with the request's body. The first one counts. */
+export async function receive(
+  client: ResonateClient,
+  request: Request,
+  { id, until }: Callback,
+  loadSdk: () => Promise<Sdk>,
+): Promise<Response> {
   const body = await readBytes(request, MAX_BODY);
   if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
@@ -35,7 +46,7 @@ export async function receive(client: ResonateClient, request: Request, id: stri
   if (job?.state !== "pending") return answer(410, "The job has ended.");
   let promise = await get(id);
   if (promise?.state === "pending") {
-    const problem = await misfit(promise, sent.value);
+    const problem = await misfit(promise, sent.value, loadSdk);
     if (problem !== undefined) return answer(422, `The body does not fit: ${problem}`);
   }
   // What comes before the job waits for it is kept.
@@ -62,7 +73,11 @@ function parsedAs(text: string, type: string): { value: unknown } | undefined {
 }
 
 /** In which way a value does not fit what the job waits for. */
-async function misfit({ param }: PromiseRecord, value: unknown): Promise<string | undefined> {
+async function misfit(
+  { param }: PromiseRecord,
+  value: unknown,
+  loadSdk: () => Promise<Sdk>,
+): Promise<string | undefined> {
   const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
   if (!schema) return undefined;
   const { fromJSONSchema } = await loadSdk();

@@ -38,9 +38,14 @@ function deploy(most: number) {
   let storage = createStorage();
   let object = new CallerObject({ storage }, env);
   const idOf = (name: string) => KEY + name;
-  const create = async (name: string, tag: string) => {
+  const create = async (name: string, tag: string, minutes = 10) => {
     const tags = { [RESERVATION]: tag, "durable-mcp:kind": "timer", "resonate:target": "poll://any@workers" };
-    const data = { id: idOf(name), timeoutAt: Date.now() + 10 * MINUTE, param: encodeValue({ func: "timer" }), tags };
+    const data = {
+      id: idOf(name),
+      timeoutAt: Date.now() + minutes * MINUTE,
+      param: encodeValue({ func: "timer" }),
+      tags,
+    };
     await sim.send("promise.create", data);
   };
   const isPending = (name: string) => sim.get(idOf(name))?.state === "pending";
@@ -48,6 +53,7 @@ function deploy(most: number) {
     sim,
     state,
     create,
+    idOf,
     isPending,
     names: new Names([], "", KEY),
     get object() {
@@ -335,4 +341,103 @@ test("what a caller has left goes within a day after its promises were removed, 
   isGone.mockRestore();
   expect(await list()).toEqual([]);
   expect((await poll(cursor)).truncated).toBe(true);
+});
+
+/** The object of a caller who has subscribed, over storage that outlasts it; `receive` answers what is sent to its receiver. */
+async function subscribed(receive: (id: string, request: RequestInit) => Response | Promise<Response>) {
+  const TOKEN = { name: "ada", sha256: "0".repeat(64) };
+  const env = {
+    AUTH_MODE: "bearer",
+    BEARER_TOKENS: JSON.stringify([TOKEN]),
+    RESONATE_URL: "https://resonate.example.com",
+  };
+  const deployment = deploy(0);
+  const toServer = fetch;
+  vi.stubGlobal("fetch", async (url: string | URL, init: RequestInit) => {
+    if (String(url).startsWith(env.RESONATE_URL)) return toServer(env.RESONATE_URL, init);
+    const { type, challenge } = JSON.parse(String(init.body));
+    return type === "verification"
+      ? Response.json({ challenge })
+      : receive(new Headers(init.headers).get("webhook-id") ?? "", init);
+  });
+  const alarm = { at: 0 };
+  const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
+  const awake = () => new CallerObject({ storage }, env);
+  const object = awake();
+  const request = { name: "job.ended", narrowed: {}, url: "https://receiver.example.com/", cursor: null };
+  const more = { secret: `whsec_${btoa("s".repeat(32))}`, ttlMs: 7 * 24 * 60 * MINUTE };
+  const caller = { id: "ada", key: KEY, label: "ada" };
+  await object.subscribe(caller, { ...request, ...more });
+  const start = async (name: string, minutes: number) => {
+    const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
+    const job = { id: deployment.idOf(name), kind: "timer", state: "pending" as const, ...times };
+    const none = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
+    await object.reserve(KEY, { ...job, ...none }, { jobs: 0, bytes: 0 });
+    await deployment.create(name, "", minutes);
+  };
+  return { ...deployment, object, awake, alarm, start, caller, request: { ...request, ...more } };
+}
+
+test("a web hook's attempt that a crash cuts off is made again: its time is stored before anything is sent", async () => {
+  const attempts: { id: string; alarm: number }[] = [];
+  const sent = Promise.withResolvers<void>();
+  const { object, awake, alarm, start, end, idOf } = await subscribed((id) => {
+    attempts.push({ id, alarm: alarm.at });
+    sent.resolve();
+    return attempts.length === 1 ? new Promise<Response>(() => {}) : new Response(null, { status: 204 });
+  });
+  await start("timer_cut", 10);
+  await end("timer_cut");
+  await object.heard(KEY, [idOf("timer_cut")], []);
+  await sent.promise;
+  // The process ends here: what is stored is all that is left.
+  expect(attempts).toEqual([{ id: "ended_timer_cut", alarm: expect.toSatisfy((at) => at <= Date.now() + 10_000) }]);
+  vi.setSystemTime(alarm.at);
+  await awake().alarm();
+  expect(attempts.map(({ id }) => id)).toEqual(["ended_timer_cut", "ended_timer_cut"]);
+});
+
+test("a subscription for a job of thirty days costs little while nothing happens, also where the object is put away each time", async () => {
+  const receive = vi.fn(() => new Response(null, { status: 204 }));
+  const { state, awake, alarm, start } = await subscribed(receive);
+  await start("timer_long", 30 * 24 * 60);
+  const day = async () => {
+    const end = Date.now() + 24 * 60 * MINUTE;
+    const count = { alarms: 0, requests: state.requests };
+    for (; alarm.at < end; count.alarms++) {
+      vi.setSystemTime(Math.max(Date.now() + 1, alarm.at));
+      await awake().alarm();
+    }
+    vi.setSystemTime(end);
+    return { alarms: count.alarms, requests: state.requests - count.requests };
+  };
+  const days = [await day(), await day()];
+  // 30 seconds and ever longer, up to an hour; the second day an hour each time.
+  expect(days[0]?.alarms).toBeLessThanOrEqual(40);
+  expect(days[1]?.alarms).toBeLessThanOrEqual(26);
+  expect(days.map(({ requests }) => requests)).toEqual([
+    expect.toSatisfy((n) => n <= 40),
+    expect.toSatisfy((n) => n <= 26),
+  ]);
+  expect(receive).not.toHaveBeenCalled();
+});
+
+test("of 10,000 subscriptions 50 are granted, and of as many receivers 10 a minute are asked whether they want any", async () => {
+  const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }));
+  const answers = new Map<string, number>();
+  const count = (answer: string) => answers.set(answer, (answers.get(answer) ?? 0) + 1);
+  for (let n = 0; n < 10_000; n++) {
+    // Each other one has a receiver of its own.
+    const url = n % 2 ? request.url : `https://receiver.example.com/${n}`;
+    const answer = await object.subscribe(caller, { ...request, url, narrowed: { jobNames: [`timer_${n}`] } });
+    if (!("done" in answer)) throw new Error(answer.failed.message);
+    count("refused" in answer.done ? `${answer.done.refused} ${answer.done.data.limit}` : "granted");
+  }
+  // One was there before, with its receiver.
+  expect(answers.get("granted")).toBe(49);
+  expect(Object.fromEntries(answers)).toEqual({
+    granted: 49,
+    "ResourceExhausted verifications": expect.any(Number),
+    "ResourceExhausted subscriptions": expect.toSatisfy((n) => n > 9_900),
+  });
 });

@@ -11,23 +11,27 @@ import {
 import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { cleanUpId, outputId, storedMarkId } from "../../core/store/ids.ts";
+import { cleanUpId, isRoot, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
+import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
+import type { OperateCalls } from "../operate/calls.ts";
+import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
-import { createRecords, objectOf, roomList } from "./callers.ts";
+import { askOperating, createRecords, objectOf, roomList } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { CLEANS, JobTable } from "./job-table.ts";
 import {
@@ -83,6 +87,10 @@ const PROGRESS = 5_000;
 /** For how long the caller's jobs are followed after it has asked for events, in milliseconds. */
 const INTEREST = 60_000;
 
+/** How often operators are told of the caller, in milliseconds, and up to which number jobs are counted for that. */
+const FIGURES = 60_000;
+const MOST_RUNNING = 1_001;
+
 interface Runtime {
   DurableObject: new (state: unknown, env: object) => object;
 }
@@ -113,7 +121,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #hooks: WebHooks;
   readonly #schedules: Schedules;
   readonly #rooms: RoomList;
-  /** When jobs are looked at next because somebody has subscribed to events; undefined where nobody has. */
+  /** When jobs are looked at next because somebody has subscribed to events, and after which pause; undefined where nobody has. */
   #hearing: { at: number; pause: number } | undefined;
   /** Until when somebody who does not subscribe wants to know what jobs tell; in milliseconds since the epoch. */
   #toldUntil = 0;
@@ -130,6 +138,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #isListed = false;
   /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
   #sizedAt = 0;
+  readonly #env: object;
+  #operating: Operating | undefined;
+  /** What operators are to be told of the caller, and when. */
+  readonly #figure = { started: 0, at: 0 };
 
   constructor(state: { storage: CallerStorage }, env: object) {
     super(state, env);
@@ -138,6 +150,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#storage = state.storage;
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
     this.#config = config;
+    this.#env = env;
     this.#jobs = new JobTable(state.storage, (job) =>
       this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()),
     );
@@ -180,6 +193,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#rooms = new RoomList(state.storage, (key) =>
       objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key),
     );
+    this.#hearing = this.#noted();
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
@@ -190,6 +204,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (most.bytes > 0) await this.#size(most.bytes);
       const answer = this.#reserve(job, most);
       if (answer === "reserved") {
+        this.#figure.started += 1;
+        this.#tellOperators();
         this.#watch.onStart();
         if (!this.#hearing || this.#hearing.pause > HEARING.first) {
           this.#hear();
@@ -242,11 +258,26 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const cancelled = this.#jobs.unsized(now, LOOKS);
     const left = Math.max(0, most - this.#jobs.stored);
     const mayGrow = this.#jobs.hasPending(Math.floor(left / MOST_OF_A_JOB) + 1);
-    await this.#lookAt([...cancelled, ...(mayGrow ? this.#jobs.leastSeen(LOOKS) : [])], true);
+    await this.#lookAt([...cancelled, ...(mayGrow ? this.#jobs.leastSeen(LOOKS) : [])], { isSized: true });
     for (const id of cancelled) {
       const cleanUp = await this.#client.call({ kind: "promise.get", data: { id: cleanUpId(id) } });
       this.#jobs.resize(id, cleanUp?.state === "pending" ? now + CLEANS : undefined);
     }
+  }
+
+  async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
+    // Nobody has asked for events of callers that are not told apart.
+    if (key === "" && this.#takeover.key === undefined) return;
+    await this.#begin(key);
+    // A job of the caller's own that it did not start is one that a durable function started for it.
+    const prefix = this.#config.RESONATE_NAMESPACE + key;
+    const isChild = (id: string) =>
+      key !== "" && id.startsWith(prefix) && isRoot(id) && this.#jobs.kindOf(id) === undefined;
+    const jobs = [
+      ...ended.filter((job) => this.#jobs.isPending(idOf(job)) || isChild(idOf(job))),
+      ...started.filter((job) => isChild(idOf(job))),
+    ];
+    for (let i = 0; i < jobs.length; i += LOOKS) await this.#lookAt(jobs.slice(i, i + LOOKS), { isChild });
   }
 
   get #isToldWanted(): boolean {
@@ -277,6 +308,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Something may have been logged. */
   #onNews(): void {
+    this.#tellOperators();
     for (const wake of this.#waiting) wake();
     if (this.#hooks.names.length > 0) this.#deliver();
   }
@@ -287,6 +319,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
+    // Workers sweep what is left.
+    if (!isHidden)
+      await keptFilesOf(this.#env)
+        ?.removeAll(id)
+        .catch(() => {});
   }
 
   deploy(): Promise<Answer<void>> {
@@ -346,6 +383,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (problem !== undefined) return { refused: "InvalidUrl", data: { problem } } satisfies Refused;
       await this.#begin(caller.key);
       const granted = await this.#hooks.subscribe(caller, request);
+      if ("refused" in granted) return granted;
       this.#hear();
       this.#deliver();
       await this.#arm();
@@ -375,6 +413,40 @@ export class CallerObject extends DurableObject implements CallerMethods {
         return ids.some((id) => this.#jobs.isAmong(id, wanted));
       };
       return { subscriptions: subscriptions.filter(isTold), listeners: listeners.filter(isTold), schedules: [] };
+    });
+  }
+
+  operate(call: keyof OperateCalls, given: unknown[]): Promise<Answer<unknown>> {
+    return answered(async () => (this.#operated[call] as (...given: unknown[]) => unknown)(...given));
+  }
+
+  get #operated(): Operating {
+    if (!this.#operating) this.#jobs.set("role", "operate");
+    this.#operating ??= new Operating({
+      ...{ storage: this.#storage, client: this.#client, config: this.#config, env: this.#env },
+      fetchTo: (url) => this.#fetchTo(url),
+    });
+    return this.#operating;
+  }
+
+  /** Tells operators of the caller, once in a while. */
+  #tellOperators(): void {
+    const { CALLER, RESONATE_NAMESPACE, isOperated } = this.#config;
+    const { key } = this.#takeover;
+    const now = Date.now();
+    if (!isOperated || !CALLER || !key || now < this.#figure.at) return;
+    const { started } = this.#figure;
+    Object.assign(this.#figure, { started: 0, at: now + FIGURES });
+    const failing = this.#hooks.list().filter(({ status }) => !status.active || status.lastError !== null).length;
+    const figure = {
+      key,
+      started,
+      running: this.#jobs.pending(MOST_RUNNING).length,
+      bytes: this.#jobs.stored,
+      failing,
+    };
+    askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "figure", figure).catch(() => {
+      this.#figure.started += started;
     });
   }
 
@@ -414,7 +486,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#jobs.reset();
     this.#log.reset();
     this.#hooks.reset();
-    this.#hearing = undefined;
+    this.#hearing = this.#noted();
     this.#isListed = false;
   }
 
@@ -485,18 +557,22 @@ export class CallerObject extends DurableObject implements CallerMethods {
    * Begins to hear how jobs end while somebody has subscribed. On one machine the listener's connection tells; in an account,
    * where a held connection is billed, looks do, with pauses that grow.
    */
-  #hear(): void {
+  #hear(at = Date.now() + HEARING.first, pause = HEARING.first): void {
     const { names } = this.#hooks;
-    if (names.length === 0 || this.#jobs.pending(1).length === 0) {
-      this.#hearing = undefined;
-      return;
-    }
-    if (isLocal(this.#config))
+    const isWanted = names.length > 0 && this.#jobs.pending(1).length > 0;
+    if (isWanted && isLocal(this.#config))
       this.#watch.extend(
         Date.now() + INTEREST,
         names.some((name) => name !== JOB_ENDED),
       );
-    this.#hearing = { at: Date.now() + HEARING.first, pause: HEARING.first };
+    const isNoted = this.#hearing !== undefined;
+    this.#hearing = isWanted ? { at, pause } : undefined;
+    if (isWanted || isNoted) this.#jobs.set("hearing", JSON.stringify(this.#hearing ?? null));
+  }
+
+  /** An object that the platform has put away goes on with the pause that it had. */
+  #noted() {
+    return isLocal(this.#config) ? undefined : (JSON.parse(this.#jobs.get("hearing") ?? "null") ?? undefined);
   }
 
   /** Looks at jobs of which somebody wants to know how they end. */
@@ -512,9 +588,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const pause = isLocal(this.#config)
       ? HEARING.first
       : Math.min(HEARING.most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
-    this.#hear();
-    if (this.#hearing)
-      this.#hearing = { at: Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause };
+    this.#hear(Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause);
   }
 
   /** The caller's jobs, as the object itself starts them. */
@@ -553,7 +627,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Goes on with the takeover, looks at what is out of date, looks for events, and delivers those that are due. */
   async alarm(): Promise<void> {
-    if (this.#takeover.key === undefined) return;
+    if (this.#takeover.key === undefined) {
+      return this.#jobs.get("role") === "operate" ? this.#operated.alarm() : undefined;
+    }
     const now = Date.now();
     // The next alarm tries again; a schedule that its definition has no more must not fire before.
     const isDeployed =
@@ -674,17 +750,34 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
 
-  /** `isSized`: also at what is marked as stored of those that have not ended. */
-  async #lookAt(ids: readonly string[], isSized = false): Promise<void> {
-    const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
+  /**
+   * Notes how jobs are. `isChild`: of those that are not in the table, which were started for the caller. `isSized`: with what is
+   * marked as stored of those that have not ended.
+   */
+  async #lookAt(
+    jobs: readonly Reported[],
+    { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
+  ): Promise<void> {
+    const look = (job: Reported) =>
+      typeof job === "string"
+        ? this.#client.call({ kind: "promise.get", data: { id: job } })
+        : this.#client.opened(job);
+    const found = await Promise.all(jobs.map(look));
+    const ids = jobs.map(idOf);
     const { key = "" } = this.#takeover;
-    const jobs = ids.map((id, i): SeenJob => {
+    const seen = ids.map((id, i): SeenJob => {
       const record = found[i];
       return record ? startedJob(record, key) : { id };
     });
-    await (isSized ? this.#note(jobs, true, jobs) : this.note(jobs, true));
+    const children = seen.filter(({ id, state }) => state && isChild(id));
+    this.#jobs.transaction(() => {
+      for (const child of children) this.#jobs.noteChild(child as StartedJob, Date.now());
+    });
+    await (isSized ? this.#note(seen, true, seen) : this.note(seen, true));
   }
 }
+
+const idOf = (job: Reported): string => (typeof job === "string" ? job : job.id);
 
 /** Whether the Resonate server is on this machine or its network, where a held connection costs nothing. */
 function isLocal({ RESONATE, RESONATE_URL }: Config): boolean {

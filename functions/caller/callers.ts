@@ -10,7 +10,10 @@ import type {
   SeenJob,
   StartedJob,
 } from "../../core/jobs/caller/caller-record.ts";
+import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import { callerName } from "../../core/store/object-address.ts";
+import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Occurrence } from "./occurrence.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
@@ -26,7 +29,6 @@ export interface CallerNamespace {
   get(id: object): CallerMethods;
 }
 
-/** Which events a caller wants. */
 export interface EventQuery {
   name: string;
   narrowed: Narrowed;
@@ -67,12 +69,16 @@ export interface CallerMethods extends Room, RoomListMethods {
   /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
+  /** Jobs of the caller's have ended, or durable functions have started them: what is reported of them is noted, or what a look finds. */
+  heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
   /** Who is told of the caller's jobs, or of the one of this name, and what is scheduled; after a subscription's end. */
   seen(key: string, job?: string, end?: string): Promise<Answer<Seen>>;
+  /** Asked of the object in which operators see and act. */
+  operate(call: keyof OperateCalls, given: unknown[]): Promise<Answer<unknown>>;
 }
 
 /** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
@@ -93,12 +99,23 @@ export function createEvents(objects: CallerNamespace, namespace: string): Calle
   };
 }
 
+/** Asks the object in which operators see and act. Throws {@link ResonateUnavailable} where it cannot be asked. */
+export const askOperating = <K extends keyof OperateCalls>(
+  objects: CallerNamespace,
+  namespace: string,
+  call: K,
+  ...given: Parameters<OperateCalls[K]>
+) =>
+  ask(() => objects.get(objects.idFromName(`operate ${namespace}`)).operate(call, given)) as Promise<
+    Awaited<ReturnType<OperateCalls[K]>>
+  >;
+
 /** The object that lists those of the deployment's callers. */
 export const roomList = (objects: CallerNamespace, namespace: string): RoomListMethods =>
   objects.get(objects.idFromName(`callers ${namespace}`));
 
 export const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
-  objects.get(objects.idFromName(`caller ${namespace}${key}`));
+  objects.get(objects.idFromName(callerName(namespace, key)));
 
 /** The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server. */
 export function createRecords(objects: CallerNamespace, namespace: string): (key: string) => CallerRecord {

@@ -23,7 +23,6 @@ export interface LoggedEvent {
   name: string;
   /** When it happened, in milliseconds since the epoch. */
   at: number;
-  /** The promise id of the job. */
   job: string;
   kind: string;
   /** What the log itself knows of it, as JSON. */
@@ -80,7 +79,6 @@ export class EventLog {
   readonly #storage: CallerStorage;
   #last: number | undefined;
 
-  /** In a storage that has {@link EVENTS_TABLE}. */
   constructor(storage: CallerStorage) {
     this.#storage = storage;
     if (this.#all("SELECT 1 FROM log").length === 0)

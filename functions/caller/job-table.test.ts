@@ -1,8 +1,18 @@
 /** What the table of a caller's jobs reads: an index for each list, however many jobs there are. */
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import type { Job } from "../../core/definitions/job.ts";
+import type { ListQuery } from "../../core/jobs/caller/caller-record.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { encodeValue } from "../../core/store/codec.ts";
+import { Simulation } from "../../testing/simulation/simulation.ts";
+import { createStorage } from "../../testing/stack/object-storage.ts";
+import { timer } from "../../tools/timer/timer.ts";
+import { listJobs } from "../built-in/list.ts";
 import { JobTable } from "./job-table.ts";
 import type { CallerStorage } from "./storage.ts";
+
+const KEY = "c0123456789abcdef.";
 
 test("every list goes along an index, from its cursor on", () => {
   const db = new DatabaseSync(":memory:");
@@ -37,4 +47,57 @@ test("every list goes along an index, from its cursor on", () => {
   expect(plans.filter((plan) => !conditions.test(plan))).toEqual([]);
   // A filter is a part of the index, and not looked up in each row.
   expect(plans.filter((plan) => plan.includes("kind=? AND state=?")).length).toBe(6);
+});
+
+test("a search goes through 10,000 jobs a call, and on from its cursor; with a status as well", async () => {
+  const table = new JobTable(createStorage());
+  const sim = new Simulation({ now: () => Date.now() });
+  const COUNT = 25_000;
+  const startedJob = { kind: "timer", settledAt: null, due: 1e15, period: "", count: 0, isEarlier: false, bytes: 0 };
+  const nameOf = (n: number) => (n === 10 ? "timer_needle" : `timer_${n}`);
+  const most = { jobs: 0, bytes: 0 };
+  table.transaction(() => {
+    for (let n = 0; n < COUNT; n++)
+      table.reserve({ ...startedJob, id: KEY + nameOf(n), startedAt: n, state: "pending", labels: [] }, most, n);
+  });
+  const args = { timer_name: "needle", fires_at: new Date(Date.now() + 3_600_000).toISOString() };
+  const tags = { "durable-mcp:kind": "timer", "resonate:target": "poll://any@workers" };
+  const param = encodeValue({ func: "timer", args: [args], version: 1 });
+  await sim.send("promise.create", { id: `${KEY}timer_needle`, timeoutAt: 1e15, param, tags });
+  const asked: (number | undefined)[] = [];
+  const record = {
+    list: async (query: ListQuery) => {
+      asked.push(query.after?.startedAt);
+      return table.list(query, KEY.length);
+    },
+    note: async () => {},
+    stored: async () => 0,
+  };
+  const call = async ({ kind, data }: { kind: string; data: object }) => {
+    const answer = await sim.send(kind as never, data as never);
+    return answer.status === 200 ? (answer.data as { promise: unknown }).promise : undefined;
+  };
+  const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
+  const store = new RemoteStore(endpoint, [timer as Job], { key: KEY, records: () => record as never }, {
+    call,
+  } as never);
+  const list = async (given: object) => {
+    const context = { store, signal: AbortSignal.timeout(60_000) };
+    const { structuredContent } = await listJobs([timer as Job]).call(given, context as never);
+    return structuredContent as { jobs: { job_name: string }[]; next_cursor?: string };
+  };
+  for (const status of [undefined, "running"]) {
+    const found: string[] = [];
+    const calls: number[] = [];
+    for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+      asked.length = 0;
+      const answer = await list({ search: "NEEDLE", status, ...(cursor && { cursor }) });
+      found.push(...answer.jobs.map(({ job_name }) => job_name));
+      calls.push(asked.length);
+      cursor = answer.next_cursor;
+    }
+    expect(found).toEqual(["timer_needle"]);
+    expect(calls.length).toBe(3);
+    expect(Math.max(...calls)).toBeLessThanOrEqual(2);
+  }
 });

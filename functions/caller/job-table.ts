@@ -51,6 +51,8 @@ const MIGRATIONS = [
    CREATE INDEX labels_label ON labels (label, job);
    CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
   ROOMS_TABLE,
+  // Whether a durable function started it: its end is no event, and its bytes are among those of the job that started it.
+  "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
   `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
    CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
 ];
@@ -63,6 +65,8 @@ const STARTING = 30_000;
 
 /** How long after a cancellation the size of its job is looked at again, and how often while a clean-up goes on. */
 export const CLEANS = 60_000;
+/** How many jobs a search goes through at once. */
+const SEARCHED = 10_000;
 
 /** How far apart the clocks of an edge and of the Resonate server may be, in milliseconds. */
 const CLOCKS = 60_000;
@@ -94,7 +98,6 @@ export class JobTable {
     this.#all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
   }
 
-  /** The bytes that are stored of all jobs. */
   get stored(): number {
     return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
@@ -102,7 +105,7 @@ export class JobTable {
   reserve(job: StartedJob, most: Most, now: number): Reserved {
     const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
-      this.#all("UPDATE jobs SET looked_at = ? WHERE id = ?", now, job.id);
+      this.#all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
       return "known";
     }
     const used = most.jobs === 0 ? 0 : this.used(job.period);
@@ -125,6 +128,11 @@ export class JobTable {
     return used;
   }
 
+  /** Adds a job that a durable function started for the caller. */
+  noteChild(job: StartedJob, now: number): void {
+    this.#write(job, now, true);
+  }
+
   /** Notes how a job was found. */
   note(job: SeenJob, now: number, onlyKnown = false): void {
     this.#used.clear();
@@ -132,12 +140,12 @@ export class JobTable {
       this.#all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
       return;
     }
-    const [row] = this.#all("SELECT earlier, state, started_at FROM jobs WHERE id = ?", job.id);
+    const [row] = this.#all("SELECT earlier, state, started_at, child FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
     const startedAt = Number(row?.started_at);
     // A result that was there when the caller asked for it was its answer, and is no news.
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
-    if (row?.state === "pending" && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
+    if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
     if (row?.state === "pending" && job.state === "rejected_canceled" && job.bytes > 0)
       this.resize(job.id, now + CLEANS);
@@ -147,9 +155,10 @@ export class JobTable {
       const values = [job.count, job.period, Number(job.state === "pending"), job.settledAt] as const;
       this.#all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
     }
-    this.#write(job, now);
     // The caller has started it again, or found it.
-    if (!onlyKnown && row) this.#all("UPDATE jobs SET hidden = 0 WHERE id = ? AND hidden = 1", job.id);
+    if (!onlyKnown && row)
+      this.#all("UPDATE jobs SET hidden = 0, child = 0 WHERE id = ? AND (hidden = 1 OR child = 1)", job.id);
+    this.#write(job, now);
   }
 
   /** Removes all generations of a job's name, or leaves them out of lists until they are started again. */
@@ -277,37 +286,36 @@ export class JobTable {
       if (endOfPeriod(String(period)) < now) this.#all("DELETE FROM sealed WHERE period = ?", period as string);
   }
 
-  /** `nameAt`: where in the ids the names begin, from 0. */
+  /** `nameAt`: where in the ids the names begin, from 0. A search that is not over ends with a job that it has `passed`. */
   list({ kind, state, after, search = "", limit }: ListQuery, nameAt = 0): ListedJob[] {
     const words = wordsOf(search);
     const inName = "instr(lower(substr(id, ?)), ?) OR instr(lower(kind), ?)";
     const inLabel = "EXISTS (SELECT 1 FROM labels WHERE job = id AND instr(lower(label), ?))";
+    const isFound = words.map(() => `(${inName} OR ${inLabel})`).join(" AND ");
+    const searched = words.flatMap((word) => [nameAt + 1, word, word, word]);
+    const newest = "ORDER BY started_at DESC, id DESC LIMIT ?";
     const rowsIn = (inState?: string) => {
       const where = [
         "(started_at, id) < (?, ?)",
         "hidden = 0",
         kind !== undefined && "kind = ?",
         inState && "state = ?",
-        ...words.map(() => `(${inName} OR ${inLabel})`),
       ];
-      const values = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
-      const searched = words.flatMap((word) => [nameAt + 1, word, word, word]);
-      return this.#all(
-        `SELECT id, state, started_at FROM jobs WHERE ${where.filter(Boolean).join(" AND ")}
-         ORDER BY started_at DESC, id DESC LIMIT ?`,
-        ...values.filter((value) => value !== undefined),
-        ...searched,
-        limit,
-      );
+      const jobs = `SELECT id, state, started_at, kind FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
+      const given = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
+      const values = given.filter((value) => value !== undefined);
+      if (words.length === 0) return this.#all(jobs, ...values, limit).map(rowOf);
+      const found = `SELECT * FROM (${jobs}) WHERE ${isFound} ${newest}`;
+      const rows = this.#all(found, ...values, SEARCHED, ...searched, limit).map(rowOf);
+      if (rows.length === limit) return rows;
+      const passed = this.#all(`${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
+      return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
     };
     // A job that was pending may have ended since.
     const states = state === undefined ? [undefined] : [...new Set([state, "pending"])];
-    const rows = states.flatMap(rowsIn).map((row) => ({
-      id: String(row.id),
-      state: row.state as StartedJob["state"],
-      startedAt: Number(row.started_at),
-    }));
-    const page = rows.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, limit);
+    const rows = states.flatMap(rowsIn).sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
+    const end = rows.findIndex(({ passed }) => passed);
+    const page = rows.slice(0, Math.min(limit, end < 0 ? limit : end + 1));
     return page.map((row) => ({ ...row, labels: this.labelsOf(row.id) }));
   }
 
@@ -318,16 +326,18 @@ export class JobTable {
   #write(
     { id, kind, state, startedAt, settledAt, due, period, count, isEarlier, bytes, labels }: StartedJob,
     now: number,
+    isChild = false,
   ): void {
     // Those of the first start stay.
     if (labels.length > 0 && this.kindOf(id) === undefined)
       for (const label of labels) this.#all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
     this.#all(
-      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET
+      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
          started_at = min(started_at, excluded.started_at), state = excluded.state, settled_at = excluded.settled_at,
          due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at, bytes = max(bytes, excluded.bytes)`,
-      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now, bytes],
+         looked_at = excluded.looked_at, bytes = iif(child, 0, max(bytes, excluded.bytes))`,
+      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
+      ...[isChild ? 0 : bytes, Number(isChild)],
     );
   }
 
@@ -347,3 +357,9 @@ export class JobTable {
     return this.#storage.sql.exec(statement, ...values).toArray();
   }
 }
+
+const rowOf = (row: Row): Omit<ListedJob, "labels"> => ({
+  id: String(row.id),
+  state: row.state as StartedJob["state"],
+  startedAt: Number(row.started_at),
+});

@@ -1,17 +1,5 @@
+import { loadLazy } from "../load-lazy.ts";
 import type { CallerMethods } from "./callers.ts";
-
-interface Loaded {
-  CallerObject: new (state: never, env: object) => CallerMethods & { alarm(): Promise<void> };
-}
-
-/** Set by `define` in wrangler.toml where the Worker has the object's code as a module. Elsewhere the bundle contains it. */
-declare const CALLER_MODULE: string | undefined;
-
-const loadCaller = (): Promise<Loaded> =>
-  typeof CALLER_MODULE === "undefined" ? import("./caller-object.ts") : load(CALLER_MODULE);
-
-/** Not a literal: the bundler would look for a file beside this one. */
-const load = (module: string): Promise<Loaded> => import(module);
 
 interface Runtime {
   DurableObject: new (state: unknown, env: object) => object;
@@ -30,10 +18,12 @@ const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   events: true,
   forget: true,
   forgetRoom: true,
+  heard: true,
   isBlocked: true,
   list: true,
   listRoom: true,
   note: true,
+  operate: true,
   readRooms: true,
   reserve: true,
   restore: true,
@@ -54,11 +44,11 @@ const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
  * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
 export class CallerObject extends DurableObject {
-  readonly loaded: Promise<InstanceType<Loaded["CallerObject"]>>;
+  readonly loaded: Promise<CallerMethods & { alarm(): Promise<void> }>;
 
   constructor(state: object, env: object) {
     super(state, env);
-    this.loaded = loadCaller().then(({ CallerObject }) => new CallerObject(state as never, env));
+    this.loaded = loadLazy().then(({ CallerObject }) => new CallerObject(state as never, env));
     this.loaded.catch(() => {}); // Each call reports the failure.
   }
 }

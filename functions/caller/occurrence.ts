@@ -13,7 +13,6 @@ import { partsIn } from "../../core/store/parts.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 import type { LoggedEvent } from "./event-log.ts";
 
-/** The name of the event that a job has ended. */
 export const JOB_ENDED = "job.ended";
 
 /** The names of the events that a job asks something, and that it tells how far it is. */
@@ -29,7 +28,6 @@ export const isTold = (name: string): boolean => ![JOB_ENDED, JOB_QUESTION, JOB_
 /** The most characters of a result that an event holds, as JSON text. */
 const MAX_RESULT = 16_000;
 
-/** An event as clients get it. */
 export interface Occurrence {
   eventId: string;
   name: string;
@@ -86,7 +84,6 @@ export interface Telling {
   feeds: Pick<ProgressFeeds, "entry">;
   namespace: string;
   key: string;
-  /** The labels of the job. */
   labels: readonly string[];
   /** The address of a job's page; undefined where there is none. */
   pageOf(name: string): Promise<string | undefined>;

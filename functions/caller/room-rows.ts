@@ -99,12 +99,10 @@ export function writeRoom(storage: CallerStorage, rows: readonly RoomRow[], now:
   });
 }
 
-/** The list of the rooms of a deployment. */
 export class RoomList {
   readonly #storage: CallerStorage;
   readonly #roomOf: (key: string) => Room;
 
-  /** In a storage that has {@link ROOMS_TABLE}. */
   constructor(storage: CallerStorage, roomOf: (key: string) => Room) {
     this.#storage = storage;
     this.#roomOf = roomOf;

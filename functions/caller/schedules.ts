@@ -134,7 +134,6 @@ export class Schedules {
     });
   }
 
-  /** Fires what is due. */
   async run(): Promise<void> {
     const due = this.#all("SELECT * FROM schedules WHERE next_at <= ? ORDER BY next_at LIMIT ?", Date.now(), AT_ONCE);
     await Promise.all(
@@ -190,7 +189,6 @@ export class Schedules {
     if (next === undefined && queued === null) await this.#settle(record, kept);
   }
 
-  /** Starts the job of a firing. */
   async #start(
     { tool: name, arguments: given }: Schedule,
     at: number,

@@ -11,6 +11,7 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
+import { last } from "../../core/store/sequence.ts";
 import type { JobTable } from "./job-table.ts";
 
 /** For how long after an object's beginning edges of 1c007cb may run beside it, in milliseconds. */
@@ -98,7 +99,7 @@ export class Takeover {
     const at = chains.findIndex((chain) => chain === null || chain.next > chain.low);
     const chain = chains[at];
     if (chain) return this.#read(at, chain);
-    if (at >= 0) return this.#setChain(at, await this.#endOf(`${at}.`, 0), 0);
+    if (at >= 0) return this.#setChain(at, await this.#endOf(at, 0), 0);
     if (search) await this.#search(search);
   }
 
@@ -107,7 +108,7 @@ export class Takeover {
     await Promise.all(
       this.#state.chains.map(async (chain, at) => {
         if (!chain) return;
-        const end = await this.#endOf(`${at}.`, chain.end);
+        const end = await this.#endOf(at, chain.end);
         if (end > chain.end) this.#setChain(at, end, chain.end);
       }),
     );
@@ -127,7 +128,7 @@ export class Takeover {
   async #seal(period: string): Promise<void> {
     const base = this.#names().quotaId(period);
     const by = crypto.randomUUID();
-    const read = async (id: string) => linkIn(await this.#get(`${base}.${id}`));
+    const lastOf = (chain: string) => last(async (n) => linkIn(await this.#get(`${base}.${chain}${n}`)));
     let taken = 0;
     for (let n = 1; ; n++) {
       const id = `${base}.t${n}`;
@@ -135,17 +136,13 @@ export class Takeover {
       let link = linkIn(await this.#client.call(childOf(id, Date.now(), { param })));
       if (link?.by === by) break;
       if (n === 1) {
-        n = await endOf(async (n) => (await this.#get(`${base}.t${n}`)) !== undefined);
-        link = await read(`t${n}`);
+        ({ n, entry: link } = await lastOf("t"));
       }
       // Where an object that was here before has sealed the period, what it had counted is found with the jobs.
       taken = link?.isSeal ? 0 : (link?.sum ?? 0);
       if (link?.isSeal) break;
     }
-    if (taken > 0) {
-      const end = await endOf(async (n) => (await this.#get(`${base}.g${n}`)) !== undefined);
-      if (end > 0) taken -= (await read(`g${end}`))?.sum ?? 0;
-    }
+    if (taken > 0) taken -= (await lastOf("g")).entry?.sum ?? 0;
     this.#jobs.seal(period, taken, Date.now());
   }
 
@@ -184,9 +181,8 @@ export class Takeover {
     if (record) this.#jobs.note(startedJob(record, this.key ?? "", startedAt), Date.now());
   }
 
-  async #endOf(chain: string, from: number): Promise<number> {
-    const isThere = async (n: number) => (await this.#get(this.#names().listId(chain + (from + n)))) !== undefined;
-    return from + (await endOf(isThere));
+  async #endOf(chain: number, after: number): Promise<number> {
+    return (await last((n) => this.#get(this.#names().listId(`${chain}.${n}`)), { after })).n;
   }
 
   #get(id: string): Promise<PromiseRecord | undefined> {
@@ -213,17 +209,4 @@ export class Takeover {
 
 function linkIn(record: PromiseRecord | undefined): z.infer<typeof Link> | undefined {
   return record && Link.safeParse(decodeValue(record.param)).data;
-}
-
-/**
- * The number of a chain's last promise. 1c007cb's retention leaves the promises on this way: from 1 on each whose number is
- * the sum of the highest binary digits of the last one's.
- */
-async function endOf(isThere: (n: number) => Promise<boolean>): Promise<number> {
-  if (!(await isThere(1))) return 0;
-  let step = 1;
-  while (await isThere(2 * step)) step *= 2;
-  let end = step;
-  for (step /= 2; step >= 1; step /= 2) if (await isThere(end + step)) end += step;
-  return end;
 }

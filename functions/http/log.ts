@@ -8,7 +8,6 @@ export type LogLevel = z.infer<typeof LogLevel>;
 export class EdgeLog {
   readonly #least: number;
 
-  /** Writes lines of `level` and above. */
   constructor(level: LogLevel) {
     this.#least = LEVELS.indexOf(level);
   }

@@ -1,6 +1,7 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { AuthInfo, ServerContext } from "../../core/tools/mcp.ts";
+import type { LoadFiles } from "../files/load-files.ts";
 import type { StreamTerms } from "./event-stream.ts";
 import type { RequestLog } from "./request-log.ts";
 
@@ -16,18 +17,26 @@ export interface Demand {
   streams: boolean;
 }
 
+/** Notes that a caller, by its label, has called a tool or method. */
+export type Trail = (caller: string, what: string, params: object) => Promise<void>;
+
 /** What is known of an admitted request apart from its message. */
 export interface RequestScope extends StreamTerms {
   caller: Caller;
   /** The jobs as this caller sees them, for this request alone. */
   store: RemoteStore;
   line: RequestLog;
+  /** What its requests have in common, where there are no sessions: the caller and its client's `User-Agent`. */
+  client?: string;
   /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
   waitUntil?(work: Promise<unknown>): void;
+  /** Notes for operators what a caller has done about a job; undefined where there are none. */
+  trail?: Trail | undefined;
   /** Aborted when the client cancels a call that waits. */
   cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */
   links: boolean;
+  files: LoadFiles;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;
 }

@@ -12,7 +12,6 @@ export interface StreamSlot {
   release(): void;
 }
 
-/** The open streams of this isolate, by caller. */
 export class StreamSlots {
   readonly #most: number;
   /** By caller: until when each slot is held, in milliseconds since the epoch. */

@@ -93,7 +93,6 @@ export class Listener extends DurableObject {
   readonly #client: ResonateClient;
   readonly #recordOf: ((key: string) => CallerRecord) | undefined;
   readonly #waiters = new Set<Waiter>();
-  /** The waiters for each promise, by its id. */
   readonly #byId = new Map<string, Set<Waiter>>();
   #connection: Connection | undefined;
   #failed: { error: ResonateUnavailable; until: number } | undefined;

@@ -7,20 +7,21 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { ErrorCode, isInputRequired, LABELS_META, OURS, ProtocolError } from "../../core/tools/mcp.ts";
+import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
 import type { Cards } from "../resources/cards.ts";
 import { readJob } from "../resources/job-resource.ts";
-import { TEMPLATES } from "../resources/templates.ts";
+import { templatesOf } from "../resources/templates.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
 import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import { growing } from "./progress.ts";
-import type { CallRequest, ToolCalls } from "./tool-calls.ts";
+import { type CallRequest, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
   calls: ToolCalls;
@@ -50,10 +51,11 @@ export function createSdk(
   { calls, tasks, events, identity, cards, maxBody }: SdkOptions,
 ): (request: SdkRequest) => Promise<Response> {
   const TasksServer = tasksServer(Server);
+  const { passed } = calls;
   const createServer: McpServerFactory = ({ era }) => {
     const offersTasks = tasks !== undefined && era === "modern";
     const server = new TasksServer(identity.info, {
-      capabilities: capabilities(offersTasks, events !== undefined),
+      capabilities: capabilities(offersTasks, events !== undefined, passed),
       instructions: identity.instructions,
       cacheHints: {
         "tools/list": CACHE,
@@ -66,15 +68,28 @@ export function createSdk(
     server.setRequestHandler("tools/call", ({ params }, context) => {
       return calls.call(params.name, params.arguments ?? {}, callOf(context)) as never;
     });
-    server.setRequestHandler("resources/list", () => ({ resources: [] }));
-    server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }));
+    server.setRequestHandler("resources/list", () => ({ resources: passed?.resources ?? [] }) as never);
+    server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: templatesOf(passed) }) as never);
+    for (const method of Object.keys(passed?.methods ?? {})) {
+      server.setRequestHandler(
+        method,
+        { params: z.looseObject({}) },
+        (params, context) => calls.pass(method, params, callOf(context)) as Promise<Result>,
+      );
+    }
+    if (passed?.capabilities.prompts) {
+      server.setRequestHandler("prompts/list", () => ({ prompts: passed.prompts }) as never);
+    }
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {
+        const { store, caller, files } = scopeOf(context);
         if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
-        return calls.reads(uri)
-          ? ((await calls.read(uri, callOf(context))) as never)
-          : readJob(scopeOf(context).store, uri, signal);
+        if (passed?.weightOfRead(uri)) return (await calls.pass("resources/read", { uri }, callOf(context))) as never;
+        if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
+        const file = await (await files()).resource(store, uri, caller, signal);
+        if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });
+        return file as never;
       };
       return calls.explained(read(), signal);
     });
@@ -104,14 +119,12 @@ async function brief(response: Response): Promise<Response> {
 }
 
 function callOf(context: ServerContext): CallRequest {
-  const { signal, _meta, inputResponses = {}, notify } = context.mcpReq;
-  const { progressToken, idempotencyKey, ...others } = { ..._meta } as {
-    progressToken?: string | number;
-    idempotencyKey?: unknown;
-  };
-  const { [LABELS_META]: labels } = others as { [LABELS_META]?: unknown };
-  const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
+  const { signal, _meta, envelope, inputResponses = {}, notify } = context.mcpReq;
+  const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };
+  // Delivery fails only when the client has left.
+  const tell = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
   const call = {
+    notify: tell,
     scope: scopeOf(context),
     declaresTasks: declaresTasks(context),
     showsForms: showsForms(capabilitiesOf(context)),
@@ -119,18 +132,16 @@ function callOf(context: ServerContext): CallRequest {
     signal,
     inputResponses,
     cancelsByLeaving: capabilitiesOf(context) !== undefined,
-    ...(labels !== undefined && { labels }),
-    ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
+    ...saidInMeta({ ..._meta }),
+    ...(logLevel !== undefined && { logLevel }),
     requestState: context.mcpReq.requestState<string>(),
-    ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
   };
+  const progressToken = _meta?.progressToken;
   if (progressToken === undefined) return call;
   return {
     ...call,
     reportProgress: growing((progress, total, message) => {
-      const params = { progressToken, progress, ...(total !== undefined && { total }), message };
-      // Delivery fails only when the client has left.
-      notify({ method: "notifications/progress", params }).catch(() => {});
+      tell("notifications/progress", { progressToken, progress, ...(total !== undefined && { total }), message });
     }),
   };
 }

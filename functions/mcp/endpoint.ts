@@ -9,11 +9,11 @@ import type { TaskHandles } from "../tasks/handle.ts";
 import type { JobLinks } from "../tasks/service.ts";
 import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
-import { MAX_BODY, notAllowed, readBody } from "./body.ts";
+import { invalidRequest, MAX_BODY, notAllowed, readBody } from "./body.ts";
 import type { Identity } from "./identity.ts";
-import { CallsInFlight } from "./in-flight.ts";
+import { CallsInFlight, clientOf } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
-import { createMethods, demandOf } from "./methods.ts";
+import { answerIn, createMethods, demandOf } from "./methods.ts";
 import { type CallRules, ToolCalls } from "./tool-calls.ts";
 import { weightOfSize } from "./weight.ts";
 
@@ -36,6 +36,9 @@ export interface McpOptions {
   rules: CallRules;
 }
 
+/** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
+const TRAILED = /^(cancel_job|answer_\w+|forget_jobs|tasks\/(cancel|update))$/;
+
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
   const tasks = handles && { handles, links, log, kept };
@@ -50,9 +53,14 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     return loaded;
   };
 
-  const note = ({ line }: RequestScope, { method, params: { name } }: Message) => {
+  const note = (
+    { line, caller, trail, waitUntil }: RequestScope,
+    { method, params }: Pick<Message, "method" | "params">,
+  ) => {
     line.method = method;
-    if (method === "tools/call" && calls.has(name)) line.tool = name;
+    if (method === "tools/call" && calls.has(params.name)) line.tool = params.name;
+    const what = line.tool ?? method;
+    if (trail && TRAILED.test(what)) waitUntil?.(trail(caller.label, what, params));
   };
 
   /** Answers one message: by its method's row in the table, or else by the SDK. */
@@ -63,14 +71,25 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
       const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
       return (await bySdk())({ request: judged, scope, parsedBody: parsed, streamed });
     };
-    if (!message) inFlight.cancel(request, scope, parsed);
-    if (!message) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
+    if (!message) {
+      inFlight.cancel(scope, parsed);
+      const given = answerIn(parsed);
+      if (!given) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
+      const { requestState, responses } = given;
+      note(scope, { method: "tasks/update", params: { taskId: requestState, inputResponses: responses } });
+      const taken = calls.explained(calls.answer(requestState, responses, scope, request.signal), request.signal);
+      return taken.then(
+        () => new Response(null, { status: 202 }),
+        (error: Error) => invalidRequest(error.message),
+      );
+    }
     const method = methods.get(message.method);
     const plain = method?.form && asPlain(request.headers, message, method.form);
     return (await method?.answer?.({ message, plain, request, scope, sdk })) ?? sdk();
   };
 
   return async (request, scope) => {
+    scope.client = clientOf(request, scope);
     // Clients of 2025 ask for a stream of a session, or end one; there are no sessions.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
@@ -88,7 +107,8 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     }
     const message = asMessage(parsed);
     if (message) note(scope, message);
-    const demand = message ? demandOf(methods, message) : { weight: 1, access: [], streams: false };
+    const access = answerIn(parsed) ? (["write"] as const) : [];
+    const demand = message ? demandOf(methods, message) : { weight: 1, access, streams: false };
     const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, weightOfSize(size)) });
     return refused ?? answer(request, parsed, message, scope);
   };

@@ -1,8 +1,7 @@
-import type { Tool } from "../../core/author/tool.ts";
+import type { Passed, Tool } from "../../core/author/tool.ts";
 import { TASKS } from "../../core/tools/mcp.ts";
 import { EVENTS } from "../events/methods.ts";
 
-/** What a server says of itself. */
 export interface Identity {
   info: {
     name: string;
@@ -53,9 +52,11 @@ export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
  * The capabilities of the server, for an era that has tasks or not. Clients of the sketch that preceded the Events extension
  * look for `events` at the top.
  */
-export const capabilities = (tasks: boolean, events: boolean) => ({
+export const capabilities = (tasks: boolean, events: boolean, passed?: Passed) => ({
   tools: {},
-  resources: {},
+  ...passed?.capabilities,
+  // Subscriptions to resources are served as those to tasks are.
+  resources: (tasks && passed?.capabilities.resources) || {},
   ...(events && { events: {} }),
   ...((tasks || events) && { extensions: { ...(tasks && { [TASKS]: {} }), ...(events && { [EVENTS]: {} }) } }),
 });

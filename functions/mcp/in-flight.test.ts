@@ -1,23 +1,25 @@
 import { expect, test } from "vitest";
 import type { RequestScope } from "../http/scope.ts";
-import { CallsInFlight } from "./in-flight.ts";
+import { CallsInFlight, clientOf } from "./in-flight.ts";
 
-const scopeOf = (key: string) => ({ caller: { key } }) as RequestScope;
-const by = (agent: string) => new Request("https://edge.example/mcp", { headers: { "user-agent": agent } });
+const by = (agent: string, key = "ada") => {
+  const scope = { caller: { key } } as RequestScope;
+  const request = new Request("https://edge.example/mcp", { headers: { "user-agent": agent } });
+  return { ...scope, client: clientOf(request, scope) };
+};
 const cancelled = (requestId: unknown) => ({ method: "notifications/cancelled", params: { requestId } });
 
 test("a notification cancels the one call that it can mean, and never another caller's, client's or id's", () => {
   const calls = new CallsInFlight();
-  const call = calls.begin(by("a"), scopeOf("ada"), 1);
-  calls.cancel(by("a"), scopeOf("bob"), cancelled(1));
-  calls.cancel(by("b"), scopeOf("ada"), cancelled(1));
-  for (const other of ["1", 2, null, undefined, {}]) calls.cancel(by("a"), scopeOf("ada"), cancelled(other));
-  for (const odd of [null, [], "text", { method: "notifications/cancelled", params: null }])
-    calls.cancel(by("a"), scopeOf("ada"), odd);
-  const twin = calls.begin(by("a"), scopeOf("ada"), 1);
-  calls.cancel(by("a"), scopeOf("ada"), cancelled(1));
+  const call = calls.begin(by("a"), 1);
+  calls.cancel(by("a", "bob"), cancelled(1));
+  calls.cancel(by("b"), cancelled(1));
+  for (const other of ["1", 2, null, undefined, {}]) calls.cancel(by("a"), cancelled(other));
+  for (const odd of [null, [], "text", { method: "notifications/cancelled", params: null }]) calls.cancel(by("a"), odd);
+  const twin = calls.begin(by("a"), 1);
+  calls.cancel(by("a"), cancelled(1));
   expect([call.signal.aborted, twin.signal.aborted]).toEqual([false, false]);
   twin.end();
-  calls.cancel(by("a"), scopeOf("ada"), cancelled(1));
+  calls.cancel(by("a"), cancelled(1));
   expect([call.signal.aborted, twin.signal.aborted]).toEqual([true, false]);
 });

@@ -15,8 +15,8 @@ export interface WaitingCall {
 export class CallsInFlight {
   readonly #calls = new Map<string, Set<AbortController>>();
 
-  begin(request: Request, scope: RequestScope, id: string | number): WaitingCall {
-    const key = keyOf(request, scope, id);
+  begin(scope: RequestScope, id: string | number): WaitingCall {
+    const key = keyOf(scope, id);
     const controller = new AbortController();
     const calls = this.#calls.get(key) ?? new Set();
     this.#calls.set(key, calls.add(controller));
@@ -28,14 +28,17 @@ export class CallsInFlight {
   }
 
   /** Cancels the call that a notification names; none where several clients look alike and have such a call. */
-  cancel(request: Request, scope: RequestScope, notification: unknown): void {
+  cancel(scope: RequestScope, notification: unknown): void {
     const { method, params } = Object(notification) as { method?: unknown; params?: { requestId?: unknown } | null };
     const id = params?.requestId;
     if (method !== "notifications/cancelled" || (typeof id !== "string" && typeof id !== "number")) return;
-    const [call, ...others] = this.#calls.get(keyOf(request, scope, id)) ?? [];
+    const [call, ...others] = this.#calls.get(keyOf(scope, id)) ?? [];
     if (others.length === 0) call?.abort();
   }
 }
 
-const keyOf = (request: Request, { caller }: RequestScope, id: string | number): string =>
-  JSON.stringify([caller.key || clientAddress(request), request.headers.get("user-agent"), id]);
+/** What tells one client from another. */
+export const clientOf = (request: Request, { caller }: RequestScope): string =>
+  JSON.stringify([caller.key || clientAddress(request), request.headers.get("user-agent")]);
+
+const keyOf = ({ client }: RequestScope, id: string | number): string => JSON.stringify([client, id]);

@@ -36,7 +36,7 @@ const ModernMeta = z.strictObject({
   [CLIENT_CAPABILITIES]: ClientCapabilities,
   progressToken,
 });
-const LegacyMeta = z.strictObject({ progressToken }).optional();
+const LegacyMeta = z.looseObject({ progressToken }).optional();
 
 /** The first request of a 2025-era client. */
 const Handshake = z.object({
@@ -63,6 +63,8 @@ export interface Plain {
   showsCards: boolean;
   /** The revision that a handshake asks for. */
   revision?: string;
+  /** Its `_meta`, for `saidInMeta`. */
+  meta?: Record<string, unknown> | undefined;
 }
 
 /** What a plain request for a method may hold. */
@@ -121,9 +123,10 @@ const NO_EXTENSIONS = { declaresTasks: false, showsForms: false, showsCards: fal
 
 function asLegacy(headers: Headers, { method, params }: Message): Plain | undefined {
   if (!isLegacy(headers)) return undefined;
-  const meta = LegacyMeta.safeParse(params._meta);
-  if (!meta.success) return undefined;
-  const plain = { era: "legacy", progressToken: meta.data?.progressToken, ...NO_EXTENSIONS } as const;
+  const { success, data: meta = {} } = LegacyMeta.safeParse(params._meta);
+  // What the protocol itself has there is the SDK's to judge.
+  if (!success || Object.keys(meta).some((key) => key.startsWith("io.modelcontextprotocol/"))) return undefined;
+  const plain = { era: "legacy", progressToken: meta.progressToken, meta, ...NO_EXTENSIONS } as const;
   if (method !== "initialize") return plain;
   const handshake = Handshake.safeParse(params);
   return handshake.success ? { ...plain, revision: handshake.data.protocolVersion } : undefined;

@@ -2,18 +2,20 @@
  * The methods of the server: what a request for each of them demands, and how it is answered. Plain requests are answered
  * without the SDK, whose server and transport cost several times what the call itself does.
  */
+import type { Passed } from "../../core/author/tool.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
 import type { Access, Demand, RequestScope } from "../http/scope.ts";
-import { TEMPLATES } from "../resources/templates.ts";
+import { loadLazy } from "../load-lazy.ts";
+import { templatesOf } from "../resources/templates.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
-import { subscribeToTasks } from "../tasks/subscribe.ts";
+import { showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
 import { growing } from "./progress.ts";
-import type { CallRequest, ToolCalls } from "./tool-calls.ts";
+import { type CallRequest, type CallResult, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 import { weightOfCall, weightOfSubscription } from "./weight.ts";
 
 type Params = Message["params"];
@@ -63,6 +65,7 @@ interface Offered {
 
 export function createMethods(calls: ToolCalls, { tasks, events, identity, inFlight }: Offered): Methods {
   const { info, instructions } = identity;
+  const { passed } = calls;
 
   /** A method whose result is always the same: by era, serialized once. */
   const constant = (legacy: object | undefined, modern: object | undefined): Method => {
@@ -86,31 +89,35 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
     Object.entries<Method>({
       initialize: {
         form: { params: HANDSHAKE_PARAMS },
-        answer({ message: { id }, plain }) {
-          if (plain?.revision === undefined) return undefined;
+        async answer({ message: { id, params }, plain, scope, sdk }) {
           const result = {
-            protocolVersion: plain.revision,
-            capabilities: capabilities(false, events !== undefined),
+            protocolVersion: plain?.revision,
+            capabilities: capabilities(false, events !== undefined, passed),
             serverInfo: info,
             instructions,
           };
-          return json(JSON.stringify({ jsonrpc: "2.0", id, result }));
+          const response = plain?.revision ? json(JSON.stringify({ jsonrpc: "2.0", id, result })) : await sdk();
+          const { elicitation } = Object(params.capabilities);
+          const session = isRecord(elicitation) && showsForms({ elicitation }) && (await calls.sessionOf(scope.caller));
+          if (session) response.headers.set("mcp-session-id", session);
+          return response;
         },
       },
       ping: constant({}, undefined),
       "server/discover": constant(undefined, {
         supportedVersions: [REVISION],
-        capabilities: capabilities(tasks !== undefined, events !== undefined),
+        capabilities: capabilities(tasks !== undefined, events !== undefined, passed),
         instructions,
       }),
       "tools/list": listed({ tools: calls.listing }),
       // Jobs are resources that are found by their names. Hosts ask for these lists as soon as they are connected.
-      "resources/list": listed({ resources: [] }),
-      "resources/templates/list": listed({ resourceTemplates: TEMPLATES }),
-      // Reading a resource of a tool starts a job.
+      ...(passed && passedMethods(passed, listed)),
+      "resources/list": listed({ resources: passed?.resources ?? [] }),
+      "resources/templates/list": listed({ resourceTemplates: templatesOf(passed) }),
+      // Reading a resource of a server behind the tools starts a job.
       "resources/read": {
-        access: ({ uri }) => (calls.reads(uri) ? "write" : "read"),
-        weight: ({ uri }) => calls.weightOfRead(uri),
+        access: ({ uri }) => (passed?.weightOfRead(uri) ? "write" : "read"),
+        weight: ({ uri }) => passed?.weightOfRead(uri) || 1,
       },
       "tools/call": toolCall(calls, info, inFlight),
       "tasks/get": {
@@ -128,15 +135,23 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
         access: () => "read",
         weight: weightOfSubscription,
         streams: () => true,
-        answer: ({ message, request, scope, sdk }) =>
-          tasks && subscribeToTasks(tasks, info, scope, { request, message }, sdk),
+        answer: async ({ message, request, scope, sdk }) => {
+          if (!tasks) return undefined;
+          const { subscribe } = await loadLazy();
+          return subscribe(tasks, info, scope, { request, message, watch: calls.watching(scope) }, sdk);
+        },
       },
       ...(events && eventMethods(events, calls, info)),
     }),
   );
 }
 
-/** The methods of the Events extension. */
+/** The methods of servers behind the tools. Asking them starts a job. */
+const passedMethods = ({ prompts, methods }: Passed, listed: (result: object) => Method): Record<string, Method> => ({
+  ...Object.fromEntries(Object.keys(methods).map((method) => [method, { access: () => "write" as const }])),
+  ...(prompts.length > 0 && { "prompts/list": listed({ prompts }) }),
+});
+
 function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
   const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
   return {
@@ -199,7 +214,7 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
       }
       // The response begins before the tool is done.
       line.hold();
-      const open = inFlight.begin(request, scope, id);
+      const open = inFlight.begin(scope, id);
       scope.cancelled = open.signal;
       const until = AbortSignal.any([signal, open.signal]);
       const release = () => {
@@ -207,9 +222,12 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
         line.release();
       };
       if (isOurs && isLong) {
+        const asks = await calls.asksInSession(name, request.headers.get("mcp-session-id"), scope.caller);
         const run = async (send: (message: object) => void, aborted: AbortSignal) => {
-          const call = { ...callOf(plain, scope, aborted), ...progress(plain, send) };
-          const answer = await answerTo(id, plain, info, () => calls.call(name, args, call));
+          const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
+          const call = { ...callOf(plain, scope, aborted), notify, ...progress(plain, notify) };
+          const again = (more: Partial<CallRequest>) => calls.call(name, args, { ...call, ...more });
+          const answer = await answerTo(id, plain, info, () => (asks ? asking(again, call, send) : again({})));
           if (answer && !open.signal.aborted) send(answer.message);
         };
         return eventStream((send, aborted) => run(send, aborted).finally(release), until, scope);
@@ -221,8 +239,41 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
   };
 }
 
+/** How long a call waits for the answer to a question that it put to a client of 2025, in milliseconds, with progress and without. */
+const ASKING = { progress: 190_000, silent: 40_000 };
+
+/** Calls a tool for a client of 2025: puts what its job asks on the call's stream. The answers come in requests of their own. */
+async function asking(
+  call: (more: Partial<CallRequest>) => Promise<CallResult>,
+  { signal, scope, reportProgress }: CallRequest,
+  send: (message: object) => void,
+): Promise<CallResult> {
+  const until = Math.min(Date.now() + (reportProgress ? ASKING.progress : ASKING.silent), scope.until);
+  const asked = new Set<string>();
+  let requestState: string | undefined;
+  for (;;) {
+    // In the end the question is told in words.
+    const result = await call({ requestState, showsForms: Date.now() < until });
+    if (!isInputRequired(result) || signal.aborted) return result;
+    ({ requestState } = result);
+    for (const [key, request] of Object.entries(result.inputRequests ?? {})) {
+      const id = `${requestState} ${key}`;
+      if (!asked.has(id)) send({ jsonrpc: "2.0", id, ...request });
+      asked.add(id);
+    }
+  }
+}
+
+/** The answer in a client's response to a request of `asking`: what the request was about, and the answer by its question. */
+export function answerIn(parsed: unknown): { requestState: string; responses: Record<string, unknown> } | undefined {
+  const { id, result } = Object(parsed);
+  const [, requestState, key] = (typeof id === "string" && /^(\S+) (.+)$/s.exec(id)) || [];
+  if (requestState === undefined || key === undefined || !isRecord(result)) return undefined;
+  return { requestState, responses: { [key]: result } };
+}
+
 function callOf(
-  { era, declaresTasks, showsForms, showsCards }: Plain,
+  { era, declaresTasks, showsForms, showsCards, meta = {} }: Plain,
   scope: RequestScope,
   signal: AbortSignal,
 ): CallRequest {
@@ -234,15 +285,15 @@ function callOf(
     signal,
     inputResponses: {},
     cancelsByLeaving: era === "modern",
+    ...saidInMeta(meta),
   };
 }
 
 /** How a call reports its progress, where its caller asked for it. */
-function progress({ progressToken }: Plain, send: (message: object) => void) {
+function progress({ progressToken }: Plain, notify: NonNullable<CallRequest["notify"]>) {
   if (progressToken === undefined) return {};
   const reportProgress = growing((progress, total, message) => {
-    const params = { progressToken, progress, total, message };
-    send({ jsonrpc: "2.0", method: "notifications/progress", params });
+    notify("notifications/progress", { progressToken, progress, total, message });
   });
   return { reportProgress };
 }

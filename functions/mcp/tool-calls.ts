@@ -2,7 +2,7 @@ import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { withoutConsent } from "../../core/author/consent.ts";
 import {
   type CallContext,
-  type ResourceReader,
+  type Passed,
   refusal,
   type Tool,
   type ToolContext,
@@ -20,11 +20,13 @@ import {
   type InputRequiredResult,
   isInputRequired,
   LABELS_META,
+  OURS,
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
 import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
+import { mayHaveFiles } from "../files/load-files.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
@@ -33,7 +35,8 @@ import { createTask, type JobLinks, missingTasksCapability, promiseOf, type Task
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
-  extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress"> {
+  extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress">,
+    Pick<CallContext, "logLevel" | "notify"> {
   scope: RequestScope;
   /** What an answer that asked something gave the client to repeat. */
   requestState?: string | undefined;
@@ -58,6 +61,9 @@ export interface CallRules {
   trusts: boolean;
 }
 
+/** What the id of a session seals. No job has this name. */
+const FORMS = "forms";
+
 export interface ToolCallsOptions {
   tasks: TaskService | undefined;
   log: EdgeLog;
@@ -67,11 +73,11 @@ export interface ToolCallsOptions {
 
 export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnType<typeof createTask>>;
 
-/** Calls the tools of a deployment. */
 export class ToolCalls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<unknown, Tool>;
-  readonly #readers: readonly ResourceReader[];
+  /** What is passed to the servers behind the tools; undefined where there are none. */
+  readonly passed: Passed | undefined;
   readonly #log: EdgeLog;
   readonly #links: JobLinks;
   readonly #rules: CallRules;
@@ -82,7 +88,8 @@ export class ToolCalls {
     this.#links = links;
     this.#rules = rules;
     const offered = rules.mayConfirm ? tools : tools.map(withoutConsent);
-    this.#readers = [...new Set(tools.flatMap(({ reader }) => reader ?? []))];
+    const servers = [...new Set(tools.flatMap(({ behind }) => behind ?? []))];
+    this.passed = servers[0]?.together(servers);
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
@@ -114,6 +121,17 @@ export class ToolCalls {
     return this.#tools.get(name)?.start !== undefined;
   }
 
+  /** The id of a session of 2025 that says that its client shows forms: nothing is kept. Undefined where no key seals it. */
+  async sessionOf({ id }: Caller): Promise<string | undefined> {
+    return this.#tasks?.handles.seal(FORMS, id, Date.now());
+  }
+
+  /** Whether the questions of a tool's job may be put to the client of a session. */
+  async asksInSession(name: string, session: string | null, { id }: Caller): Promise<boolean> {
+    if (session === null || !this.#tools.get(name)?.resume) return false;
+    return (await this.#tasks?.handles.open(session, id))?.name === FORMS;
+  }
+
   /**
    * Calls a tool. Errors that a model can act on are results with `isError`.
    *
@@ -141,7 +159,7 @@ export class ToolCalls {
     };
     const labels = labelsGiven(request.labels);
     if ("problem" in labels) return errorResult(refusal(name, [labels.problem]));
-    const context = { ...this.#contextOf(request, tasks !== undefined, tool, labels.given), advise };
+    const context = { ...this.contextOf(request, tasks !== undefined, tool, labels.given), advise };
     // Whom one can ask is asked: a model's word for it does not count.
     const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
@@ -160,7 +178,9 @@ export class ToolCalls {
           ...((links && about?.links) || []),
           ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
         ];
-        const shown = tool.job ? await this.#withPage(result, caller) : result;
+        const paged = tool.job ? await this.#withPage(result, caller) : result;
+        const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
+        const shown = named ? await (await request.scope.files()).shown(paged, caller, links) : paged;
         const answer = bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
         return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
       }
@@ -175,30 +195,21 @@ export class ToolCalls {
     }
   }
 
-  /** Whether a URI may be that of a resource to which a tool's results refer. */
-  reads(uri: unknown): boolean {
-    return this.#readers.length > 0 && !String(uri).startsWith("job:");
+  /** How what is no call is answered by the servers behind the tools. @throws {ProtocolError} */
+  pass(method: string, params: Record<string, unknown>, request: CallRequest): Promise<object> {
+    const { signal } = request;
+    const answer = this.passed?.methods[method]?.(params, this.contextOf(request, false)) as Promise<object>;
+    return this.explained(answer, signal);
   }
 
-  /** What a read costs: of several servers, the one is looked for that has named the resource. */
-  weightOfRead(uri: unknown): number {
-    return this.#readers.length > 1 && this.reads(uri) ? 10 : 1;
-  }
-
-  /**
-   * Reads a resource from the server that has named it to the caller: its address may be a secret of that server's.
-   *
-   * @throws {ProtocolError}
-   */
-  async read(uri: string, request: CallRequest): Promise<{ contents: unknown[] }> {
-    const context = this.#contextOf(request, false);
-    const [first, ...others] = this.#readers;
-    if (first && others.length === 0) return first.read(uri, context);
-    const named = await Promise.all(this.#readers.map((reader) => reader.named(uri, context)));
-    const reader = this.#readers[named.indexOf(Math.max(...named.filter((at) => at > 0)))];
-    if (reader) return reader.read(uri, context);
-    const words = "none of your last results names this resource: call the tool that does";
-    throw new ProtocolError(ErrorCode.InvalidParams, words, { uri: printable(uri) });
+  /** Tells of changes of the resources of servers behind the tools; undefined where there are none. */
+  watching(scope: RequestScope) {
+    const { passed } = this;
+    return (
+      passed?.capabilities.resources &&
+      ((uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) =>
+        passed.watch(uris, this.contextOf({ ...NO_CALL, scope, signal }, false), onUpdated))
+    );
   }
 
   /** The answer that puts a job's questions to the client, which repeats its call with the answers. */
@@ -207,20 +218,29 @@ export class ToolCalls {
     return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
   }
 
+  async #answered({ resume }: Tool, request: CallRequest): Promise<DurablePromise | undefined> {
+    const { requestState, inputResponses, scope, signal } = request;
+    return resume && requestState !== undefined ? this.answer(requestState, inputResponses, scope, signal) : undefined;
+  }
+
   /**
-   * The job about which an earlier answer asked, once its questions have the answers that the call brings; undefined for a
-   * call that brings none.
+   * The job about which an earlier answer asked, once its questions have the answers that come now; undefined in a deployment
+   * without tasks.
    *
    * @throws {ToolError} for an answer that does not fit
    */
-  async #answered({ resume }: Tool, request: CallRequest): Promise<DurablePromise | undefined> {
-    const { requestState, inputResponses, scope, signal } = request;
-    if (!this.#tasks || !resume || requestState === undefined) return undefined;
+  async answer(
+    requestState: string,
+    responses: Record<string, unknown>,
+    scope: RequestScope,
+    signal: AbortSignal,
+  ): Promise<DurablePromise | undefined> {
+    if (!this.#tasks) return undefined;
     const promise = await promiseOf(this.#tasks, requestState, { ...scope, signal });
     const { questions } = await jobSnapshotOf(scope.store, promise, signal);
     for (const [key, { promiseId, question }] of questions) {
-      if (!Object.hasOwn(inputResponses, key)) continue;
-      const checked = await checkAnswer(question, inputResponses[key]);
+      if (!Object.hasOwn(responses, key)) continue;
+      const checked = await checkAnswer(question, responses[key]);
       if ("reason" in checked)
         throw new ToolError(`Nothing was done: ${key}: ${checked.reason}. The question stays open.`);
       await scope.store.feeds.answer(promiseId, checked.answer);
@@ -228,13 +248,13 @@ export class ToolCalls {
     return promise;
   }
 
-  #contextOf(
+  contextOf(
     { scope, showsForms, labels: _, ...request }: CallRequest,
     tasks: boolean,
     tool?: Tool,
     labels: readonly string[] = [],
   ): CallContext {
-    const { until } = scope;
+    const { until, client } = scope;
     const store = labels.length > 0 ? scope.store.labelled(labels) : scope.store;
     const now = Date.now();
     const jobs = new CallerJobs(store, now, request.signal);
@@ -246,6 +266,7 @@ export class ToolCalls {
       jobs,
       now,
       until,
+      ...(client !== undefined && { client }),
       tasks,
       asks: showsForms && (tasks || isAskedInCalls),
       isCancelled: () =>
@@ -285,6 +306,30 @@ export class ToolCalls {
     return `Something went wrong inside the server. ${advice ?? "Repeating the same call is safe."}`;
   }
 }
+
+/** What a request's `_meta` says of a call. */
+export function saidInMeta({
+  progressToken,
+  idempotencyKey,
+  [LABELS_META]: labels,
+  ...others
+}: Record<string, unknown>) {
+  const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
+  return {
+    ...(labels !== undefined && { labels }),
+    ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
+    ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
+  };
+}
+
+/** A request that says nothing of its client. */
+const NO_CALL = {
+  declaresTasks: false,
+  showsForms: false,
+  showsCards: false,
+  inputResponses: {},
+  cancelsByLeaving: false,
+};
 
 /** The labels that a call gives its jobs, or what is wrong with them. */
 function labelsGiven(given: unknown): { given: readonly string[] } | { problem: string } {

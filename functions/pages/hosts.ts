@@ -11,7 +11,6 @@ export interface HostSetup {
 
 export interface Server {
   name: string;
-  /** The `/mcp` endpoint. */
   url: string;
   /** The token that callers send, or what stands for it. */
   token?: string | undefined;
@@ -80,5 +79,4 @@ export function hostSetups({ name, url, token }: Server, proxy?: { command: stri
 
 const json = (value: unknown) => JSON.stringify(value, undefined, 2);
 
-/** The hosts that `hostSetups` knows. */
 export const HOSTS: readonly string[] = hostSetups({ name: "", url: "" }).map(({ id }) => id);

@@ -35,7 +35,6 @@ export interface Site {
   handles: TaskHandles | undefined;
 }
 
-/** The configuration of pages. */
 export interface PagesConfig {
   PUBLIC_URL?: string | undefined;
   /** Seals links and sessions; without it there are none. */
@@ -51,29 +50,30 @@ export interface PagesConfig {
 
 export class Pages {
   readonly site: Site;
-  readonly #config: PagesConfig;
-  readonly #seal: Seal | undefined;
+  readonly config: PagesConfig;
+  /** Undefined where browsers cannot sign in. */
+  readonly seal: Seal | undefined;
 
   constructor(config: PagesConfig, site: Site) {
     this.site = site;
-    this.#config = config;
-    this.#seal = config.VIEW_KEY === undefined ? undefined : new Seal(config.VIEW_KEY);
+    this.config = config;
+    this.seal = config.VIEW_KEY === undefined ? undefined : new Seal(config.VIEW_KEY);
   }
 
   get files(): Assets | undefined {
-    return this.#config.ASSETS;
+    return this.config.ASSETS;
   }
 
   /** The origin of the authorization server, where browsers sign in there. */
   get issuer(): string | undefined {
-    const { auth } = this.#config;
+    const { auth } = this.config;
     return auth.AUTH_MODE === "oauth" && auth.OAUTH_CLIENT_ID ? new URL(auth.OAUTH_ISSUER).origin : undefined;
   }
 
   /** The public description of the deployment. */
   get about() {
     const { tools, identity } = this.site;
-    const { PUBLIC_URL, ALLOWED_HOSTS, auth } = this.#config;
+    const { PUBLIC_URL, ALLOWED_HOSTS, auth } = this.config;
     const { AUTH_MODE } = auth;
     const held = AUTH_MODE === "none" && ALLOWED_HOSTS ? heldBack(tools) : [];
     return {
@@ -83,7 +83,7 @@ export class Pages {
       auth: AUTH_MODE,
       ...(AUTH_MODE === "oauth" && { issuer: auth.OAUTH_ISSUER, client_id: auth.OAUTH_CLIENT_ID }),
       ...(held.length > 0 && { held }),
-      sign_in: this.#seal !== undefined && (AUTH_MODE === "bearer" || this.issuer !== undefined),
+      sign_in: this.seal !== undefined && (AUTH_MODE === "bearer" || this.issuer !== undefined),
       tools: tools.map(({ job, listing: { name, title, description, inputSchema, annotations } }) => {
         return { name, ...texts({ title, description }), inputSchema, annotations, ...(job && { kind: job.kind }) };
       }),
@@ -92,18 +92,18 @@ export class Pages {
 
   /** The address of a job's page for its caller alone; undefined where links are off. */
   async urlOf(job: string, caller: Caller): Promise<string | undefined> {
-    const { PUBLIC_URL, VIEW_LINKS, ASSETS, auth } = this.#config;
+    const { PUBLIC_URL, VIEW_LINKS, ASSETS, auth } = this.config;
     // Never from the host in a request, which its sender chooses.
     if (PUBLIC_URL === undefined || VIEW_LINKS === "off" || !ASSETS) return undefined;
     if (auth.AUTH_MODE === "none") return new URL(pathOf(job), PUBLIC_URL).href;
-    if (!this.#seal) return undefined;
+    if (!this.seal) return undefined;
     const linked: Linked = { job, caller };
-    return new URL(`/view/${await this.#seal.close("link", linked, Date.now() + LINK)}`, PUBLIC_URL).href;
+    return new URL(`/view/${await this.seal.close("link", linked, Date.now() + LINK)}`, PUBLIC_URL).href;
   }
 
   /** The promise of a callback's address, and when its job times out; undefined for a void address. */
   async callback(sealed: string): Promise<{ id: string; until: number } | undefined> {
-    const opened = await this.#seal?.open(CALLBACKS, sealed);
+    const opened = await this.seal?.open(CALLBACKS, sealed);
     return opened && { id: String(opened.value), until: opened.until };
   }
 
@@ -126,17 +126,21 @@ export class Pages {
   }
 
   async #link(sealed: string): Promise<{ linked: Linked; until: number } | undefined> {
-    const { VIEW_LINKS, BLOCKED_CALLERS } = this.#config;
-    const opened = VIEW_LINKS === "off" ? undefined : await this.#seal?.open("link", sealed);
+    const { VIEW_LINKS } = this.config;
+    const opened = VIEW_LINKS === "off" ? undefined : await this.seal?.open("link", sealed);
     if (!opened) return undefined;
     const linked = opened.value as Linked;
-    return isBlocked(linked.caller, BLOCKED_CALLERS) ? undefined : { ...opened, linked };
+    return this.blocks(linked.caller) ? undefined : { ...opened, linked };
+  }
+
+  blocks(caller: Caller): boolean {
+    return isBlocked(caller, this.config.BLOCKED_CALLERS);
   }
 
   /** The cookie of a session with a token that expires at `expires`; undefined where there are no sessions. */
   async session(token: string, expires: number, isSecure: boolean): Promise<string | undefined> {
     const until = Math.min(Date.now() + SESSION, expires);
-    const sealed = await this.#seal?.close("session", token, until);
+    const sealed = await this.seal?.close("session", token, until);
     return sealed && cookieOf(sessionCookie(isSecure), sealed, until, "/", isSecure);
   }
 
@@ -149,9 +153,9 @@ export class Pages {
    * server: browsers send cookies with requests of other pages, too.
    */
   async withSession(request: Request): Promise<Request> {
-    if (!this.#seal || request.headers.has("authorization") || !isOwnPage(request)) return request;
+    if (!this.seal || request.headers.has("authorization") || !isOwnPage(request)) return request;
     const sealed = cookieOfRequest(request, sessionCookie(request.url.startsWith("https:")));
-    const opened = sealed === undefined ? undefined : await this.#seal.open("session", sealed);
+    const opened = sealed === undefined ? undefined : await this.seal.open("session", sealed);
     if (!opened) return request;
     const headers = new Headers(request.headers);
     headers.set("authorization", `Bearer ${opened.value}`);

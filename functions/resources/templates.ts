@@ -1,5 +1,6 @@
-/** The kinds of resources, as `resources/templates/list` gives them. */
-export const TEMPLATES = [
+import type { Passed } from "../../core/author/tool.ts";
+
+const TEMPLATES = [
   {
     uriTemplate: "job://{name}{?offset,fields}",
     name: "job",
@@ -9,4 +10,10 @@ export const TEMPLATES = [
       "offset, the next_offset of the part before. fields, separated by commas, picks some of it.",
     mimeType: "application/json",
   },
+];
+
+/** The kinds of resources, as `resources/templates/list` gives them. */
+export const templatesOf = (passed: Passed | undefined): object[] => [
+  ...TEMPLATES,
+  ...(passed?.resourceTemplates ?? []),
 ];

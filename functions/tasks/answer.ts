@@ -2,7 +2,6 @@
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
-/** The longest answer, in characters of JSON. */
 const MAX_ANSWER = 10_000;
 
 const FORM = 'an object with action "accept" and content, or action "decline" or "cancel", is required';

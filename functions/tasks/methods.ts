@@ -17,13 +17,13 @@ import {
 } from "./service.ts";
 import { showsForms } from "./task.ts";
 
-/** Registers `tasks/get`, `tasks/update` and `tasks/cancel`. */
 export function registerTaskMethods(server: Server, service: TaskService): void {
   // The handlers check the parameters themselves, after the client's capabilities.
   const params = z.looseObject({});
   server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);
-    return getTask(service, taskId, { ...request, showsForms: showsForms(capabilitiesOf(context)) });
+    const { files } = scopeOf(context);
+    return getTask(service, taskId, { ...request, files, showsForms: showsForms(capabilitiesOf(context)) });
   });
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);

@@ -3,6 +3,7 @@ import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.t
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
+import { type LoadFiles, mayHaveFiles } from "../files/load-files.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
@@ -44,7 +45,7 @@ export function unknownTask(): ProtocolError {
 export async function getTask(
   service: TaskService,
   taskId: unknown,
-  request: TaskRequest & { showsForms: boolean },
+  request: TaskRequest & { showsForms: boolean; files: LoadFiles },
 ): Promise<DetailedTask & Record<string, unknown>> {
   const { store, signal } = request;
   const found = await orUnavailable(service, promiseOf(service, taskId, request));
@@ -52,7 +53,10 @@ export async function getTask(
   const snapshot = await orUnavailable(service, jobSnapshotOf(store, promise, signal, "recent"));
   const { showsForms } = request;
   const page = await service.links.urlOf(promise.name, request.caller);
-  return { ...detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page }) };
+  const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
+  if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result.structuredContent ?? null)))
+    return { ...task };
+  return { ...task, result: await (await request.files()).shown(task.result, request.caller, true) };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */

@@ -1,4 +1,7 @@
-/** `subscriptions/listen` with `taskIds`: pushes the complete task at each change. */
+/**
+ * `subscriptions/listen` with `taskIds`, or for resources of servers behind the tools: pushes the complete task at each change,
+ * and tells of each change of a resource.
+ */
 import * as z from "zod";
 import {
   CLIENT_CAPABILITIES,
@@ -14,7 +17,6 @@ import { findPromise, missingTasksCapability, orUnavailable, type TaskService } 
 import { type Declared, showsForms } from "./task.ts";
 import { type Watched, watchTasks } from "./watch.ts";
 
-/** The most tasks of one subscription. */
 const MAX_TASKS = 100;
 
 interface ListenMessage {
@@ -22,33 +24,44 @@ interface ListenMessage {
   params: Record<string, unknown>;
 }
 
-const Notifications = z.object({ taskIds: z.array(z.string()).min(1).max(MAX_TASKS) });
+/** The most resources of one subscription: each is a job that waits. */
+const MAX_RESOURCES = 20;
+
+const Notifications = z.object({
+  taskIds: z.array(z.string()).min(1).max(MAX_TASKS).optional(),
+  resourceSubscriptions: z.array(z.string()).max(MAX_RESOURCES).default([]),
+});
+
+/** Tells of changes of resources until `signal` is aborted. */
+type Watch = (uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) => Promise<void>;
 
 /**
- * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers one that names no
- * tasks; it does not know `taskIds`, so its acknowledgement of a request with tasks is replaced.
+ * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers one that names neither
+ * tasks nor resources that `watch` tells of; it does not know `taskIds`, so its acknowledgement of other requests is replaced.
  */
-export async function subscribeToTasks(
+export async function subscribe(
   service: TaskService,
   serverInfo: object,
   scope: RequestScope,
-  { request, message }: { request: Request; message: ListenMessage },
+  { request, message, watch }: { request: Request; message: ListenMessage; watch: Watch | undefined },
   sdk: () => Promise<Response>,
 ): Promise<Response> {
   const response = await sdk();
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
   const { id, params } = message;
-  if (typeof params.notifications !== "object" || !("taskIds" in (params.notifications ?? {}))) return response;
+  const wanted = Object(params.notifications);
+  if (!("taskIds" in wanted) && !(watch && "resourceSubscriptions" in wanted)) return response;
   await response.body?.cancel();
 
   const { data: notifications } = Notifications.safeParse(params.notifications);
   if (!notifications) {
-    const reason = `notifications.taskIds: a list of 1 to ${MAX_TASKS} task ids is required`;
+    const reason = `notifications: accepted are taskIds, a list of 1 to ${MAX_TASKS} task ids, and resourceSubscriptions, one of up to ${MAX_RESOURCES} URIs`;
     return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: reason });
   }
   // The SDK has checked their form.
   const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
-  if (declared?.extensions?.[TASKS] === undefined) return jsonRpcError(id, missingTasksCapability(), 400);
+  const { taskIds: asked, resourceSubscriptions: uris } = notifications;
+  if (asked && declared?.extensions?.[TASKS] === undefined) return jsonRpcError(id, missingTasksCapability(), 400);
 
   const find = async (taskId: string): Promise<Watched[]> => {
     const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });
@@ -57,7 +70,7 @@ export async function subscribeToTasks(
   };
   let tasks: Watched[];
   try {
-    const taskIds = [...new Set(notifications.taskIds)];
+    const taskIds = [...new Set(asked)];
     tasks = (await orUnavailable(service, Promise.all(taskIds.map(find)))).flat();
   } catch (error) {
     if (error instanceof ProtocolError) return jsonRpcError(id, error);
@@ -68,11 +81,15 @@ export async function subscribeToTasks(
       const _meta = { [SUBSCRIPTION_ID]: id };
       const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
       notify("notifications/subscriptions/acknowledged", {
-        notifications: { taskIds: tasks.map(({ taskId }) => taskId) },
+        notifications: {
+          ...(asked && { taskIds: tasks.map(({ taskId }) => taskId) }),
+          ...(watch && uris.length > 0 && { resourceSubscriptions: uris }),
+        },
       });
       const onChange = (task: object) => notify("notifications/tasks", task);
       const audience = { showsForms: showsForms(declared), kept: service.kept };
-      await watchTasks(scope.store, tasks, audience, onChange, signal);
+      const onUpdated = (uri: string) => notify("notifications/resources/updated", { uri });
+      await Promise.all([watchTasks(scope.store, tasks, audience, onChange, signal), watch?.(uris, signal, onUpdated)]);
       // All tasks have ended; by the protocol, the response to the request says that nothing more will come.
       send({
         jsonrpc: "2.0",

@@ -30,7 +30,7 @@ test.each([
   ["its deployment keeps jobs for a time", undefined, 10 * DAY, 10 * DAY + 3_600_000],
   ["its deployment keeps jobs for ever, or nobody knows", undefined, undefined, null],
   ["its kind is kept for less", String(DAY), 10 * DAY, DAY + 3_600_000],
-  ["its kind is kept for a time, whatever is known of others", String(DAY), undefined, DAY + 3_600_000],
+  ["its kind has a retention of its own", String(DAY), undefined, DAY + 3_600_000],
   ["its kind is kept for ever", "forever", 10 * DAY, null],
 ])("a task lives until its end, and then for its retention: %s", (_what, keep, kept, expected) => {
   expect(ttl(job(keep), kept)).toBe(expected);

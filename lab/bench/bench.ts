@@ -16,6 +16,7 @@ import { prepareRequests, type Summary, summarize } from "./measure/requests.ts"
 import { measureRows } from "./measure/rows.ts";
 import { measurePolling, measureSettlement } from "./measure/settlement.ts";
 import { measureBundle, measureStartup } from "./measure/startup.ts";
+import { measureWebHooks } from "./measure/web-hooks.ts";
 import { type Options, parseOptions, type Section, USAGE } from "./options.ts";
 import { measurePeer } from "./peer/peer.ts";
 import { addBudgets, overBudget, readBudgets, withBudgets } from "./report/budgets.ts";
@@ -33,7 +34,11 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   startup: (bench) => measureStartup(bench, 10),
   budgets: measureBudgets,
   rows: measureRows,
-  settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],
+  settlement: async (bench) => [
+    ...(await measureSettlement(bench, 100)),
+    ...(await measurePolling(bench, 10)),
+    ...(await measureWebHooks(bench, 100)),
+  ],
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
   recovery: measureRecovery,

@@ -55,10 +55,12 @@ async function openWays(started: AsyncDisposableStack): Promise<Way[]> {
   const open = started.use(await startStack({ resonate }));
   const token = "a-token-of-the-matrix-0123456789abcdef";
   const sha256 = createHash("sha256").update(token).digest("hex");
-  const tokens = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "matrix", sha256 }]) };
+  // Receivers of web hooks are on this machine.
+  const hooks = { ALLOW_LOOPBACK_CALLBACKS: "1" };
+  const tokens = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "matrix", sha256 }]), ...hooks };
   const closed = started.use(await startStack({ resonate, bindings: tokens }));
   const server = started.use(await startAuthorizationServer(["matrix"]));
-  const bindings = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ALLOWED_HOSTS: "127.0.0.1" };
+  const bindings = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ALLOWED_HOSTS: "127.0.0.1", ...hooks };
   const oauth = started.use(await startStack({ resonate, bindings }));
   return [
     { name: "no sign-in", url: open.url },

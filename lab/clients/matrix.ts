@@ -46,7 +46,12 @@ export const CLIENTS: readonly MatrixClient[] = [
     "playwright-core",
     "@sparticuz/chromium",
   ),
-  npm("AI SDK", "ai-sdk", "@ai-sdk/mcp", "ai", "@ai-sdk/google", "@ai-sdk/openai", "@ai-sdk/anthropic"),
+  npm(
+    "AI SDK",
+    "ai-sdk",
+    ...["@ai-sdk/mcp", "ai", "@ai-sdk/google", "@ai-sdk/openai", "@ai-sdk/anthropic", "standardwebhooks"],
+  ),
+  npm("TanStack AI", "tanstack", "@tanstack/ai-mcp", "@tanstack/ai", `${SDK}@1.32.2`),
   npm("LangChain (JavaScript)", "langchain", "@langchain/mcp-adapters", "@langchain/core"),
   npm("OpenAI agents (JavaScript)", "openai-agents", "@openai/agents", "zod"),
   npm("Mastra", "mastra", "@mastra/mcp", "@mastra/core", "zod"),

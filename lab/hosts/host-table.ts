@@ -2,6 +2,14 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
+/** How a host's model finds deferred tools, and calls them. */
+export interface Search {
+  tool: string;
+  args(query: string): object;
+  /** The tool that calls one of those that were found, where the model may not do so itself. */
+  through?: { tool: string; args(name: string, args: object): object };
+}
+
 export interface Host {
   name: string;
   /** Its id for `--config`. */
@@ -10,7 +18,7 @@ export interface Host {
   version: string;
   command: string;
   /** The tool that finds others, where the host defers them. */
-  search?: { tool: string; args(query: string): object };
+  search?: Search;
   /** Files below its home that name the model, by their paths. */
   files?(model: string): Record<string, object | string>;
   /** The arguments that tell it its model once, where files do not. */
@@ -72,7 +80,11 @@ export const HOSTS: readonly Host[] = [
     package: "@qwen-code/qwen-code",
     version: "0.24.4",
     command: "qwen",
-    search: { tool: "tool_search", args: (query) => ({ query }) },
+    search: {
+      tool: "tool_search",
+      args: (query) => ({ query }),
+      through: { tool: "tool_call", args: (name, args) => ({ name, arguments: args }) },
+    },
     files: () => ({ ".qwen/settings.json": { privacy: { usageStatisticsEnabled: false } } }),
     env: (model) => ({ OPENAI_API_KEY: KEY, OPENAI_BASE_URL: `${model}/v1`, OPENAI_MODEL: MODEL }),
     run: (prompt) => ["--auth-type", "openai", "--yolo", prompt],

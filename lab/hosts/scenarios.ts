@@ -1,3 +1,4 @@
+import type { Search } from "./host-table.ts";
 import type { Call, Heard, Reply } from "./model/dialogue.ts";
 
 /** What the scripted model does in a conversation: calls of the server's own tools, one list a turn. */
@@ -68,28 +69,37 @@ function jobIn(results: readonly string[]): string {
 }
 
 /** The model's side of a scenario: tools that the host defers are searched for first. */
-export function scriptOf({ turns }: Scenario, search?: { tool: string; args(query: string): object }) {
+export function scriptOf({ turns }: Pick<Scenario, "turns">, search?: Search) {
   let turn = 0;
   let searches = 0;
   let skipped = 0;
-  return (heard: Heard): Reply => {
-    const next = turns[turn]?.(heard.results.slice(skipped));
-    if (!next) return { text: `Done: ${heard.results.at(-1)?.slice(0, 200)}` };
+  return ({ tools, results }: Heard): Reply => {
+    const next = turns[turn]?.(results.slice(skipped));
+    if (!next) return { text: `Done: ${results.at(-1)?.slice(0, 200)}` };
     const calls: Call[] = [];
     for (const { tool, args } of next) {
-      const offered = heard.tools.find(
-        (each) => each.endsWith(tool) && !/[a-z]/i.test(each.at(-tool.length - 1) ?? "_"),
-      );
-      if (offered !== undefined) calls.push({ tool: offered, args });
+      const call = offered(tool, args, tools) ?? found(tool, args, results, search);
+      if (call) calls.push(call);
       else {
-        if (!search || !heard.tools.includes(search.tool))
-          throw new Error(`no tool ${tool} among ${heard.tools.join(", ")}`);
+        if (!search || !tools.includes(search.tool)) throw new Error(`no tool ${tool} among ${tools.join(", ")}`);
         if (++searches > 4) throw new Error(`searches do not find ${tool}`);
-        skipped = heard.results.length + 1;
+        skipped = results.length + 1;
         return { calls: [{ tool: search.tool, args: search.args(tool) }] };
       }
     }
     turn += 1;
     return { calls };
   };
+}
+
+/** The call of a tool that the model is offered, under the host's name for it. */
+function offered(tool: string, args: object, tools: readonly string[]): Call | undefined {
+  const name = tools.find((each) => each.endsWith(tool) && !/[a-z]/i.test(each.at(-tool.length - 1) ?? "_"));
+  return name === undefined ? undefined : { tool: name, args };
+}
+
+/** The call, through the host's own tool, of one that a search has found. */
+function found(tool: string, args: object, results: readonly string[], search?: Search): Call | undefined {
+  const [, name] = new RegExp(`"name": ?"([\\w-]+__${tool})"`).exec(results.join("\n")) ?? [];
+  return search?.through && name ? { tool: search.through.tool, args: search.through.args(name, args) } : undefined;
 }

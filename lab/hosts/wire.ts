@@ -1,14 +1,17 @@
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { proxy } from "hono/proxy";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META } from "../../core/tools/mcp.ts";
 
 /** An MCP message from a host, and what answered it. */
 export interface Exchange {
   method: string;
   /** The tool, of a call. */
   tool?: string;
-  /** What the client called itself, and could do, at its handshake. */
+  /** What the client called itself, and could do, at its handshake or in this request. */
   client?: { name: string; capabilities: object; revision: string };
+  /** The keys of its `_meta`. */
+  meta?: string[];
   /** The bytes of the answer's result. */
   bytes: number;
 }
@@ -64,9 +67,18 @@ export async function startWire(target: string): Promise<Wire> {
 }
 
 function exchangeOf(text: string): Exchange | undefined {
-  const { method, params } = JSON.parse(text);
+  const { method, params = {} } = JSON.parse(text);
   if (typeof method !== "string") return undefined;
-  if (method !== "initialize") return { method, ...(params?.name && { tool: params.name }), bytes: 0 };
-  const { clientInfo, capabilities, protocolVersion } = params;
-  return { method, client: { name: clientInfo.name, capabilities, revision: protocolVersion }, bytes: 0 };
+  const { name, _meta } = params;
+  const about = _meta ?? {};
+  const clientInfo = params.clientInfo ?? about[CLIENT_INFO];
+  const capabilities = params.capabilities ?? about[CLIENT_CAPABILITIES];
+  const revision = params.protocolVersion ?? about[PROTOCOL_VERSION_META];
+  return {
+    method,
+    ...(name && { tool: name }),
+    ...(clientInfo && { client: { name: clientInfo.name, capabilities, revision } }),
+    ...(_meta && { meta: Object.keys(_meta) }),
+    bytes: 0,
+  };
 }

@@ -16,7 +16,7 @@ const LANES = 8;
 /** The pause between kills, and until the restart, in milliseconds. */
 const PAUSE = [500, 5_000] as const;
 const AWAY = [0, 4_000] as const;
-/** The longest call at the server, and the wait for the end of all calls, in milliseconds. */
+/** The longest call at the server, and the wait for the next end of a call, in milliseconds. */
 const LONGEST = 6_000;
 const QUIET = 400_000;
 
@@ -36,8 +36,8 @@ interface Part {
   start(): Promise<unknown>;
 }
 
-export async function chaos(seed: number, minutes: number, over: Over): Promise<string[]> {
-  const again = `chaos --seed ${seed} --minutes ${minutes} --over ${over}`;
+export async function chaos(seed: number, kills: number, over: Over): Promise<string[]> {
+  const again = `chaos --seed ${seed} --kills ${kills} --over ${over}`;
   console.log(again);
   const random = new Random(seed);
   const folder = await mkdtemp(join(tmpdir(), "counting-"));
@@ -52,22 +52,23 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
     server,
     ...(worker && { worker }),
   };
-  const kills: Record<string, number> = {};
-  const until = Date.now() + minutes * 60_000;
+  const killed: Record<string, number> = {};
+  let isOver = false;
   const made: Made[] = [];
 
   const killing = async () => {
-    while (Date.now() < until) {
+    for (let i = 0; i < kills; i++) {
       await delay(random.int(...PAUSE));
       const name = random.pick(Object.keys(parts));
-      kills[name] = (kills[name] ?? 0) + 1;
+      killed[name] = (killed[name] ?? 0) + 1;
       await parts[name]?.kill();
       await delay(random.int(...AWAY));
       await parts[name]?.start();
     }
+    isOver = true;
   };
   const lane = async (lane: number) => {
-    for (let i = 0; Date.now() < until; i++) {
+    for (let i = 0; !isOver; i++) {
       const tool = random.chance(60) ? "write" : "read";
       const call: Made = { tool, id: `${tool}-${lane}-${i}` };
       made.push(call);
@@ -101,7 +102,7 @@ export async function chaos(seed: number, minutes: number, over: Over): Promise<
     else if (times === 1 && !/unknown/.test(end.error)) problems.push(`${id} was made once, and says: ${end.error}`);
   }
   console.log(`${made.length} calls, streams ${streams ? "can" : "cannot"} be picked up`);
-  console.log(`killed: ${JSON.stringify(kills)}; ended: ${JSON.stringify(outcomes)}`);
+  console.log(`killed: ${JSON.stringify(killed)}; ended: ${JSON.stringify(outcomes)}`);
   console.log(`why they failed: ${JSON.stringify(reasons, undefined, 2)}`);
   console.log(`Repeat with: npm run wrapped -- ${again}`);
   return problems;
@@ -156,15 +157,18 @@ async function called(url: string, name: string, args: object): Promise<Structur
 /** The outcome of each call's job, by the call's id. */
 async function endsOf(url: string, made: readonly Made[]): Promise<Map<string, Structured>> {
   const ends = new Map<string, Structured>();
-  const deadline = Date.now() + QUIET;
-  while (ends.size < made.length && Date.now() < deadline) {
-    const open = made.filter(({ id }) => !ends.has(id)).slice(0, 20);
+  let deadline = Date.now() + QUIET;
+  for (let at = 0; ends.size < made.length && Date.now() < deadline; at += 20) {
+    const left = made.filter(({ id }) => !ends.has(id));
+    const open = left.slice(at % left.length).slice(0, 20);
+    const before = ends.size;
     const { statuses } = await called(url, "probe_status", { job_names: open.map(({ job }) => job) });
     for (const status of statuses ?? []) {
       const call = open.find(({ job }) => job === status.job_name);
       if (call && status.status !== "running") ends.set(call.id, status);
     }
-    await delay(1_000);
+    if (ends.size > before) deadline = Date.now() + QUIET;
+    else await delay(100);
   }
   return ends;
 }

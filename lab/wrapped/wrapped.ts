@@ -1,7 +1,9 @@
 /**
  * `npm run wrapped -- NAME…`: checks of wrapped servers that take long, kill at random, or need software outside npm.
  *
- *   chaos     [--seed N] [--minutes 1]  kills the worker, the edge, the Resonate server and the wrapped server at random,
+ *   compare   [--server NAME]         real servers of npm and PyPI, directly and through the wrap: lists, calls, errors, progress,
+ *             cancellation, prompts and resources, for clients of both revisions; prints what differs
+ *   chaos     [--seed N] [--kills 100]  kills the worker, the edge, the Resonate server and the wrapped server at random,
  *             [--over http|stdio]       over one transport after the other, unless one is named
  *   patience  [--minutes 10]            a tool that takes this long, through clients that give up after five seconds
  *   latency   [--calls 300]             the extra latency of a fast call through the wrap
@@ -17,21 +19,24 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     seed: { type: "string" },
+    kills: { type: "string" },
     minutes: { type: "string" },
     calls: { type: "string" },
     over: { type: "string" },
     rounds: { type: "string" },
+    server: { type: "string" },
   },
 });
-const { seed = randomInt(2 ** 31), minutes, calls = 300, over, rounds } = values;
+const { seed = randomInt(2 ** 31), kills = 100, minutes, calls = 300, over, rounds, server } = values;
 const ways = (["http", "stdio"] as const).filter((way) => over === undefined || over === way);
 if (ways.length === 0) throw new Error("--over takes http or stdio.");
 
 const PROOFS: Record<string, () => Promise<string[]>> = {
+  compare: async () => (await import("./compare.ts")).compare(server),
   chaos: async () => {
     const { chaos } = await import("./chaos.ts");
     const problems: string[] = [];
-    for (const way of ways) problems.push(...(await chaos(Number(seed), Number(minutes ?? 1), way)));
+    for (const way of ways) problems.push(...(await chaos(Number(seed), Number(kills), way)));
     return problems;
   },
   patience: async () => (await import("./patience.ts")).patience(Number(minutes ?? 10)),

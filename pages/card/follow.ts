@@ -7,7 +7,6 @@ export interface Seen {
   job?: Job;
   /** Present once the job's result has been read. */
   result?: { value: unknown };
-  /** A problem, in words. */
   notice?: string | undefined;
   /** Whether the last look failed; polling continues. */
   isLost?: boolean;
@@ -42,7 +41,6 @@ export class Follower {
     if (this.#name === undefined) this.#later();
   }
 
-  /** The result of the card's call. */
   answered(answer: CallToolResult): void {
     const name = answer._meta?.[JOB_META];
     if (typeof name === "string") {

@@ -7,7 +7,6 @@ import type {
 } from "@modelcontextprotocol/ext-apps";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 
-/** The revision of the extension. */
 const REVISION = "2026-01-26";
 
 /** For how long a request is waited for, in milliseconds. */

@@ -26,7 +26,6 @@ export interface Job {
   finished_at?: string;
 }
 
-/** The text of a tool's result. */
 export const wordsOf = ({ content }: Pick<CallToolResult, "content">): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 
@@ -37,7 +36,6 @@ export async function call(host: Host, name: string, args: Record<string, unknow
   return (answer.structuredContent ?? {}) as Record<string, unknown>;
 }
 
-/** The most parts that are read of a result. */
 const MOST_PARTS = 40;
 
 /** A job's result, or the fields of it that its view shows. @throws {Error} if it cannot be read */

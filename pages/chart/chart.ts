@@ -14,7 +14,6 @@ export interface Chart {
   destroy(): void;
 }
 
-/** The height of a chart by its width, in CSS pixels. */
 const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));
 
 /** The number of values from which lines are thin. */

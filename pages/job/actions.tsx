@@ -7,7 +7,6 @@ import { call, type JobInfo, startJob, type ToolInfo } from "../lib/server.ts";
 
 interface ActionProps {
   job: JobInfo;
-  /** The tool that starts jobs of this kind. */
   tool: ToolInfo | undefined;
   onDone(): void;
 }

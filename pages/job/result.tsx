@@ -1,7 +1,7 @@
-import { type FC, useEffect, useRef, useState } from "hono/jsx/dom";
-import type { ChartView } from "../../core/definitions/view.ts";
+import { type FC, useState } from "hono/jsx/dom";
 import { columnsOf } from "../chart/columns.ts";
-import { lengthOf, Time, useNow } from "../lib/components.tsx";
+import { Chart } from "../chart/drawn.tsx";
+import { lengthOf, Scroll, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 
@@ -34,8 +34,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
           )}
           <details open={!isDrawn}>
             <summary>As a table</summary>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling must be possible by keyboard */}
-            <section class="scroll" tabIndex={0} aria-label="Table">
+            <Scroll label="Table">
               <table>
                 <thead>
                   <tr>
@@ -58,7 +57,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
                   ))}
                 </tbody>
               </table>
-            </section>
+            </Scroll>
             {columns.x.length > MOST && <p class="muted">{columns.x.length - MOST} more lines are in the CSV.</p>}
           </details>
         </>
@@ -80,38 +79,6 @@ const Beginning: FC<{ text: string; characters: number }> = ({ text, characters 
     <span class="leaf">{text} …</span>
   </section>
 );
-
-const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ view, result, onFailure }) => {
-  const frame = useRef<HTMLElement | null>(null);
-  useEffect(() => {
-    const element = frame.current;
-    if (!element) return;
-    let isOver = false;
-    let end = () => {};
-    // Only pages with a chart load the library.
-    import("../chart/chart.ts")
-      .then(({ drawChart }) => {
-        if (isOver) return;
-        const chart = drawChart(element, view, result);
-        if (!chart) return onFailure();
-        const dark = matchMedia("(prefers-color-scheme: dark)");
-        const redraw = () => chart.redraw();
-        dark.addEventListener("change", redraw);
-        end = () => {
-          dark.removeEventListener("change", redraw);
-          chart.destroy();
-        };
-      })
-      .catch(() => {
-        if (!isOver) onFailure();
-      });
-    return () => {
-      isOver = true;
-      end();
-    };
-  }, []);
-  return <div class="chart" ref={frame} />;
-};
 
 const Countdown: FC<{ job: JobInfo; until: string }> = ({ job, until }) => {
   const now = useNow();

@@ -104,7 +104,6 @@ async function forget(say: (text: string) => void): Promise<string> {
   ].join(" ");
 }
 
-/** All jobs of the viewer, newest first. */
 async function listed(): Promise<ListedJob[]> {
   const all: ListedJob[] = [];
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {

@@ -2,7 +2,6 @@ import type { FC } from "hono/jsx/dom";
 import { jobPath, lengthOf, StatusChip, useNow } from "../lib/components.tsx";
 import type { ListedJob } from "../lib/server.ts";
 
-/** Jobs with their states, newest first. */
 export const JobTable: FC<{ jobs: ListedJob[] }> = ({ jobs }) => {
   const now = useNow();
   return (

@@ -39,7 +39,17 @@ export function useNow(): number {
   return now;
 }
 
-export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job"; children?: Child }> = (props) => (
+/** Something wide, to be scrolled by keyboard too. */
+export const Scroll: FC<{ label: string; children?: Child }> = ({ label, children }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling must be possible by keyboard
+  <section class="scroll" tabIndex={0} aria-label={label}>
+    {children}
+  </section>
+);
+
+export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job" | "operate"; children?: Child }> = (
+  props,
+) => (
   <>
     <a class="skip" href="#main">
       Skip to the content
@@ -120,7 +130,6 @@ export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; text: s
   </li>
 );
 
-/** A button that copies text. */
 export const Copy: FC<{ text: string; what: string }> = ({ text, what }) => {
   const [isCopied, setCopied] = useState(false);
   return (

@@ -10,7 +10,6 @@ const RECONNECT = { first: 1_000, most: 15_000 };
 /** How long requests of further tabs are gathered, in milliseconds. */
 const GATHERING = 250;
 
-/** The most tasks of one stream. */
 const MOST = 100;
 
 type Message =

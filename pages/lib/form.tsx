@@ -6,7 +6,6 @@ import type { FormSchema } from "./server.ts";
 interface FormProps {
   id: string;
   schema: FormSchema;
-  /** The initial values, by field. */
   values?: Record<string, unknown>;
   submit: string;
   /** Rejects with a message for people. */

@@ -31,7 +31,6 @@ export interface ToolInfo {
   title: string;
   description: string;
   inputSchema: FormSchema;
-  /** The kind of jobs that it starts. */
   kind?: string;
 }
 
@@ -47,7 +46,6 @@ export interface About {
   issuer?: string;
   /** The client id of browsers at the authorization server. */
   client_id?: string;
-  /** Whether a browser can sign in. */
   sign_in: boolean;
   /** What wrapped servers say and nobody has accepted, on a local stack. */
   held?: { server: string; lines: string[] }[];
@@ -107,7 +105,7 @@ export class Refused extends Error {
   }
 }
 
-async function json<T>(response: Response): Promise<T> {
+export async function json<T>(response: Response): Promise<T> {
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
   throw new Refused(
@@ -130,7 +128,6 @@ export async function told(name?: string): Promise<Partial<Seen>> {
   return json(await fetch(`/pages/told${query}`));
 }
 
-/** Ends a subscription of the viewer. */
 export async function endSubscription(id: string): Promise<void> {
   await json(await fetch(`/pages/told?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
 }
@@ -141,7 +138,6 @@ export async function unavailability(): Promise<string | undefined> {
   return reason;
 }
 
-/** Signs this browser in with a token, or out. */
 export async function signIn(token: string): Promise<void> {
   const response = await fetch("/pages/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
   if (!response.ok) await json(response);

@@ -84,7 +84,6 @@ const Delivery: FC<{ status: SeenSubscription["status"] }> = ({ status }) => {
   );
 };
 
-/** What is subscribed to, in words. */
 function wanted({ name, narrowed }: SeenListener): string {
   const { jobNames, kinds, labels, schedule } = narrowed;
   const parts = [

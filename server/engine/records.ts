@@ -47,7 +47,6 @@ export interface State {
   schedule(id: string): Schedule | undefined;
   /** The promises with this tag `resonate:branch`, by id. */
   branch(name: string): StoredPromise[];
-  /** The promises that have this task among their callbacks. */
   awaitedBy(task: string): StoredPromise[];
   putPromise(promise: StoredPromise): void;
   putTask(task: Task): void;

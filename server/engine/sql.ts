@@ -8,7 +8,6 @@ export class TransactionOver extends Error {
 }
 
 export interface Sql {
-  /** Returns all rows. */
   all(statement: string, ...values: SqlValue[]): Row[];
   run(statement: string, ...values: SqlValue[]): void;
   /** Runs `work` and commits. Rolls back and rethrows when it throws. */

@@ -72,12 +72,10 @@ export class Store {
     this.#sql = sql;
   }
 
-  /** See {@link Sql.transaction}. */
   transaction<T>(work: () => T): T {
     return this.#sql.transaction(work);
   }
 
-  /** See {@link Sql.attempt}. */
   attempt<T>(work: () => T): T {
     return this.#sql.attempt(work);
   }
@@ -196,7 +194,6 @@ export class Store {
     return this.#column(`SELECT id FROM ${table} ${clauses}`, ...values);
   }
 
-  /** The ids of the promises that a task waits for. */
   awaitedBy(task: string): string[] {
     return this.#column("SELECT awaited FROM callbacks WHERE awaiter = ?", task);
   }
@@ -230,7 +227,6 @@ export class Store {
     );
   }
 
-  /** The tasks that are due, in their order. */
   dueTasks(now: number, limit: number): DueTask[] {
     const rows = this.#sql.all(
       `SELECT id, version, CASE state WHEN 'pending' THEN offered_to END AS dispatchedTo FROM tasks

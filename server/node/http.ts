@@ -85,7 +85,6 @@ interface Host {
   log: Logger;
 }
 
-/** The open event streams. */
 class Streams {
   readonly #open = new Set<ServerResponse>();
   readonly #timer = setInterval(() => {

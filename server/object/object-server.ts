@@ -1,5 +1,7 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the protocol over its `fetch`, time-outs by its alarm. */
 import { retentionOf } from "../../core/jobs/retention.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { type ObjectAddress, placed } from "../../core/store/object-address.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
@@ -8,6 +10,7 @@ import { decodePart } from "../wire/poll-address.ts";
 import { isAllowed, isWithinNamespace, PUBLIC, type PublicEnv } from "./access.ts";
 import { Alarm } from "./alarm.ts";
 import { readBody } from "./body.ts";
+import { type CallerObjects, CallerReports } from "./caller-reports.ts";
 import { ContainerWorker } from "./container.ts";
 import { withStacks } from "./log.ts";
 import { ObjectSql } from "./object-sql.ts";
@@ -26,6 +29,9 @@ interface ObjectEnv extends PublicEnv, OperatorEnv, ObjectAddress {
   RUNNER?: RunnerNamespace;
   /** The worker's containers, where the deployment has any. */
   WORKER?: RunnerNamespace;
+  /** The callers' objects, where the deployment has any. */
+  CALLER?: CallerObjects;
+  ENCRYPTION_KEYS?: string;
   RESONATE_GROUP?: string;
   /** Where the deployment's jobs run: `container`, or in Workers, by the runner. */
   RUNS_IN?: string;
@@ -50,6 +56,7 @@ export class ObjectServer implements Operated {
   readonly #operator: Operator;
   readonly #runners: RunnerPool | undefined;
   readonly #container: ContainerWorker | undefined;
+  readonly #reports: CallerReports | undefined;
   #pausedUntil: number;
   readonly #startedAt = Date.now();
   #requests = 0;
@@ -71,7 +78,10 @@ export class ObjectServer implements Operated {
           console.error(JSON.stringify({ level: "error", msg: message, ...withStacks(fields) })),
       },
       soon: (work) => queueMicrotask(work),
-      onCommit: () => this.#alarm.set(),
+      onCommit: (changes) => {
+        this.#alarm.set();
+        this.#reports?.committed(changes);
+      },
       // Any other group is for workers that have what it needs.
       onWorkerMissing: (group) => {
         if (group !== (env.RESONATE_GROUP || "workers")) return;
@@ -93,6 +103,8 @@ export class ObjectServer implements Operated {
       const runners = placed(env.RUNNER, env);
       this.#runners = new RunnerPool(this.#resonate, runners, env.RESONATE_NAMESPACE ?? "", durable);
     }
+    this.#reports =
+      env.CALLER && new CallerReports({ ...this.#asClient(env), objects: placed(env.CALLER, env), durable });
     void state.blockConcurrencyWhile(() => this.#alarm.restore());
   }
 
@@ -164,6 +176,14 @@ export class ObjectServer implements Operated {
   async alarm(): Promise<void> {
     this.#alarms += 1;
     await this.#alarm.handle();
+  }
+
+  /** A client of this server within the object: what is encrypted is read with the deployment's keys. */
+  #asClient({ RESONATE_NAMESPACE: namespace = "", ENCRYPTION_KEYS }: ObjectEnv) {
+    const ask = (url: string, init: RequestInit) => this.#answer(new Request(url, init));
+    const place = { RESONATE_URL: "http://resonate", RESONATE_GROUP: "", RESONATE_NAMESPACE: namespace };
+    const endpoint = { ...endpointOf({ ...place, ENCRYPTION_KEYS }), fetch: ask as typeof fetch };
+    return { client: new ResonateClient(endpoint), namespace };
   }
 
   /** The key that seals the deployment's task ids: made when it is first read. */

@@ -5,7 +5,6 @@ import type { ObjectSql } from "./object-sql.ts";
 import type { ObjectState } from "./platform.ts";
 import type { Notes } from "./tables.ts";
 
-/** The path of these requests. */
 export const OPERATE = "/operate/";
 
 /** How long the server stays paused after an operator's last request, in milliseconds. */
@@ -23,7 +22,6 @@ export interface Bucket {
   get(key: string): Promise<{ text(): Promise<string> } | null>;
 }
 
-/** The server as an operator uses it. */
 export interface Operated {
   usage(): object;
   /** Until then, in milliseconds since the epoch, the server answers no requests and handles nothing that is due. */

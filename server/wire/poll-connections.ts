@@ -50,7 +50,6 @@ export class Connections {
     return this.#groups.has(group);
   }
 
-  /** The connection of a group with this id. */
   named(group: string, id: string): PollConnection | undefined {
     for (const connection of this.#groups.get(group) ?? []) if (connection.id === id) return connection;
     return undefined;

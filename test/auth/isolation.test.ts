@@ -1,6 +1,6 @@
 /**
  * Two callers of one deployment, through every tool and every task method: what is one's does not exist for the other,
- * whatever it asks for. With `RESONATE_URL` and `RESONATE_TOKEN` set, on that Resonate server.
+ * by any request. With `RESONATE_URL` and `RESONATE_TOKEN` set, on that Resonate server.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";

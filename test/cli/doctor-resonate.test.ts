@@ -131,7 +131,7 @@ describe.concurrent("the Resonate server", () => {
     expect(finding.detail.startsWith(what === "expires soon" ? "expires on" : what)).toBe(true);
   });
 
-  test("cannot use a token that is none", async () => {
+  test("cannot use a malformed token", async () => {
     const findings = await check(guarded.url, randomBytes(16).toString("hex"));
     expect(of(findings, "Resonate token").detail).toBe("is not a JSON Web Token");
   });

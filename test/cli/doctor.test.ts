@@ -64,7 +64,7 @@ describe.concurrent("a healthy stack", () => {
 
 describe.concurrent("arguments", () => {
   test.each([
-    ["an address that is none", ["--url", "example.org"]],
+    ["a malformed address", ["--url", "example.org"]],
     ["an unknown mode", ["--url", "https://example.org", "--auth", "basic"]],
   ])("with %s are refused", async (_what, args) => {
     const { exitCode, output } = await doctor(args);

@@ -95,7 +95,7 @@ describe("where callers are told apart", () => {
     expect((await all(ada, { limit: 100 })).filter((name) => name === "timer_again")).toEqual(["timer_again"]);
   });
 
-  test("with a status and a kind the list goes on to its end, whatever has ended unheard", async () => {
+  test("with a status and a kind the list goes on to its end, also where jobs have ended unheard", async () => {
     const dora = callerAt(stack.url, "token-of-dora");
     for (let n = 0; n < 30; n++) await set(dora, `d${n}`);
     const { key } = await callerOf("dora");

@@ -1,7 +1,7 @@
 /**
  * What listens on this machine, and lies on its disk, is for its owner: not for web pages, and not for other users. Of an
  * account (`RESONATE_HOST=object`) the embedded server is what the edge lets through to the object. What is on the disk is
- * the Node host's, whichever host the others are about.
+ * the Node host's; the others are about the host under test.
  */
 
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
@@ -173,7 +173,7 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
     });
   });
 
-  test("a folder that was there is not taken from whoever else uses it", async () => {
+  test("a folder that was there is not taken from its other users", async () => {
     const data = join(dir, "shared");
     await mkdir(data, { mode: 0o755 });
     await serveOnce(data, async () => expect(await modeOf(data)).toBe("755"));

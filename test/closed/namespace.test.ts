@@ -165,7 +165,7 @@ describe("with a worker's token", () => {
     expect((await said(kind, data)).status).toBe(403);
   });
 
-  test("what goes along with a task of one's own is of one's own, whatever its tags say", async () => {
+  test("a task of one's own brings along only promises of one's own, also where its tags name others", async () => {
     for (const tag of ["resonate:branch", "resonate:origin", "resonate:parent", "resonate:root"]) {
       const id = `${OWN}tagged ${tag}`;
       const tagged = targeted(id, { [tag]: FOREIGN });
@@ -182,7 +182,7 @@ describe("with a worker's token", () => {
     }
   });
 
-  test("ids of one's own may have whatever is in them", async () => {
+  test("ids of one's own may have any characters", async () => {
     for (const id of [`${OWN}../${FOREIGN}`, `${OWN}a:b.c%2f~1 é\u202e🌧`]) {
       expect((await said("promise.create", targeted(id))).status).toBe(200);
       expect(JSON.parse((await said("promise.get", { id })).text).data.promise.id).toBe(id);

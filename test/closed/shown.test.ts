@@ -1,4 +1,4 @@
-/** What callers and jobs write is shown as text, in pages and in cards, whatever it looks like. */
+/** What callers and jobs write is shown as text in pages and cards, also where it looks like HTML. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type HostPage, serveHost } from "../cards/page.ts";
@@ -55,7 +55,7 @@ const ODD_FORM = {
   required: NODE,
 };
 
-/** Jobs, and what of each has to be read, as it is, by whoever looks at it. */
+/** Jobs, and the texts of each that a viewer reads unchanged. */
 const SAID: [what: string, said: Said, shown: string][] = [
   ["a name", { name: `name ${HTML} ${MARKDOWN}`, result: 1 }, `say_name ${HTML}`],
   ["a result", { name: "result", result: { html: HTML, [HTML]: MARKDOWN } }, HTML],

@@ -1,4 +1,4 @@
-/** Whoever sends slowly, or guesses, is not waited for: at the edge, and at the account's Resonate server behind it. */
+/** Nobody waits for a client that sends slowly or guesses tokens: at the edge, and at the account's Resonate server behind it. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";

@@ -12,7 +12,7 @@ export interface RawAnswer {
   messages: any[];
 }
 
-/** Sends a request with whatever headers, of which `fetch` lets a caller choose only some. */
+/** Sends a request with any headers; `fetch` lets a caller choose only some. */
 export function send(
   url: string,
   { method = "POST", headers = {}, body }: { method?: string; headers?: Record<string, string>; body?: unknown } = {},

@@ -141,7 +141,7 @@ describe("what is said of a token that is not taken", () => {
   );
 
   test.each(["Bearer", "Bearer ", "Bearer a b", 'Bearer a"b', "Bearer a,b", "Bearer a; Bearer b"])(
-    "that is none by its form (%s): invalid_request",
+    "that is malformed (%s): invalid_request",
     async (authorization) => {
       const [status, challenge] = await refusalOf({ authorization });
       expect([status, challenge]).toEqual([
@@ -200,7 +200,7 @@ describe("scopes to read and to write", () => {
     expect((await as("mcp jobs:read jobs:write", write)).status).toBe(200);
   });
 
-  test("who may read starts and stops nothing, whichever way it is asked", async () => {
+  test("a caller with the read scope starts and stops nothing, by any way", async () => {
     const cancel = call("cancel_job", { job_names: ["timer_scoped"] });
     for (const body of [write, start, cancel, [read, write]])
       expect((await as("mcp jobs:read", body)).status).toBe(403);

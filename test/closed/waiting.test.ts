@@ -114,7 +114,7 @@ describe("a caller", () => {
   });
   afterAll(() => stack?.[Symbol.asyncDispose]());
 
-  test("has so many streams and no more, of whatever kind, and others theirs", async () => {
+  test("has a limit for streams of all kinds together, and others have their own", async () => {
     const headers = authorization(TOKENS.ada);
     const task = await callerAt(stack.url, TOKENS.ada).tasks.call("timer", { timer_name: "long", seconds: 3_600 });
     const streams = await Promise.all(Array.from({ length: 4 }, () => open(stack.url, wait(name), headers)));

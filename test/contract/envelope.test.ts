@@ -13,7 +13,7 @@ const post = async (body: unknown) => {
   return { status, ...JSON.parse(text) };
 };
 
-describe("an envelope that is none", () => {
+describe("a malformed envelope", () => {
   test.each([
     ["not JSON", "{nope"],
     ["empty", ""],

@@ -72,6 +72,25 @@ describe("the list", () => {
     }
   });
 
+  test("says in its first words what it is for, to hosts that cut texts or search tools by their words", async () => {
+    const { instructions } = (await rpc(stack.url, "server/discover")).result;
+    expect(instructions.slice(0, 150)).toMatch(/weather.*timer|timer.*weather/is);
+    const { tools } = (await rpc(stack.url, "tools/list")).result;
+    const described = new Map<string, string>(tools.map(({ name, description }: never) => [name, description]));
+    for (const [name, words] of Object.entries({
+      start_gathering: /month of historical daily weather/,
+      set_timer: /timer/,
+      probe_status: /status of jobs/,
+      await_result: /wait.*jobs|jobs.*wait/is,
+    })) {
+      expect([name, described.get(name)?.slice(0, 150)]).toEqual([name, expect.stringMatching(words)]);
+    }
+    const loaded = tools.filter((tool: { _meta?: object }) => "anthropic/alwaysLoad" in { ...tool._meta });
+    expect(loaded.map(({ name }: { name: string }) => name)).toEqual(
+      expect.arrayContaining(["probe_status", "await_result"]),
+    );
+  });
+
   test("tells a model how to wait in short turns, and not to agree in the user's place", async () => {
     const { result } = await rpc(stack.url, "tools/list");
     const [wait, range] = ["await_result", "weather_range"].map((name) =>

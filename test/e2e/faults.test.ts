@@ -78,7 +78,7 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
   ])("that stays until the deadline: it %s, and the job fails with the last reason", async (_what, fault, reason) => {
     const month = nextMonth();
     stack.archive.control.inject({ fault, month: month.archived });
-    const timeoutAt = Date.now() + 8_000;
+    const timeoutAt = Date.now() + 12_000;
     const { group, namespace } = stack;
     const id = namespace + month.job;
     await stack.resonate.start({ id, func: "weather_data", args: month.args, group, timeoutAt });

@@ -1,7 +1,11 @@
 /** Schedules: jobs that start jobs, through the real client and worker. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { eventsAt } from "./support.ts";
 
@@ -83,4 +87,38 @@ test("what cannot be scheduled is refused when it is asked for", async () => {
     [{ name: "a:b" }, "name"],
   ] as const)
     await expect(ada.call("schedule_job", { name: "wrong", ...tea, at: soon(), ...wrong })).rejects.toThrow(words);
+});
+
+test("a definition's schedule fires once, though everything was killed since; one that was changed does not", {
+  timeout: 120_000,
+}, async () => {
+  const data = await mkdtemp(join(tmpdir(), "scheduled-"));
+  const bindings = { AT: "2100-01-01T00:00:00Z" };
+  const programs = { edge: "test/events/scheduled/edge.ts", worker: "worker/main.ts" };
+  await using own = await startStack({ own: { data }, bindings, programs });
+  const found = async (of: string) => {
+    const { data } = await own.resonate.call("promise.search", { limit: 100 });
+    const { promises } = data as { promises: { id: string; state: string }[] };
+    const jobs = promises.map(({ id, state }) => [id.slice(own.namespace.length), state] as const);
+    return jobs.filter(([name]) => name.startsWith(of) && !name.includes(":"));
+  };
+  /** Edges make schedules when they answer their first request. */
+  const made = async (count: number) => {
+    await rpc(own.url, "tools/list", {});
+    await until("the schedule", async () => (await found("schedule_")).length === count);
+  };
+  await made(1);
+  await own.edge.kill();
+  bindings.AT = soon(8_000);
+  await own.edge.start();
+  await made(2);
+  for (const part of [own.server, own.workers[0], own.edge]) await part?.kill();
+  for (const part of [own.server, own.workers[0], own.edge]) await part?.start();
+  // Nothing is asked of the edge.
+  const fired = `timer_nightly@${bindings.AT.slice(0, 19).replace(/[-:]/g, "")}Z`;
+  await until("the firing's end", async () => (await found("timer_"))[0]?.[1] === "resolved", 60_000);
+  await until("the schedule's end", async () => !(await found("schedule_")).some(([, state]) => state === "pending"));
+  expect(await found("timer_")).toEqual([[fired, "resolved"]]);
+  expect((await found("schedule_")).map(([, state]) => state).sort()).toEqual(["rejected_canceled", "resolved"]);
+  await rm(data, { recursive: true, force: true });
 });

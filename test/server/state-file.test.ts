@@ -82,7 +82,7 @@ describe("a state file that cannot be used is left as it is and named", () => {
     expect(() => openDatabase(dir)).toThrow(`${file} is damaged`);
   });
 
-  test("in a directory that is none", () => {
+  test("in a path that is no directory", () => {
     writeFileSync(join(dir, "x"), "");
     expect(() => openDatabase(join(dir, "x"))).toThrow(`The data directory ${join(dir, "x")} cannot be used`);
   });

@@ -23,7 +23,7 @@ test("calls a tool that is a task, and settles it", async () => {
   });
 });
 
-test("calls a tool that is none, and has the result", async () => {
+test("calls a tool that is no task, and has the result", async () => {
   await using opened = await openSession(stack.url);
   const execution = await opened.session.callTool("probe_status", { job_names: ["timer_none"] });
   expect(execution.kind).toBe("immediate");

@@ -71,7 +71,7 @@ interface Message {
 
 export async function subscribe(
   url: string,
-  taskIds: string[],
+  wanted: string[] | { resourceSubscriptions: string[] },
   token?: string,
   capabilities: object = CAPABILITIES,
 ): Promise<Subscription> {
@@ -80,7 +80,7 @@ export async function subscribe(
     "io.modelcontextprotocol/protocolVersion": REVISION,
     "io.modelcontextprotocol/clientCapabilities": capabilities,
   };
-  const params = { notifications: { taskIds }, _meta };
+  const params = { notifications: Array.isArray(wanted) ? { taskIds: wanted } : wanted, _meta };
   const response = await fetch(url, {
     method: "POST",
     headers: { ...rpcHeaders("subscriptions/listen"), ...(token && { authorization: `Bearer ${token}` }) },

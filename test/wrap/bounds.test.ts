@@ -3,7 +3,7 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Progress } from "@modelcontextprotocol/client";
+import { LOG_LEVEL_META_KEY, type Progress } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
@@ -39,6 +39,39 @@ async function counting(
     [Symbol.asyncDispose]: () => stack[Symbol.asyncDispose](),
   };
 }
+
+/** What clients hear of the log of their calls: each message, where they have asked for its level. */
+const HEARD = ["2026", "2025"].flatMap((era) => [
+  [era, []],
+  [era, [{ level: "warning", logger: "counting", data: `${era} by the protocol` }]],
+]);
+
+async function heardBy(url: string) {
+  const heard: [era: string, messages: object[]][] = [];
+  for (const era of ["2026", "2025"] as const) {
+    const client = await connect(url, era);
+    let messages: object[] = [];
+    client.setNotificationHandler("notifications/message", ({ params: { _meta: _, ...message } }) => {
+      messages.push(message);
+    });
+    for (const asks of [false, true]) {
+      messages = [];
+      if (asks && era === "2025") await client.setLoggingLevel("info");
+      const _meta = asks && era === "2026" ? { [LOG_LEVEL_META_KEY]: "info" } : undefined;
+      const result = await client.callTool({ name: "logs", arguments: { id: era }, ...(_meta && { _meta }) });
+      expect(result).toMatchObject({ content: [{ text: "logged" }] });
+      heard.push([era, messages]);
+    }
+    await client.close();
+  }
+  return heard;
+}
+
+test("over HTTP a client hears the server's log messages of its call from the level on that it asks for", async () => {
+  await using counter = await serve(COUNTING, [], { CALLS: join(await mkdtemp(join(tmpdir(), "counting-")), "calls") });
+  await using stack = await wrapped({ name: "counting", url: counter.url, allowPrivate: true });
+  expect(await heardBy(stack.url)).toEqual(HEARD);
+});
 
 test("a call that takes longer than it may is cancelled, and its job says so", async () => {
   await using server = await counting({ timeout: 1_000 });
@@ -161,6 +194,7 @@ test("what the server logs, by the protocol and beside it, is in the worker's lo
   const said = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
   for (const line of ["a by the protocol", "a beside it"])
     await until(line, () => said().some(({ says }) => says === line), PATIENCE);
+  expect(await heardBy(server.stack.url)).toEqual(HEARD);
   // What it has written that is no message has done no harm.
   expect(await server.call("write", { id: "b" })).toMatchObject({ content: [{ text: "write b is done" }] });
   expect(await server.lines()).toEqual(["write b"]);

@@ -67,11 +67,14 @@ function counting(): McpServer {
     return JSON.parse(answer);
   });
   server.registerTool("says.a", { inputSchema: {} }, () => text("another tool"));
-  server.registerTool("logs", { inputSchema }, async ({ id }) => {
+  server.registerTool("logs", { inputSchema }, async ({ id }, { sendNotification }) => {
     console.error(`${id} beside it`);
     // Over stdio it stands among the messages, and is none.
     if (PORT === undefined) for (const junk of ["junk", "null", '"text"', "[]", "{}"]) console.log(junk);
-    await server.sendLoggingMessage({ level: "warning", data: `${id} by the protocol` });
+    for (const level of ["debug", "warning"] as const) {
+      const params = { level, logger: "counting", data: `${id} by the protocol` };
+      await sendNotification({ method: "notifications/message", params });
+    }
     return text("logged");
   });
   server.registerTool("samples", { inputSchema }, async ({ id }, { sendRequest }) => {
@@ -136,7 +139,7 @@ function counting(): McpServer {
   return server;
 }
 
-/** Notes when a task is first looked at: whoever does has written down that it is there. */
+/** Notes when a task is first looked at: by then the one who looks has recorded it. */
 class Tasks extends InMemoryTaskStore {
   readonly #seen = new Set<string>();
 

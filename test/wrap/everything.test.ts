@@ -7,6 +7,7 @@ import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
+import { subscribe } from "../tasks/support.ts";
 import { connect, structuredOf, wrapped } from "./support.ts";
 
 const EVERYTHING = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
@@ -87,6 +88,7 @@ describe.each([
     // Each names its session.
     const plain = (text: string) => text.replace(/session .*/, "session").slice(0, 40);
     expect(plain(await texts(through))).toBe(plain(await texts(direct)));
+    expect(plain(await texts(through))).toBe(plain(await texts(direct)));
   });
 
   test("resources that a result refers to are read through the wrap as they are without it", async () => {
@@ -102,6 +104,65 @@ describe.each([
       code: -32602,
       message: expect.stringMatching(/everything: .*not found/),
     });
+  });
+
+  test.each(["2026", "2025"] as const)("prompts, resources and completion pass, of %s", async (era) => {
+    const client = await connect(stack.url, era);
+    const { prompts } = await client.listPrompts();
+    expect(prompts).toEqual((await direct.listPrompts()).prompts);
+    for (const params of [
+      { name: "simple-prompt" },
+      { name: "args-prompt", arguments: { city: "Oslo", state: "Oslo" } },
+      { name: "resource-prompt", arguments: { resourceType: "Text", resourceId: "1" } },
+    ]) {
+      const [here, there] = await Promise.all([client.getPrompt(params), direct.getPrompt(params)]);
+      expect(timeless(here.messages)).toEqual(timeless(there.messages));
+    }
+    await expect(client.getPrompt({ name: "args-prompt" })).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringContaining("everything: "),
+    });
+    await expect(client.getPrompt({ name: "none" })).rejects.toMatchObject({ code: -32602 });
+    const { resources } = await client.listResources();
+    const isListed = ({ uri }: { uri: string }) => !uri.includes("/session/");
+    expect(resources).toEqual((await direct.listResources()).resources.filter(isListed));
+    const [first] = resources;
+    if (first) {
+      const [here, there] = await Promise.all([client.readResource(first), direct.readResource(first)]);
+      expect(here.contents).toEqual(there.contents);
+    }
+    const { resourceTemplates } = await client.listResourceTemplates();
+    const own = (await direct.listResourceTemplates()).resourceTemplates;
+    expect(resourceTemplates.filter(({ uriTemplate }) => !uriTemplate.startsWith("job:"))).toEqual(own);
+    for (const params of [
+      { ref: { type: "ref/prompt", name: "completable-prompt" }, argument: { name: "department", value: "S" } },
+      {
+        ref: { type: "ref/prompt", name: "completable-prompt" },
+        argument: { name: "name", value: "" },
+        context: { arguments: { department: "Sales" } },
+      },
+      {
+        ref: { type: "ref/resource", uri: own[0]?.uriTemplate ?? "" },
+        argument: { name: "resourceId", value: "1" },
+      },
+    ] as const) {
+      const [here, there] = await Promise.all([client.complete(params), direct.complete(params)]);
+      expect(here.completion).toEqual(there.completion);
+    }
+    await client.close();
+  });
+
+  test("a client is told of changes of the resources that it subscribes to", async () => {
+    const uri = "demo://resource/static/document/features.md";
+    await using stream = await subscribe(stack.url, { resourceSubscriptions: [uri] });
+    const updates = () => stream.messages.filter(({ method }) => method === "notifications/resources/updated");
+    await until("the acknowledgement", () => stream.messages.length > 0);
+    expect(stream.messages[0]?.params.notifications).toEqual({ resourceSubscriptions: [uri] });
+    // It begins, or ends, that the server tells of changes every five seconds.
+    await through.callTool({ name: "toggle-subscriber-updates", arguments: {} });
+    await until("two updates", () => updates().length > 1, 60_000);
+    expect(updates()[0]?.params.uri).toBe(uri);
+    await through.callTool({ name: "toggle-subscriber-updates", arguments: {} });
   });
 
   test("the program gets nothing of the worker's environment but what it needs", async () => {

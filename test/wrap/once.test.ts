@@ -1,4 +1,4 @@
-/** What reaches a wrapped server, and how often, whatever is killed: the server counts. */
+/** What reaches a wrapped server, and how often, while parts are killed: the server counts. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -87,8 +87,11 @@ function parseLine(line: string): LogLine[] {
   }
 }
 
+/** How long a process may take to answer at first, in milliseconds. */
+const START = 60_000;
+
 /** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
-export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 15_000): Promise<NonNullable<T>> {
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 45_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   // The longer it takes, the less often it is asked: a condition may cost requests.
   for (let pause = 10; ; pause = Math.min(1.5 * pause, 150)) {
@@ -105,7 +108,7 @@ export async function answers(url: string, program: Program): Promise<void> {
   void program.exited.then(() => {
     ended = true;
   });
-  await until(`${url} to answer`, async () => {
+  const isReady = async () => {
     if (ended) throw new Error(`process ${program.pid} ended:\n${program.output()}`);
     return fetch(url).then(
       async (res) => {
@@ -114,5 +117,6 @@ export async function answers(url: string, program: Program): Promise<void> {
       },
       () => false,
     );
-  });
+  };
+  await until(`${url} to answer`, isReady, START);
 }

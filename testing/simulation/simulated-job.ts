@@ -11,7 +11,7 @@ import { fromStored, storable, toStored } from "../../core/engine/values.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { childOf } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { journalEntryId, runId } from "../../core/store/ids.ts";
+import { cleanUpId, journalEntryId, runId } from "../../core/store/ids.ts";
 import { Simulation } from "./simulation.ts";
 import { TestClock } from "./test-clock.ts";
 
@@ -39,11 +39,11 @@ interface Host {
 
 /** Runs one execution, and stores how it ended; returns what the worker remembers then. @throws {LeaseLost} */
 export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
-  const { task, promise } = acquired;
+  const { task, promise, cleansUp } = acquired;
   const usual = {
     jobName: JOB,
     deadline: promise.timeoutAt - CLEANUP,
-    cleanupUntil: promise.timeoutAt,
+    ...(!cleansUp && { cleanupUntil: promise.timeoutAt }),
     startedAt: promise.createdAt,
     seed: SEED,
     env: {},
@@ -55,7 +55,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);
   if (host.suspend) lease.suspend = host.suspend;
   let { journal } = host;
-  if (task.version > 1 && journal.version !== task.version - 1) {
+  if (cleansUp || (task.version > 1 && journal.version !== task.version - 1)) {
     journal = await readNewest(new Journal(), JOB, (id) => lease.get(id));
   }
   lease.run = runId(JOB, journal.run?.n ?? 1);
@@ -72,6 +72,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
       : runtime;
     const end = await new Execution(code, now ? now.args : args, journal, lease, ofRun).run();
     if (end.kind !== "continued") return end;
+    if (cleansUp) return { kind: "complete", value: { next: end.args } };
     journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.carried, children: [] });
     lease.counted = journal;
     return run();
@@ -102,11 +103,24 @@ function checked<End extends ExecutionEnd>(end: End): End | { kind: "failed"; er
 /** The entry that a promise's parameter holds. Values stay as they were stored. */
 export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data));
 
-/** The records of the simulated job's newest run, in order. */
-export function recordsIn(sim: Simulation): { n: number; id: string; event: JournalEntry }[] {
-  const records = [];
+/** Cancels the simulated job, whose clean-up is a task of its own then. */
+export async function cancelIn(sim: Simulation, now: number): Promise<boolean> {
+  if (sim.get(JOB)?.state !== "pending") return false;
+  await sim.start(cleanUpId(JOB), {}, now + 20 * CLEANUP);
+  sim.settle(JOB, "rejected_canceled");
+  return sim.get(JOB)?.state === "rejected_canceled";
+}
+
+/** How many runs the simulated job has begun. */
+export function runsIn(sim: Simulation): number {
   let runs = 1;
   while (sim.get(runId(JOB, runs + 1))) runs += 1;
+  return runs;
+}
+
+/** The records of a run of the simulated job, in order. Default: of its newest. */
+export function recordsIn(sim: Simulation, runs = runsIn(sim)): { n: number; id: string; event: JournalEntry }[] {
+  const records = [];
   for (let n = 1, missing = 0; missing < 20; n++) {
     const id = journalEntryId(runId(JOB, runs), n);
     const promise = sim.get(id);
@@ -197,7 +211,6 @@ export class SimulatedJob {
     }
   }
 
-  /** Runs executions until the job ends or is blocked. */
   async toEnd(): Promise<ExecutionEnd> {
     for (;;) {
       const end = await this.next();
@@ -211,12 +224,10 @@ export class SimulatedJob {
     return name;
   }
 
-  /** The paths of what is recorded, in order. */
   paths(): string[] {
     return recordsIn(this.sim).map(({ event }) => event.op);
   }
 
-  /** Answers a question that was asked. */
   answer(path: string, answer: unknown): void {
     for (const { id, event } of recordsIn(this.sim)) {
       if (event.kind === "ask" && event.op === path) this.sim.settle(id, "resolved", answer);

@@ -66,7 +66,6 @@ export class Simulation {
     this.#apply({ kind: "promise.settle", head: HEAD, data: { id, state, value: encodeValue(value) } } as Operation);
   }
 
-  /** The ids of all promises. */
   promises(): string[] {
     return [...this.#state.promises.keys()];
   }

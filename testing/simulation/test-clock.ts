@@ -95,7 +95,6 @@ export class TestClock implements Clock {
     };
   }
 
-  /** Moves to `moment`, if that is later than now. */
   moveTo(moment: number): void {
     this.#now = Math.max(this.#now, moment);
   }

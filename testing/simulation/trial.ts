@@ -2,13 +2,16 @@
 import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
 import type { EventDefinition } from "../../core/definitions/event.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable } from "../../core/engine/execution.ts";
-import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
+import { Journal, type JournalEntry, type JournalRecord } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
 import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
+import { SETTLED } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { decodeValue } from "../../core/store/codec.ts";
-import { CLEANUP, entryIn, execute, JOB, recordsIn } from "./simulated-job.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { cleanUpId, runId } from "../../core/store/ids.ts";
+import { CLEANUP, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
 import { type ProcessClock, TestClock } from "./test-clock.ts";
 
@@ -32,6 +35,8 @@ export interface Plan {
   latency?: () => number;
   /** Whether news of awaited promises arrives. Default true. */
   hasNews?: boolean;
+  /** The job is cancelled `after` its start, and the worker that runs it then `hears` of that later, in milliseconds. */
+  cancel?: { after: number; hears: number };
 }
 
 /** The world around the job. Times in milliseconds. */
@@ -52,6 +57,8 @@ export interface World {
   nameOf?(job: { kind: string }, args: unknown): Promise<string>;
   /** What comes of another job, and how long that takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
+  /** Outcomes of the steps of an earlier attempt at the job, by their paths. */
+  memo?: ReadonlyMap<string, JournalRecord>;
   /** Other jobs that are there from the beginning. */
   jobs?: readonly string[];
   /** What is wrong with a step that the function calls: see {@link Runtime.onStep}. Asked for each run. */
@@ -60,7 +67,6 @@ export interface World {
   onAttempt?(step: string, attempt: number): void;
 }
 
-/** How a run ended. */
 export interface TrialEnd {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
@@ -71,7 +77,12 @@ export interface TrialEnd {
   points: string[];
   executions: number;
   records: { n: number; event: JournalEntry }[];
-  /** Milliseconds from the start of the job to its end. */
+  /** The seed and the records of each of its runs. */
+  runs: { seed: string; records: { n: number; event: JournalEntry }[] }[];
+  /** Whether it was cancelled: then this is how its clean-up ended. */
+  isCancelled: boolean;
+  /** The state of the promise of another job that it started. */
+  stateOf(job: string): PromiseRecord["state"] | undefined;
   took: number;
 }
 
@@ -101,6 +112,9 @@ class Trial {
   readonly #onStep: ReturnType<NonNullable<World["inputs"]>> | undefined;
   /** The worker that lives. */
   #worker: Worker;
+  /** The task that it works on: the job's own, or that of its clean-up. */
+  #task = JOB;
+  #cancelledAt = 0;
 
   constructor(make: (clock: ProcessClock) => Runnable, args: unknown, world: World, plan: Plan) {
     this.#make = make;
@@ -115,12 +129,17 @@ class Trial {
     const begun = this.#clock.now();
     await this.#sim.start(JOB, this.#args, begun + (this.#world.deadline ?? TEN_YEARS) + CLEANUP);
     for (const name of this.#world.jobs ?? []) await this.#startJob(name);
+    const { cancel } = this.#plan;
+    if (cancel) this.#clock.after(cancel.after, () => void this.#cancel(cancel.hears));
     for (let executions = 0; executions < MOST_EXECUTIONS; ) {
       const worker = this.#worker;
-      const end = await this.#clock.until(Promise.race([this.#execute(worker), worker.died.promise]));
+      const end = await this.#clock.until(
+        Promise.race([this.#execute(worker), worker.died.promise, worker.passed.promise]),
+      );
+      // Another goes on, beside the work that this one has under way.
+      if (end === "passed") continue;
       if (end === "dead") {
-        this.#sim.kill(JOB);
-        worker.clock.stop();
+        this.#sim.kill(this.#task);
         this.#worker = this.#newWorker();
       } else if (end === "nothing to do") {
         const settled = this.#settled();
@@ -135,6 +154,17 @@ class Trial {
     throw new Error(`the function has not ended in ${MOST_EXECUTIONS} executions`);
   }
 
+  /** The job is cancelled, and another worker begins its clean-up. */
+  async #cancel(hears: number): Promise<void> {
+    const worker = this.#worker;
+    this.#cancelledAt = this.#clock.now();
+    if (!(await cancelIn(this.#sim, this.#clock.now()))) return;
+    this.#task = cleanUpId(JOB);
+    this.#worker = this.#newWorker();
+    worker.passed.resolve("passed");
+    worker.clock.after(hears, () => worker.stop?.abort(SETTLED));
+  }
+
   /** Milliseconds until something is due here or on the server. */
   #untilNext(): number {
     const next = Math.min(this.#clock.next ?? Number.POSITIVE_INFINITY, this.#sim.nextTimeout() ?? 0);
@@ -143,7 +173,7 @@ class Trial {
 
   /** How the job has ended, where the worker that ended it died. */
   #settled(): ExecutionEnd | undefined {
-    const promise = this.#sim.get(JOB);
+    const promise = this.#sim.get(this.#task);
     if (!promise || promise.state === "pending") return undefined;
     const { data } = promise.value;
     if (promise.state === "resolved") return { kind: "complete", value: data && JSON.parse(fromBase64(data)) };
@@ -151,23 +181,36 @@ class Trial {
   }
 
   #newWorker(): Worker {
-    return { clock: this.#clock.process(), journal: new Journal(), isDead: false, died: Promise.withResolvers() };
+    return {
+      clock: this.#clock.process(),
+      journal: new Journal(),
+      isDead: false,
+      died: Promise.withResolvers(),
+      passed: Promise.withResolvers(),
+    };
   }
 
   async #execute(worker: Worker): Promise<ExecutionEnd | "left" | "nothing to do"> {
-    const acquired = await this.#sim.acquire(JOB);
+    const acquired = await this.#sim.acquire(this.#task);
     if (!acquired) return "nothing to do";
+    const cancelled = this.#task === JOB ? undefined : { at: this.#cancelledAt, deadline: acquired.promise.timeoutAt };
     await this.#point(worker, "the lease", async () => {});
     const stop = new AbortController();
+    worker.stop = stop;
     worker.clock.afterWork(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
     try {
-      const { end, journal } = await execute(this.#make(worker.clock), this.#args, acquired, {
-        journal: worker.journal,
-        send: this.#sender(worker),
-        watch: (id, _fresh, tell) => this.#watch(worker, id, tell),
-        runtime: this.#runtime(worker, stop.signal),
-        ...(this.#plan.staysAwake && { suspend: (ids) => this.#wait(worker, ids) }),
-      });
+      const { end, journal } = await execute(
+        this.#make(worker.clock),
+        this.#args,
+        { ...acquired, ...(cancelled && { cleansUp: JOB }) },
+        {
+          journal: worker.journal,
+          send: this.#sender(worker),
+          watch: (id, _fresh, tell) => this.#watch(worker, id, tell),
+          runtime: { ...this.#runtime(worker, stop.signal), ...(cancelled && { cancelled }) },
+          ...(this.#plan.staysAwake && { suspend: (ids) => this.#wait(worker, ids) }),
+        },
+      );
       worker.journal = journal;
       return end;
     } catch (error) {
@@ -186,12 +229,13 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, errors, budget, events, nameOf, onAttempt } = this.#world;
+    const { env, errors, budget, events, nameOf, onAttempt, memo } = this.#world;
     return {
       env,
       ...(errors && { errors }),
       ...(budget && { budget }),
       ...(events && { events }),
+      ...(memo && { memo }),
       signal,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
@@ -270,6 +314,7 @@ class Trial {
   #kill(worker: Worker): void {
     worker.isDead = true;
     worker.isDying = false;
+    worker.clock.stop();
     worker.died.resolve("dead");
   }
 
@@ -295,6 +340,12 @@ class Trial {
       points: this.#points,
       executions,
       records: recordsIn(this.#sim),
+      runs: Array.from({ length: runsIn(this.#sim) }, (_, i) => ({
+        seed: seedIn(this.#sim.get(runId(JOB, i + 1))) ?? SEED,
+        records: recordsIn(this.#sim, i + 1),
+      })),
+      isCancelled: this.#task !== JOB,
+      stateOf: (job) => this.#sim.get(`other.${job}`)?.state,
       took: this.#clock.now() - begun,
     };
   }
@@ -306,7 +357,14 @@ interface Worker {
   isDead: boolean;
   isDying?: boolean;
   died: PromiseWithResolvers<"dead">;
+  /** Resolves when its job was cancelled. */
+  passed: PromiseWithResolvers<"passed">;
+  stop?: AbortController;
 }
+
+/** What the random values of a run are made from. */
+const seedIn = (run: PromiseRecord | undefined): string | undefined =>
+  (run && (decodeValue(run.param) as { seed?: string } | undefined))?.seed;
 
 function wordsFor(kind: string, data: object): string {
   const { action, id } = data as {

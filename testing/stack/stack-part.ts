@@ -39,7 +39,6 @@ export function part<P extends Program>(first: P, launch: () => Promise<P>): Sta
   };
 }
 
-/** Ends a part when the stack is disposed of. */
 export function disposePart(stack: AsyncDisposableStack, part: StackPart): void {
   stack.defer(async () => void (await part.kill()));
 }

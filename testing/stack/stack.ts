@@ -77,7 +77,6 @@ export interface TestTime {
  */
 export class ToolCallFailed extends Error {
   override name = "ToolCallFailed";
-  /** The structured content of the answer. */
   readonly content: Readonly<Record<string, unknown>>;
 
   constructor(message: string, content: Readonly<Record<string, unknown>>) {
@@ -111,7 +110,6 @@ export interface TestStack extends AsyncDisposable {
   job(name: string): TestJob;
   readonly edge: StackPart;
   readonly workers: readonly StackPart<WorkerProcess>[];
-  /** Starts another worker. */
   addWorker(): Promise<StackPart<WorkerProcess>>;
   /** The Resonate server. It keeps its state on disk until the stack is disposed of. */
   readonly resonate: StackPart;

@@ -29,7 +29,6 @@ export interface UpstreamAnswer {
  */
 export interface UpstreamRequest {
   method: string;
-  /** Path and query. */
   url: string;
   /** Names in lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>;

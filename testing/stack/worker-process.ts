@@ -9,14 +9,12 @@ import { type LogLine, type Program, run, until } from "../simulation/program.ts
  */
 export interface WorkerProcess extends Program {
   readonly healthUrl: string;
-  /** The lines it logged about a job so far. */
   about(job: string): LogLine[];
   /** Waits until it has logged `msg` about a job `times` times; resolves with all lines about that job. */
   said(job: string, msg: string, times?: number): Promise<LogLine[]>;
 }
 
 interface WorkerOptions {
-  /** The program that runs it. */
   script?: string;
   /** The folder it runs in, if not this one. */
   cwd?: string;

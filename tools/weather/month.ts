@@ -11,10 +11,8 @@ import {
 } from "../../core/index.ts";
 import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from "./calendar.ts";
 
-/** The first year in the archive. */
 export const FIRST_YEAR = 1940;
 
-/** The stored arguments. */
 const Month = z.object({
   latitude: z.number().min(-90).max(90),
   longitude: z.number().min(-180).max(180),

@@ -22,7 +22,9 @@ function attemptOf({
   const statuses: unknown[] = [];
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const metrics = { count() {}, observe: (_name: string, _seconds: number, labels = {}) => statuses.push(labels) };
-  return { attempt, idempotencyKey, signal, deadline, owner: "", env: {}, log, metrics, progress() {}, statuses };
+  const file = () => Promise.reject(new Error("no files here"));
+  const more = { owner: "", env: {}, log, metrics, progress() {}, file, read: file };
+  return { attempt, idempotencyKey, signal, deadline, ...more, statuses };
 }
 
 test.each([

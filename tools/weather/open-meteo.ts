@@ -4,7 +4,6 @@ import { DAY, NonRetryableError, RetryableError, type Step } from "../../core/in
 import { isoDate } from "./calendar.ts";
 import { DailyWeather } from "./month.ts";
 
-/** The configuration of the weather tools. */
 export const ArchiveEnv = z.object({
   /** The archive API; may contain an API key among its parameters. */
   WEATHER_API_URL: z.url({ protocol: /^https?$/ }).default("https://archive-api.open-meteo.com/v1/archive"),
@@ -45,7 +44,6 @@ export function archiveOf(env: ArchiveEnv): OpenMeteo {
   return archive;
 }
 
-/** The Open-Meteo archive API. */
 class OpenMeteo {
   readonly #url: string;
   readonly #timeout: number;

@@ -16,7 +16,6 @@ import {
   zoneAndDay,
 } from "./month.ts";
 
-/** The most months in a range. */
 const MAX_MONTHS = 240;
 
 /** The most months that are gathered without the caller's confirmation. */

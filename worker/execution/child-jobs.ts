@@ -14,7 +14,7 @@ import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { endOf } from "../../core/store/deadline.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { PromiseWatcher } from "../intake/promise-watcher.ts";
-import { type LineLog, reasonOf } from "./instruments.ts";
+import { type LineLog, type Reports, reasonOf } from "./instruments.ts";
 
 /** How many child jobs this worker starts at once. */
 const STARTS = 32;
@@ -24,9 +24,9 @@ interface ChildJobsOptions {
   store: RemoteStore;
   watcher: PromiseWatcher;
   namespace: string;
-  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
+  reports?: Reports | undefined;
 }
 
 /** Starts the jobs that durable functions start, and gives them up when their parent is cancelled or times out. */
@@ -53,6 +53,7 @@ export class ChildJobs {
         throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
       }
     });
+    this.#options.reports?.started(child.id);
     return child.name;
   }
 

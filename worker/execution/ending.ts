@@ -5,34 +5,35 @@ import type { JobEnd } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
 import type { Acquired } from "../../core/store/connection/protocol.ts";
-import { type Instruments, type LineLog, thrown } from "./instruments.ts";
+import { type Instruments, type LineLog, type Reports, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
 
 /** Settled, suspended until an awaited promise settles, suspended until fitting code is back, or left to another worker. */
 export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
 
-/** One execution of a job. */
 export interface JobExecution {
   acquired: Pick<Acquired, "task" | "promise">;
   lease: TaskLease;
   cached: CachedJob;
   reporter: Reporter;
-  /** The kind of job. */
   kind: string;
+  /** Its name in logs. */
+  job: string;
   log: LineLog;
 }
 
 interface Shared {
   cache: JournalCache;
   instruments: Instruments;
+  reports: Reports | undefined;
 }
 
 /** Stores the outcome of an execution. @throws {LeaseLost} */
 export async function conclude(
   outcome: JobEnd,
-  { acquired, lease, cached, reporter, kind, log }: JobExecution,
-  { cache, instruments }: Shared,
+  { acquired, lease, cached, reporter, kind, job, log }: JobExecution,
+  { cache, instruments, reports }: Shared,
 ): Promise<Ending> {
   const { task, promise } = acquired;
   switch (outcome.kind) {
@@ -44,18 +45,22 @@ export async function conclude(
       else await lease.fulfill("rejected", error, cached.journal.stored);
       const reason = error && { reason: error.message };
       // The stack is for the author of the function; callers get the reason only.
-      const stack = outcome.kind === "failed" && outcome.error instanceof Error && { error: thrown(outcome.error) };
+      const stack = outcome.kind === "failed" && outcome.error instanceof Error ? thrown(outcome.error) : undefined;
       const duration_ms = Date.now() - promise.createdAt;
-      log.info({ outcome: outcome.kind, duration_ms, ...reason, ...stack }, "job done");
+      log.info({ outcome: outcome.kind, duration_ms, ...reason, ...(stack && { error: stack }) }, "job done");
       instruments.settled(kind, outcome.kind);
+      reports?.ended(promise);
+      reports?.figures.ended({ job, kind, outcome: outcome.kind, ms: duration_ms, ...reason, ...stack });
       return outcome.kind;
     }
     case "asleep":
       cached.journal.version = task.version;
       cache.put(promise.id, { ...cached, newestEntry: reporter.newest });
+      reports?.figures.waits({ job, kind, ...reporter.waits });
       return "asleep";
     case "blocked": {
       log.warn({ reason: outcome.reason }, "job blocked");
+      reports?.figures.waits({ job, kind, state: "blocked", says: outcome.reason });
       await reporter.blocked(outcome.reason);
       // The job is tried again from time to time: a worker with fitting code may be back.
       const { id, due } = wakeupOf(promise.id, Date.now());

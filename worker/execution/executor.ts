@@ -12,6 +12,8 @@ import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import { type JobEnd, SETTLED } from "../../core/engine/runtime.ts";
 import { words } from "../../core/engine/steps/attempt.ts";
 import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
+import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
+import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { AFTER } from "../../core/jobs/starting/after.ts";
 import { aheadOf, isTooLate } from "../../core/jobs/starting/order.ts";
@@ -30,7 +32,7 @@ import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import { type Instruments, type LineLog, reasonOf } from "./instruments.ts";
+import { type Instruments, type LineLog, type Reports, reasonOf, thrown } from "./instruments.ts";
 import { type CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits.ts";
 import { Reporter } from "./reporter.ts";
@@ -40,6 +42,8 @@ interface ExecutorOptions {
   implementations: readonly Implementation[];
   /** The variables that the implementations read; checked when the executor is made. */
   env: Readonly<Record<string, string | undefined>>;
+  /** Undefined where no place for files is set. */
+  files: KeptFiles | undefined;
   client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatcher;
@@ -50,10 +54,10 @@ interface ExecutorOptions {
   /** The bound on the journals of sleeping jobs in memory, in bytes. */
   maxJournalSize?: number | undefined;
   namespace: string;
-  /** The name of the job that a promise id names. */
   nameOf(id: string): string;
   log: LineLog;
   instruments: Instruments;
+  reports?: Reports | undefined;
 }
 
 /** Aborts what is still under way when an execution has ended. One instance, because each new one captures a stack. */
@@ -102,7 +106,6 @@ export class Executor {
     return this.#cache.recordsWanted(dispatch);
   }
 
-  /** See {@link codeFor}. */
   codeFor(promise: PromiseRecord): FoundCode | undefined {
     return codeFor(promise, this.#options.implementations);
   }
@@ -142,8 +145,12 @@ export class Executor {
       log.info({ reason: "the job that started it was cancelled" }, "job left");
       return "left";
     }
+    const figures = this.#options.reports?.figures;
+    const job = this.#options.nameOf(promise.id);
     if (task.version === 1) log.info(expectedEnd(found), "job started");
     else log.debug({ version: task.version }, "job continued");
+    if (task.version === 1) figures?.count(kind, "started");
+    else figures?.goesOn(job, kind);
     const stop = new AbortController();
     const timeLeft = Math.min(Math.max(promise.timeoutAt - Date.now(), 0), LONGEST_TIMER);
     const deadline = setTimeout(() => {
@@ -158,7 +165,7 @@ export class Executor {
         return "asleep";
       const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
       reporter = new Reporter(this.#options.store.feeds, promise, newestEntry, log);
-      return await this.#replay({ acquired, lease, cached, reporter, kind, log }, found, stop);
+      return await this.#replay({ acquired, lease, cached, reporter, kind, job, log }, found, stop);
     } catch (error) {
       const isSettled = stop.signal.reason === SETTLED;
       const isRefused = error instanceof LeaseLost && error.message.includes("answered 4");
@@ -167,6 +174,7 @@ export class Executor {
       const reason = reasonOf(error);
       if (reason.startsWith(REFUSES)) {
         log.error({ reason }, "job blocked");
+        figures?.waits({ job, kind, state: "blocked", says: reason });
         await reporter?.blocked(reason).catch(() => {});
         return "blocked";
       }
@@ -183,13 +191,13 @@ export class Executor {
     const { seed, cleanup, implementation } = found;
     const { acquired, cached, reporter } = execution;
     const { task, promise } = acquired;
-    const { store, watcher, instruments } = this.#options;
+    const { store, watcher, instruments, reports } = this.#options;
     const isContinued = cached.journal.version === task.version - 1;
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const { concurrency } = implementation.job;
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
       const end = await this.#takeTurn(execution, concurrency.limit);
-      if (end) return conclude(end, execution, { cache: this.#cache, instruments });
+      if (end) return conclude(end, execution, { cache: this.#cache, instruments, reports });
     }
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
@@ -199,7 +207,7 @@ export class Executor {
         if (error instanceof JobFull) return { kind: "failed", error };
         throw error;
       });
-      const ending = await conclude(outcome, execution, { cache: this.#cache, instruments });
+      const ending = await conclude(outcome, execution, { cache: this.#cache, instruments, reports });
       if (outcome.kind === "failed" && isLate(outcome.error))
         await this.#childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
       return ending;
@@ -286,7 +294,7 @@ export class Executor {
     },
   ): Runtime {
     const { task, promise } = acquired;
-    const { store, instruments, nameOf, lease: patience } = this.#options;
+    const { store, instruments, reports, nameOf, lease: patience } = this.#options;
     const { settlement, children } = about;
     const { signal } = about.stop;
     const owner = ownerOf(nameOf(promise.id), promise);
@@ -318,13 +326,20 @@ export class Executor {
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),
+      files: (of) => attemptFiles(this.#options.files, of),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),
       beforeSleep: () => reporter.beforeSleep({ quiet, patience }),
-      onFailure: (_error, { retry_in_ms }) => {
-        if (retry_in_ms === undefined) return;
+      onFailure: (error, { step, reason, retry_in_ms }) => {
+        if (retry_in_ms === undefined) {
+          const stack = error instanceof Error ? thrown(error)?.stack : undefined;
+          if (stack) reports?.figures.threw(nameOf(promise.id), { reason: (error as Error).message, stack });
+          return;
+        }
         instruments.retried(kind);
+        reports?.figures.count(kind, "retried");
+        reports?.figures.waits({ job: nameOf(promise.id), kind, state: "failing", says: `${step}: ${reason}` });
         settlement.start(); // a job that is cancelled in the pause must not try again
       },
       trace: (step, attempt, run) => {
@@ -423,6 +438,9 @@ export class Executor {
       const jobs = await this.#childJobs.giveUpAll(id, lease);
       log.debug({ jobs }, "child jobs given up");
       const found = this.codeFor(job);
+      const kind = (decodeValue(job.param) as { func?: string } | undefined)?.func ?? "";
+      const ended = { job: this.#options.nameOf(id), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
+      if (task.version === 1) this.#options.reports?.figures.ended({ ...ended, outcome: "cancelled" });
       // Jobs that an earlier version started hear nothing of their cancellation.
       const isTold = typeof found === "object" && found.seed !== undefined;
       if (!found && typeof (decodeValue(job.param) as { seed?: unknown } | undefined)?.seed === "string")
@@ -484,13 +502,13 @@ export class Executor {
     const kind = implementation.job.kind;
     const cached: CachedJob = { journal, newestEntry: undefined };
     const about = { stop, settlement, children: [], seed, cleanup };
+    const job = nameOf(promise.id);
     const { onState, beforeSleep, cleanupUntil, ...runtime } = this.#runtime(
-      { acquired, lease, cached, reporter, kind, log },
+      { acquired, lease, cached, reporter, kind, job, log },
       implementation,
       about,
     );
     const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt - cleanup };
-    const job = nameOf(promise.id);
     try {
       if (!told()) log.info({ cleans_up: job }, "clean-up started");
       const inIt = { ...runtime, ...(run && { run, startedAt: run.startedAt }), deadline: until, cancelled };

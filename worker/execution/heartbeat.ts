@@ -25,7 +25,6 @@ export class Heartbeat {
   #timer: NodeJS.Timeout | undefined;
   #isPerJob = false;
 
-  /** `lease` is in milliseconds. */
   constructor(client: ResonateClient, pid: string, lease: number) {
     this.#client = client;
     this.#pid = pid;

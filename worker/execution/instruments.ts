@@ -1,5 +1,7 @@
 /** The log, metrics and traces that executions use, and how they describe errors. Free of Node. */
 import type { Metrics } from "../../core/definitions/context.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { Figures } from "./figures.ts";
 
 /** A log of lines with fields. */
 export interface LineLog {
@@ -32,6 +34,16 @@ export interface Instruments {
     work: () => Promise<Result>,
     describe?: (result: Result) => Record<string, string | number>,
   ): Promise<Result>;
+}
+
+/** Tells the edge what its callers' objects would learn later. */
+export interface Reports {
+  /** What operators are told. */
+  readonly figures: Figures;
+  /** A job has ended. */
+  ended(promise: PromiseRecord): void;
+  /** A durable function has started the job with this promise id. */
+  started(id: string): void;
 }
 
 /** The error's message, with the code or message of its cause. */

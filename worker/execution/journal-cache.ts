@@ -24,7 +24,6 @@ export class JournalCache {
     this.#jobs = new LRUCache({ maxSize, sizeCalculation: ({ journal }) => 500 + journal.size });
   }
 
-  /** Removes and returns what is remembered of a job. */
   take(id: string): CachedJob {
     const cached = this.#jobs.get(id) ?? { journal: new Journal(), newestEntry: undefined };
     this.#jobs.delete(id);

@@ -83,7 +83,6 @@ class LimitQueue {
     });
   }
 
-  /** Reserves slots for the waiting attempts. */
   async #fill(): Promise<void> {
     if (this.#isFilling) return;
     this.#isFilling = true;

@@ -2,6 +2,7 @@ import { LeaseLost } from "../../core/engine/execution.ts";
 import type { ExecutionState } from "../../core/engine/state.ts";
 import { doing, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import type { WaitState } from "../../core/jobs/operating/worker-report.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 
 /** Steps and sleeps that are shorter than this get no entry, in milliseconds. */
@@ -57,6 +58,18 @@ export class Reporter {
 
   get newest(): NewestEntry | undefined {
     return this.#n === undefined ? undefined : { n: this.#n, text: this.#written, at: this.#lastWrite };
+  }
+
+  /** What the job waits for, for operators; without a state where it does so briefly. */
+  get waits(): { state?: WaitState; says?: string } {
+    const { questions = [], steps = [], awaiting = 0, callbacks = [], sleepingUntil } = this.#state ?? {};
+    const [asked] = questions;
+    if (asked) return { state: "answer", says: asked.question.message };
+    const failing = steps.find(({ error }) => error !== undefined);
+    if (failing) return { state: "failing", says: `${failing.name}: ${failing.error}` };
+    if (awaiting + callbacks.length > 0) return { state: "job", says: callbacks.join(", ") };
+    const isLong = sleepingUntil !== undefined && sleepingUntil - Date.now() >= SHORTEST_SLEEP;
+    return isLong ? { state: "sleeping", says: `until ${new Date(sleepingUntil).toISOString()}` } : {};
   }
 
   /** Takes a new state of the job, and writes it when it is due. */

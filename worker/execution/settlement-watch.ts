@@ -19,7 +19,6 @@ export class SettlementWatch {
     this.#timer = setTimeout(() => this.start(), LONG);
   }
 
-  /** Begins to watch at once. */
   start(): void {
     if (this.#state !== "idle") return;
     this.#state = "watching";

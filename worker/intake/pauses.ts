@@ -1,43 +1,64 @@
 import { LRUCache } from "lru-cache";
+import { type Held, Holds, isHeld } from "../../core/jobs/operating/holds.ts";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { LeaseRef } from "../../core/store/connection/protocol.ts";
+import { localId } from "../../core/store/ids.ts";
 
 /** How long the answer whether a kind is paused is reused, in milliseconds. */
 const REUSED_FOR = 5_000;
 
+/** In place of a kind: what is held beside kinds. */
+const HELD = "";
+
+/** The promise that is pending for as long as jobs are held back, and which ones; all of a paused kind. */
+interface Paused {
+  id: string;
+  held?: Held;
+}
+
 /**
- * Suspends jobs of paused kinds. Each waits for the promise of its kind's pause, so the server wakes all of them when the kind
- * resumes. Until then a paused job holds no lease and costs no request.
+ * Suspends jobs of paused kinds, and jobs that an operator holds back otherwise. Each waits for the promise of that pause, so
+ * the server wakes all of them when it is over. Until then a paused job holds no lease and costs no request.
  */
 export class Pauses {
   readonly #client: ResonateClient;
+  readonly #namespace: string;
   readonly #patience: number;
-  /** By kind: the id of the promise that is pending while the kind is paused. */
-  readonly #pauses: LRUCache<string, { id: string | undefined }>;
+  /** By kind. */
+  readonly #pauses: LRUCache<string, { paused: Paused | undefined }>;
 
   /** `patience`: how long an unreachable server is retried, in milliseconds. */
   constructor(client: ResonateClient, namespace: string, patience: number) {
     this.#client = client;
+    this.#namespace = namespace;
     this.#patience = patience;
     const kinds = new PausedKinds(client, namespace);
+    const holds = new Holds(client, namespace);
     this.#pauses = new LRUCache({
       max: 1_000,
       ttl: REUSED_FOR,
       ignoreFetchAbort: true,
-      fetchMethod: async (kind) => ({ id: (await kinds.find(kind, patience))?.id }),
+      fetchMethod: async (kind): Promise<{ paused: Paused | undefined }> => ({
+        paused: await (kind === HELD ? holds.find(patience) : kinds.find(kind, patience)),
+      }),
     });
   }
 
-  /** Suspends a task if its kind is paused; resolves with whether it is suspended, which ends the lease on it. */
+  /** Suspends a task if it is paused; resolves with whether it is suspended, which ends the lease on it. */
   async suspendIfPaused({ id, version }: LeaseRef, kind: string): Promise<boolean> {
-    const awaited = (await this.#pauses.fetch(kind))?.id;
-    if (awaited === undefined) return false;
-    const actions = [{ kind: "promise.register_callback" as const, data: { awaited, awaiter: id } }];
-    const options = { origin: id, patience: this.#patience };
-    const { status } = await this.#client.send("task.suspend", { id, version, actions }, options);
-    const isResumed = status === 300;
-    if (isResumed) this.#pauses.delete(kind);
-    return !isResumed;
+    for (;;) {
+      const [ofKind, others] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(HELD)]);
+      const held = others?.paused?.held && isHeld(others.paused.held, localId(id, this.#namespace));
+      const awaited = ofKind?.paused?.id ?? (held ? others?.paused?.id : undefined);
+      if (awaited === undefined) return false;
+      const actions = [{ kind: "promise.register_callback" as const, data: { awaited, awaiter: id } }];
+      const options = { origin: id, patience: this.#patience };
+      const { status } = await this.#client.send("task.suspend", { id, version, actions }, options);
+      if (status !== 300) return true;
+      // That pause is over. Another may have begun.
+      this.#pauses.delete(kind);
+      this.#pauses.delete(HELD);
+    }
   }
 }

@@ -8,7 +8,6 @@ const MAX_REDIRECTS = 5;
 /** `type`: the content type of the body; JSON by default. */
 type PostOptions = Parameters<Exchange>[2] & { type?: string };
 
-/** Posts a body of any type. */
 export type Post = (url: string, body: string, options: PostOptions) => ReturnType<Exchange>;
 
 /** Posts over kept-alive connections, without the overhead of `fetch`. Uses a proxy where `fetch` does. */

@@ -24,7 +24,6 @@ const CLAIM_AGAIN_AFTER = 1_000;
 /** How many tasks are claimed ahead of their slots where each costs heartbeats of its own. */
 const AHEAD_PER_JOB = 100;
 
-/** A task that this worker has the lease on. */
 interface LeasedTask extends Acquired {
   code: FoundCode;
   kind: string;
@@ -88,7 +87,7 @@ export class TaskIntake {
   }
 
   #createQueue(kind: string): TaskQueue<LeasedTask> {
-    const { names, heartbeat } = this.#parts;
+    const { names, heartbeat, reports } = this.#parts;
     const { maxTasks, maxQueued } = this.#options;
     return new TaskQueue<LeasedTask>(maxTasks, {
       claim: (dispatch) => this.#claim(dispatch, kind),
@@ -96,7 +95,10 @@ export class TaskIntake {
       most: () => maxTasks + (heartbeat.isPerJob ? Math.min(maxQueued, AHEAD_PER_JOB) : maxQueued),
       ownerOf: ({ promise }) => ownerOf(names.nameOf(promise.id), promise),
       keyOf: (id) => splitKey(names.nameOf(id)).key,
-      onWaiting: (more) => waiting.inc({ job: kind }, more),
+      onWaiting: (more) => {
+        waiting.inc({ job: kind }, more);
+        if (reports) reports.figures.waiting += more;
+      },
     });
   }
 

@@ -32,7 +32,6 @@ export const unhandled = counter(
   "job",
 );
 
-/** The metrics of durable functions. */
 const jobMetrics: Metrics = {
   count(name, labels = {}) {
     own(Counter, `durable_job_${name}_total`, labels, {}).inc(labels);

@@ -33,9 +33,11 @@ const Environment = z.object({
     .string()
     .default("")
     .transform((text) => text.split(",").map((name) => name.trim().toLowerCase())),
-  /** The edge's address and its key, for `ctx.callback`. */
+  /** The edge's public address and its key, for `ctx.callback`. */
   PUBLIC_URL: url.optional(),
   VIEW_KEY: z.string().min(32).optional(),
+  /** Where this worker reaches the edge, to report what happens here; `PUBLIC_URL` by default. */
+  EDGE_URL: url.optional(),
   /** How long a lease lasts without a heartbeat; the jobs of a killed worker move on after it. */
   LEASE_SECONDS: seconds.min(1).default(15),
   /** How long running jobs may go on after SIGTERM before they are released. */

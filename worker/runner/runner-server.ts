@@ -2,6 +2,7 @@
 
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
+import { placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -17,7 +18,6 @@ const LEASE = 15_000;
 /** Bounds on memory, in bytes: an isolate has 128 MB. */
 const MEMORY = { journals: 16_000_000, promises: 8_000_000 };
 
-/** A request to run a task. */
 interface Wake {
   task: LeaseRef;
   promise: PromiseRecord;
@@ -90,6 +90,7 @@ export class RunnerServer {
       log: lineLog(LOG_LEVEL),
       instruments,
       memory: MEMORY,
+      place: placeInWorkers(env),
     });
   }
 

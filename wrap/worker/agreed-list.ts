@@ -3,7 +3,7 @@
  * narrows; the rest waits until somebody accepts it.
  */
 import { isDeepStrictEqual } from "node:util";
-import type { ListedTool, Snapshot } from "../snapshot.ts";
+import { keyOf, type Listed, type ListedTool, type Lists, type Snapshot } from "../snapshot.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -17,6 +17,26 @@ function byName({ tools }: Snapshot): Map<string, ListedTool> {
   return all;
 }
 
+const KINDS = ["prompts", "resources", "resourceTemplates"] as const;
+
+/** Makes the lists besides that of tools, each by itself. */
+const listsOf = (make: (kind: (typeof KINDS)[number]) => readonly Listed[]): Lists =>
+  Object.fromEntries(KINDS.map((kind) => [kind, make(kind)])) as Lists;
+
+/** An entry is what was agreed to as long as it is listed; one that is gone may come back. */
+function narrowedLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" | "agreedLists"> {
+  // A snapshot of a version that did not pass them on has agreed to none, and refused none.
+  if (!before.lists) return now.lists ? { lists: now.lists } : {};
+  const agreed = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.agreedLists?.[kind] ?? [])]);
+  const there = Object.fromEntries(KINDS.map((kind) => [kind, new Set((now.lists?.[kind] ?? []).map(keyOf))]));
+  const isThere = (kind: string) => (entry: Listed) => there[kind]?.has(keyOf(entry)) === true;
+  const gone = listsOf((kind) => agreed[kind].filter((entry) => !isThere(kind)(entry)));
+  return {
+    lists: listsOf((kind) => agreed[kind].filter(isThere(kind))),
+    ...(KINDS.some((kind) => gone[kind].length > 0) && { agreedLists: gone }),
+  };
+}
+
 /** The snapshot to list, of one that was agreed to and what the server says now. */
 export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   const listed = byName(now);
@@ -28,7 +48,16 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   });
   const kept = new Map(tools.map((tool) => [tool.name, tool]));
   const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
-  const { agreed: _, left: __, held: ___, instructions, ...rest } = before;
+  const {
+    agreed: _,
+    left: __,
+    lists: ___,
+    agreedLists: ____,
+    held: _____,
+    offers = now.offers,
+    instructions,
+    ...rest
+  } = before;
   return {
     ...rest,
     server: { ...before.server, version: now.server.version },
@@ -36,16 +65,28 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
     ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
     resources: before.resources && now.resources,
     tools,
+    ...narrowedLists(before, now),
+    ...(offers && { offers: offers.filter((offer) => now.offers?.includes(offer)) }),
     ...(now.left && { left: now.left }),
     ...(others.length > 0 && { agreed: others }),
   };
 }
 
-/** What was agreed to, with these tools as the server says them now. */
+/** What was agreed to, with what these names, or addresses, stand for as the server says it now. */
 export function accepted(before: Snapshot, now: Snapshot, names: readonly string[]): Snapshot {
-  const isOther = ({ name }: ListedTool) => !names.includes(name);
-  const tools = [...before.tools.filter(isOther), ...now.tools.filter((tool) => !isOther(tool))];
-  return { ...before, tools, ...(before.agreed && { agreed: before.agreed.filter(isOther) }) };
+  const isOther = (entry: Listed) => !names.includes(keyOf(entry));
+  const mixed = <Each extends Listed>(old: readonly Each[], news: readonly Each[] = []) => [
+    ...old.filter(isOther),
+    ...news.filter((entry) => !isOther(entry)),
+  ];
+  const { lists, agreed, agreedLists } = before;
+  return {
+    ...before,
+    tools: mixed(before.tools, now.tools),
+    ...(agreed && { agreed: agreed.filter(isOther) }),
+    ...(lists && { lists: listsOf((kind) => mixed(lists[kind], now.lists?.[kind])) }),
+    ...(agreedLists && { agreedLists: listsOf((kind) => agreedLists[kind].filter(isOther)) }),
+  };
 }
 
 function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
@@ -109,7 +150,6 @@ function narrows(before: unknown, now: unknown): boolean {
 
 /** How much of a text is in a line about it, in characters. */
 const SHOWN = 200;
-/** The most lines about a change. */
 const LINES = 40;
 
 /** The differences between two snapshots, a line each; `whole`: with all of the texts and all lines. */
@@ -121,12 +161,33 @@ export function differences(before: Snapshot, now: Snapshot, whole = false): str
       .filter((key) => !isDeepStrictEqual(a[key], b[key]))
       .map((key) => `${what}${key}: ${between(a[key], b[key], width)}`);
   const flat = ({ annotations, execution: _, ...rest }: ListedTool): Fields => ({ ...annotations, ...rest });
-  const { server, instructions, resources } = before;
+  const { server, instructions, resources, offers = now.offers } = before;
+  const others = KINDS.flatMap((kind) => {
+    const [a, b] = [before, now].map(({ lists }) => new Map(lists?.[kind]?.map((entry) => [keyOf(entry), entry])));
+    // An upgrade shows nothing that was hidden.
+    if (!a || !b || !before.lists) return [];
+    const name = (key: string) => `${kind.slice(0, -1)} ${shown(key, SHOWN)}`;
+    return [
+      ...[...a.keys()].filter((key) => !b.has(key)).map((key) => `- ${name(key)} is gone`),
+      ...[...b].flatMap(([key, entry]) => {
+        const there = a.get(key);
+        return there
+          ? changed(`~ ${name(key)} `, there, entry)
+          : [`+ ${name(key)} is new: ${shown(JSON.stringify(entry), width)}`];
+      }),
+    ];
+  });
   const lines = [
     ...changed(
       "server ",
-      { name: server.name, title: server.title, instructions, resources },
-      { name: now.server.name, title: now.server.title, instructions: now.instructions, resources: now.resources },
+      { name: server.name, title: server.title, instructions, resources, offers },
+      {
+        name: now.server.name,
+        title: now.server.title,
+        instructions: now.instructions,
+        resources: now.resources,
+        offers: now.offers,
+      },
     ),
     ...[...old.keys()].filter((name) => !listed.has(name)).map((name) => `- ${shown(name, SHOWN)} is gone`),
     ...[...listed].flatMap(([name, tool]) => {
@@ -135,6 +196,7 @@ export function differences(before: Snapshot, now: Snapshot, whole = false): str
       const { name: _, ...rest } = tool;
       return [`+ ${shown(name, SHOWN)} is new: ${shown(JSON.stringify(rest), width)}`];
     }),
+    ...others,
   ];
   const more = lines.length - LINES;
   return whole || more <= 0 ? lines : [...lines.slice(0, LINES), `… and ${more} more`];

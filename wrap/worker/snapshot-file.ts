@@ -1,6 +1,6 @@
 /** Reads a server's tools, and keeps them in the module that the edge imports. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { MAX_INSTRUCTIONS, type Snapshot } from "../snapshot.ts";
+import { type Listed, type Lists, MAX_INSTRUCTIONS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { accepted, differences, narrowed } from "./agreed-list.ts";
 import type { Connection } from "./connection/connection.ts";
@@ -13,26 +13,50 @@ const MAX_PAGES = 50;
 /** What a server says about itself and its tools, unchanged, but for what is too much. */
 export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
-  const { tools: hasTools, resources } = connection.client.getServerCapabilities() ?? {};
+  const { tools, prompts, resources, completions, logging } = connection.client.getServerCapabilities() ?? {};
   const instructions = connection.client.getInstructions();
   const list = new ToolList();
-  let cursor: unknown;
-  for (let page = 0; hasTools && !list.isFull && page < MAX_PAGES; page++) {
-    const request = connection.request("tools/list", cursor === undefined ? {} : { cursor });
-    const timer = setTimeout(() => request.cancel("it took too long"), TIMEOUT);
-    const result = await request.result.finally(() => clearTimeout(timer));
-    list.add(result.tools);
-    cursor = result.nextCursor;
-    if (cursor === undefined) break;
-  }
+  if (tools) await read(connection, "tools/list", "tools", list);
+  const left = [...list.left];
+  const listed = async (method: string, field: keyof Lists, noun: string) => {
+    const entries = new ToolList(noun);
+    // A server may announce what it does not have.
+    await read(connection, method, field, entries).catch(({ message }: Error) => left.push(`${method}: ${message}.`));
+    left.push(...entries.left);
+    return entries.tools as Listed[];
+  };
+  const lists = {
+    prompts: prompts ? await listed("prompts/list", "prompts", "prompt") : [],
+    resources: resources ? await listed("resources/list", "resources", "resource") : [],
+    resourceTemplates: resources
+      ? await listed("resources/templates/list", "resourceTemplates", "template of resources")
+      : [],
+  };
+  const has = { completions, logging, subscribe: resources?.subscribe };
+  const offers = OFFERS.filter((offer) => has[offer]);
   return {
     server: { name: short(name), version: short(version), ...(title !== undefined && { title: short(title) }) },
     revision: connection.revision,
     ...(instructions !== undefined && { instructions: instructions.slice(0, MAX_INSTRUCTIONS) }),
     resources: resources !== undefined,
     tools: list.tools,
-    ...(list.left.length > 0 && { left: list.left }),
+    lists,
+    offers,
+    ...(left.length > 0 && { left }),
   };
+}
+
+/** Reads the pages of a list. */
+async function read(connection: Connection, method: string, field: string, list: ToolList): Promise<void> {
+  let cursor: unknown;
+  for (let page = 0; !list.isFull && page < MAX_PAGES; page++) {
+    const request = connection.request(method, cursor === undefined ? {} : { cursor });
+    const timer = setTimeout(() => request.cancel("it took too long"), TIMEOUT);
+    const result = await request.result.finally(() => clearTimeout(timer));
+    list.add(result[field]);
+    cursor = result.nextCursor;
+    if (cursor === undefined) break;
+  }
 }
 
 const short = (text: string): string => text.slice(0, 200);
@@ -62,7 +86,6 @@ export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
 export const waitingBeside = (snapshot: URL): URL => new URL("waiting.json", snapshot);
 
 export interface Update {
-  /** What is listed from now on. */
   snapshot: Snapshot;
   /** What has changed of what is listed, and what is held back: a line each. */
   taken: string[];

@@ -1,4 +1,4 @@
-/** The tools of a server as they are read: bounded in number, in size and in depth, before anything else is done with them. */
+/** A list of a server as it is read: bounded in number, in size and in depth, before anything else is done with them. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
 import { bounded, type ListedTool, MAX_TOOL } from "../snapshot.ts";
 
@@ -16,6 +16,12 @@ export class ToolList {
   isFull = false;
   #size = 0;
   #others = 0;
+  /** What the list is of. */
+  readonly #noun: string;
+
+  constructor(noun = "tool") {
+    this.#noun = noun;
+  }
 
   add(listed: unknown): void {
     for (const each of Array.isArray(listed) ? listed : []) {
@@ -32,9 +38,9 @@ export class ToolList {
   }
 
   #leave(tool: ListedTool | undefined, reason: string): void {
-    const shown = tool ? JSON.stringify(tool.name.slice(0, 60)) : "A tool";
+    const shown = tool ? JSON.stringify(tool.name.slice(0, 60)) : `A ${this.#noun}`;
     if (++this.#others <= MAX_SENTENCES) this.left.push(`${shown} is not read: ${reason}.`);
-    else if (this.#others === MAX_SENTENCES + 1) this.left.push("More tools are not read, for such reasons.");
+    else if (this.#others === MAX_SENTENCES + 1) this.left.push(`More ${this.#noun}s are not read, for such reasons.`);
     // A list of nothing else does not go on forever.
     if (this.#others === MAX_READ) this.#end();
   }
@@ -42,7 +48,7 @@ export class ToolList {
   #end(): void {
     this.isFull = true;
     this.left.push(
-      `Its list is longer than ${MAX_READ} tools or ${MAX_ALL} characters: what comes behind the first ${this.tools.length} is not read.`,
+      `Its list is longer than ${MAX_READ} ${this.#noun}s or ${MAX_ALL} characters: what comes behind the first ${this.tools.length} is not read.`,
     );
   }
 }

@@ -1,4 +1,5 @@
 /** A wrapped server in a worker: its connections, one for all callers or one per caller, and the slots of its calls. */
+import { setTimeout as delay } from "node:timers/promises";
 import { SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
 import { callerOf } from "../../core/definitions/caller.ts";
@@ -31,6 +32,10 @@ const KEEP = 120_000;
 const WAITING = 1_000;
 /** How many calls a worker makes at once by default. */
 const CONCURRENCY = 16;
+/** The revision to speak where a tool cannot be served by the newest. */
+const OLDER = "2025-11-25";
+/** How often a connection that is not used any more is looked at, in milliseconds. */
+const RETIRING = 5_000;
 /** The most callers with separate connections. */
 const MAX_CALLERS = 100;
 
@@ -82,6 +87,14 @@ class ReconnectingConnection {
     await current?.close().catch(() => {});
   }
 
+  /** Closes the connection once its calls have ended and their answers are recorded. */
+  async retire(): Promise<void> {
+    const current = await this.#connection?.catch(() => undefined);
+    do await delay(RETIRING, undefined, { ref: false });
+    while (current?.isOpen && !current.isIdle);
+    await this.close();
+  }
+
   #ended(hasFailed: boolean): void {
     this.#failures = hasFailed ? this.#failures + 1 : 0;
     if (hasFailed) this.#notBefore = Date.now() + Math.min(FIRST_PAUSE * 2 ** (this.#failures - 1), LONGEST_PAUSE);
@@ -100,9 +113,11 @@ export class WrappedServer {
   /** By caller key, which is empty for all callers, and process. */
   readonly #connections = new LRUCache<string, ReconnectingConnection>({
     max: MAX_CALLERS,
-    dispose: (connection) => void connection.close(),
+    dispose: (connection) => void connection.retire(),
   });
   #revision: string | undefined;
+  /** Whether an older revision than the server's newest is spoken, because a tool needs it. */
+  #older: "untried" | "spoken" | "refused" = "untried";
   #credentials: ReadonlyMap<string, Record<string, string>> | undefined;
   /** Called with the server's tools when a connection is opened, and when the tools have changed. */
   onTools: ((snapshot: Snapshot, log: Log) => void) | undefined;
@@ -180,8 +195,24 @@ export class WrappedServer {
     return { ...slot, free };
   }
 
+  /**
+   * Speaks the revisions of 2025 from now on, with connections of their own: a tool has said that it cannot be served by the
+   * newer one. False where the revision is given, or the server has no other.
+   */
+  speakOlder(log: Log): boolean {
+    const { name, revision } = this.options;
+    if (revision !== undefined || this.#older === "refused") return false;
+    if (this.#older === "spoken") return true;
+    log.warn(`${name} has a tool that the ${this.#revision} revision does not serve: ${OLDER} is spoken from now on`);
+    this.#older = "spoken";
+    this.#revision = OLDER;
+    this.#connections.clear();
+    return true;
+  }
+
   /** Ends all connections and programs. */
   async close(): Promise<void> {
+    for (const connection of this.#connections.values()) void connection.close();
     this.#connections.clear();
   }
 
@@ -210,7 +241,11 @@ export class WrappedServer {
       timeout: this.options.startTimeout ?? ("url" in target ? CONNECT : START),
       revision: this.#revision,
       asked: this.options.revision,
-      onToolsChanged: () => void changed(),
+      onListsChanged: () => void changed(),
+    }).catch((error) => {
+      // The server may have the newest alone: the next attempt asks again.
+      if (this.#older === "spoken") [this.#older, this.#revision] = ["refused", undefined];
+      throw error;
     });
     this.#revision = connection.revision;
     await changed();

@@ -1,18 +1,16 @@
 /** Values that look random and are the same in each run of a function: from its job's seed, and the call's ordinal. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { callbackId } from "../../store/ids.ts";
+import { callbackId, lateOutcomeId } from "../../store/ids.ts";
 
 /** `of` names the call among those of the job. */
 const bytes = (seed: string, of: string): Uint8Array => sha256(utf8ToBytes(`${seed}\n${of}`));
 
-/** A number from 0 to 1, without 1. */
 export function seededNumber(seed: string, of: string): number {
   const view = new DataView(bytes(seed, of).buffer);
   return (view.getUint32(0) * 2 ** 21 + (view.getUint32(4) >>> 11)) / 2 ** 53;
 }
 
-/** A UUID of version 4. */
 export function seededUuid(seed: string, of: string): string {
   const value = bytes(seed, of).slice(0, 16);
   const set = (i: number, mask: number, mark: number) => {
@@ -23,6 +21,10 @@ export function seededUuid(seed: string, of: string): string {
   return bytesToHex(value).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
+const hashOf = (kind: string, path: string): string => bytesToHex(bytes(kind, path)).slice(0, 32);
+
 /** The id of the promise that a callback settles: known before the promise exists, and the same in each run. */
-export const callbackOf = (job: string, path: string): string =>
-  callbackId(job, bytesToHex(bytes("callback", path)).slice(0, 32));
+export const callbackOf = (job: string, path: string): string => callbackId(job, hashOf("callback", path));
+
+/** The id of the promise that holds what came of a step after its job was cancelled. */
+export const lateOutcomeOf = (job: string, path: string): string => lateOutcomeId(job, hashOf("outcome", path));

@@ -19,7 +19,7 @@ async function suspected(
   }
 }
 
-test("a job that sleeps, waits for others or looks again and again goes on, whatever it records of that", async () => {
+test("a job that sleeps, waits for others or looks again and again goes on, with or without a record of it", async () => {
   const sleeps: Fn = async (ctx) => {
     for (let i = 0; i < 30; i++) await ctx.sleep("nap", MINUTE);
   };

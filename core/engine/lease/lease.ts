@@ -1,11 +1,13 @@
 /** The lease on a job's task, as the server's protocol has it. */
 import { NonRetryableError } from "../../definitions/context.ts";
-import { encodeValue, lineage } from "../../store/codec.ts";
+import { childOf, encodeValue, lineage } from "../../store/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord, Value } from "../../store/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
 import { isChildOf, leaseWakeupId, storedMarkId } from "../../store/ids.ts";
 import { bytesIn, MOST_OF_A_JOB, markOf, STORED } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
+import { lateOutcomeOf } from "../guard/seeded.ts";
+import type { JournalEntry } from "../journal.ts";
 import { type Lease, LeaseLost, type When } from "../runtime.ts";
 
 /** Sends one request, and repeats it while the server is away, for as long as the lease may last. */
@@ -35,6 +37,9 @@ export type Watch = (
  * minute or a tenth of the job's age, an hour at most. In milliseconds.
  */
 const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
+
+/** For how long a clean-up may wait for what came of a step, in milliseconds. */
+const KEPT = 60_000;
 
 /** What a record takes beside its value, and more than the largest one takes; in bytes. A small one is always stored. */
 const LITTLE = 1_000;
@@ -153,6 +158,14 @@ export class TaskLease implements Lease {
     if (when === "open") return { timeoutAt: this.#deadline, isTimer: false };
     if ("until" in when) return { timeoutAt: Math.min(when.until, this.#deadline), isTimer: false };
     return { timeoutAt: when.due, isTimer: true };
+  }
+
+  async leave(path: string, entry: JournalEntry | undefined): Promise<void> {
+    if ((await this.get(this.id))?.state !== "rejected_canceled") return;
+    const id = lateOutcomeOf(this.run, path);
+    const { kind, data } = childOf(id, this.#now() + KEPT);
+    await this.#send(kind, data, this.id);
+    await this.#send("promise.settle", { id, state: "resolved", value: encodeValue(entry) }, this.id);
   }
 
   /** The job's record with this number, as it was when the task was acquired. */

@@ -80,7 +80,9 @@ export class Replay {
     await run.moveOn(
       () => {
         const open = commands.cancel(run.window);
-        const error = new Told(open.filter(hasEffects).map(({ path }) => path));
+        const unbegun = new Set("unbegun" in event ? event.unbegun : []);
+        const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
+        const error = new Told(unfinished.map(({ path }) => path));
         for (const { reject } of open) reject(error);
       },
       undefined,

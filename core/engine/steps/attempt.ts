@@ -1,13 +1,19 @@
 /** One attempt of a step, or one look of an `until`. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { MINUTE, NondeterminismError, type Step, type StepOptions } from "../../definitions/context.ts";
+import {
+  MINUTE,
+  NondeterminismError,
+  NonRetryableError,
+  type Step,
+  type StepOptions,
+} from "../../definitions/context.ts";
 import type { Clock } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/commands/command.ts";
 import type { FunctionRun } from "../replay/function-run.ts";
 import type { StateReport } from "../replay/state-report.ts";
-import { type Lease, noteLease, type Runtime } from "../runtime.ts";
+import { type AttemptFiles, type Lease, noteLease, type Runtime } from "../runtime.ts";
 
 /** What steps need of the execution around them. */
 export interface StepParts {
@@ -16,7 +22,7 @@ export interface StepParts {
   readonly clock: Clock;
   /** Aborted when the execution is over, or is to be. */
   readonly signal: AbortSignal;
-  readonly writer: Pick<JournalWriter, "post">;
+  readonly writer: Pick<JournalWriter, "post" | "leave">;
   readonly run: Pick<FunctionRun, "breaks" | "isLate" | "isTold" | "waitsUntil">;
   readonly report: Pick<StateReport, "progress">;
 }
@@ -38,6 +44,9 @@ export async function attempt(
   const abort = new AbortController();
   command.abort = abort;
   if (signal.aborted || command.isOver) abort.abort(signal.reason);
+  const { jobName, promiseOf } = runtime;
+  const at = { promiseId: lease.id, run: lease.run, version: lease.version, step: command.path, attempt: number };
+  const files = runtime.files?.({ ...at, jobName, promiseOf, signal: abort.signal }) ?? NOWHERE;
   const step: Step = {
     attempt: number,
     idempotencyKey: keyOf(lease.run, command.path),
@@ -49,6 +58,8 @@ export async function attempt(
     metrics,
     progress: (done, total, message) =>
       report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
+    file: files.file,
+    read: files.read,
   };
   noteLease(step, lease);
   try {
@@ -56,13 +67,23 @@ export async function attempt(
     abort.signal.throwIfAborted();
     const run = async () => fn(step);
     const running = runtime.trace ? runtime.trace(command.path, number, run) : run();
-    return await (timeout === undefined ? running : inTime(clock, abort, running, timeout));
+    const value = await (timeout === undefined ? running : inTime(clock, abort, running, timeout));
+    await files.keep(value);
+    return value;
+  } catch (error) {
+    await files.discard();
+    throw error;
   } finally {
     // A step that has ended is not told of the end of its execution.
     delete command.abort;
     leave?.();
   }
 }
+
+const nowhere = async () => {
+  throw new NonRetryableError("nothing stores files here");
+};
+const NOWHERE: AttemptFiles = { file: nowhere, read: nowhere, keep: async () => {}, discard: async () => {} };
 
 /** Whether an attempt that has failed was cut off by the deadline: what came of it is unknown. */
 export const isCutOff = ({ run }: Pick<StepParts, "run">): boolean => run.isLate && !run.isTold;

@@ -34,8 +34,11 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
   try {
     const value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
     parts.lease.admit?.(value);
-    await parts.writer.post(command, { kind, op: path, ...(value !== undefined && { value }) });
+    const entry = { kind, op: path, ...(value !== undefined && { value }) };
+    if (command.isCut) parts.writer.leave(command, entry);
+    else await parts.writer.post(command, entry);
   } catch (error) {
+    if (command.isCut && parts.signal.aborted) parts.writer.leave(command);
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return;
     if (isCutOff(parts)) command.isRunning = false;

@@ -11,7 +11,6 @@ export const KIND = "durable-mcp:kind";
 
 /** A job that a caller started. Times are in milliseconds since the epoch. */
 export interface StartedJob extends Reservation {
-  /** The promise's id. */
   id: string;
   kind: string;
   state: PromiseRecord["state"];
@@ -23,12 +22,14 @@ export interface StartedJob extends Reservation {
   isEarlier: boolean;
   /** What is stored of it, as far as that is known; 0 for a job that another caller started. */
   bytes: number;
-  /** The labels that its caller gave it. */
   labels: readonly string[];
 }
 
 /** A job in a list. */
-export type ListedJob = Pick<StartedJob, "id" | "state" | "startedAt" | "labels">;
+export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt" | "labels"> {
+  /** It is where the search for others stopped, which goes on after it. It need not be one that is searched for. */
+  passed?: true;
+}
 
 /** What a caller may have; 0 is no limit. */
 export interface Most {

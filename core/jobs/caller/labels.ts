@@ -1,7 +1,6 @@
 /** Labels: words of a caller's own by which it finds its jobs, and is told of them. */
 import { NotStarted } from "../../definitions/job.ts";
 
-/** The most labels of a job. */
 export const MOST_LABELS = 8;
 
 const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;

@@ -6,7 +6,6 @@ import type { DurablePromise } from "../durable-promise.ts";
 import type { Names } from "../names.ts";
 import { KIND } from "./caller-record.ts";
 
-/** A job that a caller started. */
 export interface OwnJob {
   name: string;
   job: Job;
@@ -24,6 +23,8 @@ export type Cursor = Pick<OwnJob, "startedAt" | "name">;
 export interface OwnStep {
   job: OwnJob | undefined;
   cursor: Cursor;
+  /** The search has gone through many jobs: the next step goes through as many. */
+  passed?: boolean;
 }
 
 /** The most promises that a search looks at. */
@@ -32,10 +33,8 @@ const MAX_FOUND = 5_000;
 /** How many promises a search asks for at once: few at first, as their results come with them, then for so many characters. */
 const PAGE = { first: 10, most: 1_000, characters: 2_000_000 };
 
-/** The tag that holds whose job it is. */
 const CALLER = "durable-mcp:caller";
 
-/** The tags by which a job is found for its caller. */
 export const ownTags = (names: Names, job: Pick<Job, "kind">): Record<string, string> => ({
   [CALLER]: names.owner,
   [KIND]: job.kind,

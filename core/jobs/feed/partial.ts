@@ -10,7 +10,6 @@ const isEvent = (value: unknown): boolean => typeof value === "object" && value 
 
 /** The newest partial results of a job, for people, the newest first; a long one is the beginning of its JSON. */
 export interface Latest {
-  /** How many there are. */
   count: number;
   values: unknown[];
 }

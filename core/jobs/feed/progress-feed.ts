@@ -40,9 +40,7 @@ export const FeedEntry = z.object({
   sleeping_until: z.number().optional(),
   /** How many other jobs it waits for. */
   awaiting: z.number().optional(),
-  /** The paths of the callbacks that it waits for. */
   callbacks: z.array(z.string()).optional(),
-  /** What it has spent of its budgets. */
   spent: z.record(z.string(), z.object({ spent: z.number(), limit: z.number() })).optional(),
   /** How many partial results it has told. */
   emitted: z.number().optional(),

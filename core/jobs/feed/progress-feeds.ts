@@ -32,7 +32,6 @@ const RECENT = 1_000;
 /** The header of a question's value that tells answers apart: two people may give the same one. */
 const ANSWERED_BY = "durable-mcp-answered-by";
 
-/** How many feeds are remembered. */
 const MOST_FEEDS = 5_000;
 
 /** Remembers the newest entries read. It holds values alone, no promises, so requests may share it. */

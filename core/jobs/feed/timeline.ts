@@ -18,10 +18,8 @@ export interface TimelineEntry {
   until?: number;
   /** When it ended, or a question was answered. */
   over?: number;
-  /** Which attempt failed. */
   attempt?: number;
   error?: string;
-  /** What was asked. */
   message?: string;
 }
 

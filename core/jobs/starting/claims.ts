@@ -100,6 +100,17 @@ export class Claims {
     return record.param.data === call.data.param.data;
   }
 
+  /** Those who have claimed it, as far as there were claims. */
+  async claimants(): Promise<string[]> {
+    const found: string[] = [];
+    for (let n = 1; n <= MAX_CLAIMS; n++) {
+      const claim = await this.#get(n);
+      if (!claim) break;
+      found.push(String(claim.claimant));
+    }
+    return found;
+  }
+
   /** The `n`th claim, which is `claimant`'s unless it existed. */
   async #take(n: number, claimant: string): Promise<Claim> {
     const id = claimId(this.#job, n);

@@ -15,7 +15,6 @@ const OPENING = { first: 500, next: 4_000 };
 const QUIET = 30_000;
 
 export interface Subscriber {
-  /** The names of the jobs. */
   names: readonly string[];
   /**
    * Looks at every promise that still matters. With a channel it asks for news to be pushed there; without, it only reads.

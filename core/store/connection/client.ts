@@ -52,7 +52,6 @@ export type Exchange = (
 ) => Promise<{ status: number; text: string }>;
 
 export interface ClientOptions {
-  /** The server's base URL. */
   url: string;
   token?: string | undefined;
   /** Sends calls, where something is quicker than `fetch`. */

@@ -50,7 +50,6 @@ export interface ListenOptions extends OpenOptions {
   onDisconnect?(reason: Error | undefined): void;
 }
 
-/** What connections need. */
 export interface Reach {
   token: string | undefined;
   /** How long opening one may take, in milliseconds. */

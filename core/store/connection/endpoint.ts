@@ -9,7 +9,6 @@ export interface StoreEndpoint {
   fetch?: typeof fetch | undefined;
   /** The keys that encrypt what promises hold: see `sealing.ts`. */
   encryptionKeys?: string | undefined;
-  /** The worker group. */
   group: string;
   /** The prefix of every promise id. */
   namespace: string;

@@ -9,6 +9,11 @@ interface Failure {
 
 /** The server could not be reached or could not answer. Repeating the call is safe: every operation here is idempotent. */
 export class ResonateUnavailable extends Error {
+  /** By name, because code that the edge loads later has a copy of these classes. */
+  static override [Symbol.hasInstance](error: unknown): error is ResonateUnavailable {
+    return Object(error).name === "ResonateUnavailable" || error instanceof ResonateRefused;
+  }
+
   override name = "ResonateUnavailable";
   /** The status of its answer; undefined without one. */
   readonly status: number | undefined;
@@ -24,6 +29,10 @@ export class ResonateUnavailable extends Error {
 
 /** The server refuses the request, and would again: its token (401, 403), its form (400) or its size (413). */
 export class ResonateRefused extends ResonateUnavailable {
+  static override [Symbol.hasInstance](error: unknown): error is ResonateRefused {
+    return Object(error).name === "ResonateRefused";
+  }
+
   override name = "ResonateRefused";
 }
 

@@ -51,7 +51,6 @@ export const HOOK_TABLES = `CREATE TABLE subscriptions (
 export class HookTable {
   readonly #storage: CallerStorage;
 
-  /** In a storage that has {@link HOOK_TABLES}. */
   constructor(storage: CallerStorage) {
     this.#storage = storage;
   }

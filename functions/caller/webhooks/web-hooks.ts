@@ -43,7 +43,6 @@ export interface HookRequest extends Omit<LogQuery, "limit" | keyof Wanted> {
   ttlMs?: number | null | undefined;
 }
 
-/** The key of a subscription. */
 export type HookKey = Pick<HookRequest, "name" | "narrowed" | "url">;
 
 export interface Granted {
@@ -99,7 +98,6 @@ export class WebHooks {
     return Number.isFinite(next) ? next : undefined;
   }
 
-  /** The types of events that are subscribed to. */
   get names(): string[] {
     const now = Date.now();
     const live = this.#table.subscriptions().filter(({ expires_at, ended }) => expires_at > now && ended === null);

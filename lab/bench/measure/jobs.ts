@@ -117,6 +117,8 @@ const BARE: Step = {
   log: { debug() {}, info() {}, warn() {}, error() {} },
   metrics: { count() {}, observe() {} },
   progress() {},
+  file: () => Promise.reject(new Error("a bare function stores nothing")),
+  read: () => Promise.reject(new Error("a bare function stores nothing")),
 };
 
 function period({ latitude, longitude }: ReturnType<typeof place>) {

@@ -2,10 +2,15 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Context, implement } from "../../../core/index.ts";
+import { replayHistories } from "../../../testing/index.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { currentClient, type McpClient } from "../../support/clients.ts";
 import { type Stack, startStack } from "../../support/stack.ts";
+import { patrol } from "../scripts/continued.ts";
+import { patrolRun } from "../scripts/continued-run.ts";
 
 let stack: Stack;
 let client: McpClient;
@@ -76,4 +81,21 @@ test("arguments of the next run that do not fit end the job, and say so", async 
     true,
     expect.stringMatching(/continueAs: these are not arguments of patrol: round/),
   ]);
+});
+
+test("the history of a job's newest run is saved, and today's code goes on from it", async () => {
+  const { resonate, namespace } = stack;
+  const env = { RESONATE_URL: resonate.url, RESONATE_NAMESPACE: namespace };
+  const to = join(folder, "histories");
+  const jobs = ["patrol_tower", "patrol_wall", "patrol_bank~2"];
+  await execa(process.execPath, ["cli/main.ts", "histories", "save", ...jobs, "--to", to], { env });
+  expect(await replayHistories(to, [patrolRun])).toBe(3);
+  expect(JSON.parse(await readFile(join(to, "patrol_tower.json"), "utf8"))).toMatchObject({ args: { round: 8 } });
+  const changed = implement(patrol, async (ctx: Context, { round }) => {
+    await ctx.step("walk", () => null);
+    await ctx.step("swim", () => null);
+    return { rounds: round, spent: 0 };
+  });
+  const told = /patrol_tower\.json: .*"cross" was recorded here, "swim" came\n.*patrol_wall\.json/;
+  await expect(replayHistories(to, [changed])).rejects.toThrow(told);
 });

@@ -77,6 +77,27 @@ test.each(["step", "later"])("a step that was under way (%s) is named, and is no
   expect(await done(how)).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
 });
 
+test("what comes of a step that was under way reaches the clean-up", async () => {
+  const { name } = await startJob(store, booking, { n: "ends", how: "ends" }, Date.now());
+  await did("ends", "paying");
+  await store.cancel(name);
+  await writeFile(join(folder, "ends paid"), "");
+  expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
+  expect(await done("ends")).toEqual(["flight", "paying", "-flight 7 euros", "telling", "closed"]);
+});
+
+test("a step whose worker died under it is named to the clean-up, and is not repeated", async () => {
+  const { name } = await startJob(store, booking, { n: "dead", how: "ends" }, Date.now());
+  await did("dead", "paying");
+  worker.signal("SIGKILL");
+  await worker[Symbol.asyncDispose]();
+  await store.cancel(name);
+  await writeFile(join(folder, "dead paid"), "");
+  worker = await start();
+  expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
+  expect(await done("dead")).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
+});
+
 test("a clean-up survives the death of its worker; a restart waits for it", { timeout: 60_000 }, async () => {
   const { name, id } = await startJob(store, booking, { n: "killed" }, Date.now());
   await sleeps(id);

@@ -19,20 +19,28 @@ const requestedSchema = { type: "object" as const, properties: {} };
 async function book(ctx: Context, { n, how }: { n: string; how?: string | undefined }) {
   const write = (what: string) => appendFile(`${FOLDER}/${n}`, `${what}\n`);
   await ctx.step("reserve", () => write("flight"));
+  let paid: string[] = [];
   try {
     if (await ctx.step("look", () => existsSync(`${FOLDER}/quick`))) return "booked";
     if (how === "later") await ctx.sleep("a moment", 200);
     if (how === "all") await ctx.all([1, 2], (c, i) => c.sleep(`${i}`, HOUR));
     else if (how === "step" || how === "later")
       await ctx.step("pay", () => write("paying").then(() => after(3_600_000)));
-    else if (how === "wait") await ctx.ask("go on", { message: "Go on?", requestedSchema });
+    else if (how === "ends") {
+      paid = await ctx.step("pay", async () => {
+        await write("paying");
+        while (!existsSync(`${FOLDER}/${n} paid`)) await after(20);
+        return ["7 euros"];
+      });
+      await ctx.sleep("an hour", HOUR);
+    } else if (how === "wait") await ctx.ask("go on", { message: "Go on?", requestedSchema });
     else await ctx.sleep("an hour", HOUR);
     return "booked";
   } catch (error) {
     if (!(error instanceof JobCancelled || error instanceof DeadlineExceeded)) throw error;
     await ctx.step("reserve", ({ attempt }) => {
       if (attempt === 1) throw new Error("try again");
-      return write(`-flight ${error.unfinished}`.trim());
+      return write(`-flight ${[...paid, ...error.unfinished]}`.trim());
     });
     await ctx.step("tell", async () => {
       await write("telling");

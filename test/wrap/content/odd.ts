@@ -31,14 +31,14 @@ interface Arguments {
 
 function answerTo(
   method: string,
-  params: { uri?: string; name?: string; arguments?: Arguments; _meta?: object },
+  params: { uri?: string; name?: string; ref?: { name?: string }; arguments?: Arguments; _meta?: object },
 ): string {
   const { answer, deep, text = 0, media } = params.arguments ?? { id: "" };
   switch (method) {
     case "initialize":
       return result({
         protocolVersion: "2025-11-25",
-        capabilities: { tools: {}, resources: {} },
+        capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
         serverInfo: { name: NAME, version: "1" },
       });
     case "tools/list":
@@ -55,6 +55,16 @@ function answerTo(
         return result({ content: [{ type: "resource_link", uri: params.arguments.link, name: "a link" }] });
       }
       return answer ?? result({ content: [{ type: "text", text: JSON.stringify(params) }], _meta: { "odd/own": 1 } });
+    case "prompts/list":
+      return result({ prompts: [{ name: "hello", arguments: [{ name: "whom" }] }] });
+    case "prompts/get":
+      return result({ messages: [{ role: "user", content: { type: "text", text: `${NAME}: ${params.name}` } }] });
+    case "completion/complete":
+      return result({ completion: { values: [NAME, params.ref?.name] } });
+    case "resources/list":
+      return result({ resources: [{ uri: "odd://shared", name: "shared" }] });
+    case "resources/templates/list":
+      return result({ resourceTemplates: [{ uriTemplate: `odd://${NAME}/{id}`, name: "by id" }] });
     case "resources/read":
       return result({ contents: [{ uri: params.uri, text: `${NAME} was asked` }] });
     default:

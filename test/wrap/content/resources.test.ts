@@ -1,12 +1,14 @@
-/** Of several wrapped servers, a resource is read from the one that has named it to the caller. */
+/** Of several wrapped servers, each is asked for what is its own: resources, also those that it has named to the caller, and prompts. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { startEdge } from "../../../cli/launcher/local-edge.ts";
 import { startStack, type TestStack } from "../../../testing/stack/stack.ts";
 import { bearer, bearerBindings } from "../../auth/support.ts";
 import { connect, linesOf, projectOf } from "../support.ts";
 
+const EDGE = "test/wrap/content/pair-edge.ts";
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 
 let file: string;
@@ -36,7 +38,7 @@ await runWorker({ functions: [...east, ...west] });
   );
   const WRAP_PAIR = JSON.stringify(pair.map(({ options, snapshot }) => ({ options, snapshot })));
   const bindings = { ...bearerBindings(TOKENS), WRAP_PAIR };
-  stack = await startStack({ edge: "test/wrap/content/pair-edge.ts", worker, bindings });
+  stack = await startStack({ edge: EDGE, worker, bindings });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
@@ -57,4 +59,40 @@ test("a resource is read from the server whose result has named it to this calle
   await expect(ada.readResource({ uri: "odd://report" })).rejects.toMatchObject(unnamed);
   expect(await linesOf(file, uri)).toEqual([`west ${uri}`]);
   await Promise.all([ada.close(), bob.close()]);
+});
+
+test("prompts and resources that two servers have under one name, or address, are told apart", async () => {
+  const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
+  const { prompts } = await ada.listPrompts();
+  expect(prompts.map(({ name }) => name)).toEqual(["east_hello", "west_hello"]);
+  expect(prompts[0]?.arguments).toEqual([{ name: "whom" }]);
+  const { messages } = await ada.getPrompt({ name: "west_hello" });
+  expect(messages).toMatchObject([{ content: { text: "west: hello" } }]);
+  const ref = { type: "ref/prompt", name: "west_hello" } as const;
+  const { completion } = await ada.complete({ ref, argument: { name: "whom", value: "" } });
+  expect(completion.values).toEqual(["west", "hello"]);
+  const { resources } = await ada.listResources();
+  const uris = resources.map(({ uri }) => uri);
+  expect(uris).toEqual(["odd://shared", "wrapped://west/odd://shared"]);
+  const texts = await Promise.all(
+    [...uris, "odd://west/7"].map(async (uri) => (await ada.readResource({ uri })).contents[0]),
+  );
+  expect(texts).toEqual([
+    { uri: "odd://shared", text: "east was asked" },
+    { uri: "odd://shared", text: "west was asked" },
+    { uri: "odd://west/7", text: "west was asked" },
+  ]);
+  await ada.close();
+});
+
+test("a tool that two servers have under one name is refused in a sentence, without the places in the bundle", async () => {
+  const snapshot = { server: { name: "s", version: "1" }, revision: "2025-11-25", resources: false };
+  const tools = [{ name: "report", inputSchema: { type: "object" } }];
+  const pair = ["east", "west"].map((name) => ({
+    options: { name, url: "https://acme.example/mcp" },
+    snapshot: { ...snapshot, tools },
+  }));
+  const started = startEdge({ port: 0, bindings: { WRAP_PAIR: JSON.stringify(pair) }, entry: EDGE });
+  const words = "Two tools are called report, the engine's counted. A wrapped server takes a prefix.";
+  await expect(started).rejects.toThrow(new RegExp(`^${words}$`));
 });

@@ -1,12 +1,10 @@
 import { z } from "zod";
 
-/** One way in which the archive misbehaves. */
 export const Fault = z.discriminatedUnion("kind", [
   /** A late answer. */
   z.object({ kind: z.literal("slow"), ms: z.number().min(0) }),
   /** No answer; `after: "headers"` sends the headers and half of the body first. */
   z.object({ kind: z.literal("hang"), after: z.enum(["nothing", "headers"]).default("nothing") }),
-  /** The connection is reset. */
   z.object({ kind: z.literal("refuse") }),
   /** An error status; `retry_after` is in seconds or an HTTP date. */
   z.object({
@@ -35,9 +33,7 @@ export const Rule = z.object({
 
 export interface Requests {
   total: number;
-  /** The most requests at one moment. */
   maxConcurrent: number;
-  /** The number of requests by query string. */
   byQuery: Record<string, number>;
   /** The requests in order of arrival; `at` in milliseconds since the epoch. */
   log: { at: number; query: string; fault?: Served["fault"]["kind"] }[];

@@ -38,7 +38,7 @@ test.each([
   ["a place elsewhere", { latitude: "52.5" }, "No data is available for this location"],
   ["a latitude off the globe", { latitude: "91" }, "Latitude must be in range"],
   ["a year outside", { end_date: "2016-01-01" }, "'end_date' is out of allowed range from 2012-01-01 to 2015-12-31"],
-  ["a day that is none", { start_date: "2014-06-31" }, "Invalid date format"],
+  ["a day that does not exist", { start_date: "2014-06-31" }, "Invalid date format"],
   ["an end before the start", { end_date: "2014-06-30" }, "End-date must be larger"],
   ["an unknown series", { daily: "humidity" }, "humidity"],
   ["an unknown time zone", { timezone: "Mars/Olympus" }, "Invalid timezone"],

@@ -3,7 +3,7 @@ import type { Question, Step } from "../../../core/definitions/context.ts";
 import type { Connection } from "../connection/connection.ts";
 import { CallRefused } from "../connection/errors.ts";
 import type { ResumableStream, Session } from "../connection/open-request.ts";
-import type { CallEvent } from "./call-in-flight.ts";
+import type { CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { storedAnswer } from "./outcome.ts";
 
 export type JsonObject = Record<string, unknown>;
@@ -73,14 +73,14 @@ export async function outcomeOf(
   step: Step,
   event: CallEvent,
   { request }: AwaitedRequest,
-  session: Session,
+  { session, logs }: Pick<CallInFlight, "session" | "logs">,
   server: string | undefined,
 ): Promise<StepOutcome> {
   if (event.kind !== "result") return event;
   const { result } = event;
   const ended = async (): Promise<StepOutcome> => ({
     kind: "result",
-    result: await storedAnswer(step, result, server),
+    result: await storedAnswer(step, result, server, logs),
   });
   if (request.kind !== "call") return ended();
   if (result.resultType === "input_required") {

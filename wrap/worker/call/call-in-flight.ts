@@ -1,9 +1,11 @@
 /** Calls in flight in this process, and the sequence of events of each. */
 import type { Step } from "../../../core/definitions/context.ts";
+import { LEVELS, type LogMessage } from "../../behind/logs.ts";
 import type { Connection } from "../connection/connection.ts";
 import { RpcError } from "../connection/errors.ts";
 import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
 import { told } from "./outcome.ts";
+import { isTooDeep } from "./readable.ts";
 import type { Seat, Slot } from "./slots.ts";
 
 type Json = Record<string, unknown>;
@@ -28,7 +30,6 @@ const KEPT = 5 * 60_000;
 export interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
-  /** The request's id. */
   request: string;
   /** The answers to questions that the call has asked in an earlier process, by event number. */
   answers: ReadonlyMap<number, Json>;
@@ -41,7 +42,13 @@ export interface CallOptions {
   host: string | undefined;
   /** The event numbers of the questions that the call has asked before, by question id. */
   questions: ReadonlyMap<string | number, number>;
+  /** The lowest level of the log messages that are kept for the caller; undefined for none. */
+  log: string | undefined;
 }
+
+/** The most log messages of a call that reach its caller, and their size, in characters of JSON. */
+const MAX_LOGS = 1_000;
+const MAX_LOG_SIZE = 100_000;
 
 export class CallInFlight {
   readonly base: number;
@@ -52,6 +59,9 @@ export class CallInFlight {
   readonly #questions: (ServerQuestion | undefined)[] = [];
   readonly #answers: ReadonlyMap<number, Json>;
   readonly request: OpenRequest;
+  /** The server's log messages for the caller. */
+  readonly logs: LogMessage[] = [];
+  #logSize = 0;
   #next: number;
   #eventIds: { last?: string; previous?: string } = {};
   #isResumable = false;
@@ -85,6 +95,7 @@ export class CallInFlight {
     };
     this.request = send({
       onProgress: ({ progress, total, message }) => this.onProgress?.(progress, total, message),
+      ...(options.log !== undefined && { onLog: (message) => this.#keepLog(message, options.log as string) }),
       onEventId: (id) => {
         const { last: previous } = this.#eventIds;
         this.#eventIds = { last: id, ...(previous !== undefined && { previous }) };
@@ -133,6 +144,13 @@ export class CallInFlight {
     if (this.seat) this.seat.return().then(answer, () => {});
     else answer();
     return true;
+  }
+
+  #keepLog({ level, logger, data }: Json, from: string): void {
+    if (LEVELS.indexOf(String(level)) < LEVELS.indexOf(from) || isTooDeep(data)) return;
+    const message = { level: String(level), ...(typeof logger === "string" && { logger }), data: data ?? null };
+    this.#logSize += JSON.stringify(message).length;
+    if (this.logs.length < MAX_LOGS && this.#logSize <= MAX_LOG_SIZE) this.logs.push(message);
   }
 
   get isOver(): boolean {
@@ -230,7 +248,6 @@ export class CallsInFlight {
     return this.#permits.has(job);
   }
 
-  /** The slot of a permitted job. */
   slotOf(job: string): Slot | undefined {
     return this.#permits.get(job);
   }

@@ -1,9 +1,10 @@
 /** The requests of a job: made, found in flight in this process, or continued where another process has left them. */
 import { createHash } from "node:crypto";
+import { LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { splitKey } from "../../../core/store/ids.ts";
-import { type CallArgs, NOT_DONE, READ } from "../../call-job.ts";
+import { type CallArgs, isMethod, NOT_DONE } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";
 import { ID_PREFIX, type ResumableStream, requestId } from "../connection/open-request.ts";
@@ -17,6 +18,7 @@ import {
   type StepOutcome,
 } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
+import { isRefusal, revisionFails, withAdvice } from "./other-revision.ts";
 import { explain, explained, failure, unknownEffect } from "./outcome.ts";
 import { checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
 import { Seat } from "./slots.ts";
@@ -103,7 +105,14 @@ export class CallRequests {
       clearTimeout(timer);
       call.onProgress = undefined;
     }
-    return outcomeOf(step, event, awaited, call.session, this.#job.args.tool === READ ? undefined : options.name);
+    const isNewest = call.session.protocolVersion === undefined;
+    if (isNewest && revisionFails(event) && this.#server.speakOlder(step.log)) {
+      const why = `${options.name} does not serve this in the revision that was spoken`;
+      if (sentAt === undefined || isRefusal(event)) return { kind: "lost", why };
+      if (event.kind === "result") event = { kind: "result", result: withAdvice(event.result, options.name) };
+    }
+    const server = isMethod(this.#job.args.tool) ? undefined : options.name;
+    return outcomeOf(step, event, awaited, call, server);
   }
 
   /** Gives a call up, so that the step's next attempt makes the request anew; returns the error of this attempt. */
@@ -165,6 +174,8 @@ export class CallRequests {
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.#connect(step);
+      const { log } = this.#job.args;
+      if (log !== undefined) await connection.logFrom(log);
       calls.usePermit(jobName);
       const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
       calls.put(jobName, call);
@@ -207,6 +218,7 @@ export class CallRequests {
       isRepeated: host !== undefined,
       host: isKept && !kept ? connection.host : undefined,
       questions: this.#reportsNewOnly(awaited) ? this.#job.questions : new Map(),
+      log: this.#job.args.log,
     };
     return new CallInFlight(connection, options, (given) => {
       const hooks = { ...given, isKept, caller: splitKey(this.#job.jobName).key };
@@ -221,13 +233,14 @@ export class CallRequests {
         return { ...open, cancel };
       }
       if (request.kind === "stream") return connection.resume(request, hooks);
-      const { tool, arguments: args, meta } = this.#job.args;
-      if (tool === READ) return connection.request("resources/read", args, hooks, id, session);
+      const { tool, arguments: args, meta, log } = this.#job.args;
+      if (isMethod(tool)) return connection.request(tool, args, hooks, id, session);
+      const asksForLogs = log !== undefined && connection.era === "modern";
       const { inputs, state } = request;
       const params = {
         name: tool,
         arguments: args,
-        ...(meta && { _meta: meta }),
+        ...((meta || asksForLogs) && { _meta: { ...meta, ...(asksForLogs && { [LOG_LEVEL_META_KEY]: log }) } }),
         ...(inputs && { inputResponses: inputs }),
         ...(state !== undefined && { requestState: state }),
         ...(isMadeAsTask(connection, tool) && { task: {} }),

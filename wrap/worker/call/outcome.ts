@@ -5,6 +5,7 @@ import { NonRetryableError, type Step } from "../../../core/definitions/context.
 import { PARTS } from "../../../core/store/parts.ts";
 import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import type { CallToolResult } from "../../../core/tools/mcp.ts";
+import { LOGS, type LogMessage } from "../../behind/logs.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
@@ -33,12 +34,19 @@ export function toolAnswer(result: Json): Json {
  * The answer as the job stores it: in parts, if it is too large for one promise. `server`: the name of the server whose tool has
  * answered; undefined for an answer of any other request.
  */
-export async function storedAnswer(step: Step, result: unknown, server: string | undefined): Promise<Json> {
+export async function storedAnswer(
+  step: Step,
+  result: unknown,
+  server: string | undefined,
+  logs: readonly LogMessage[] = [],
+): Promise<Json> {
   const answer = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
   const json = JSON.stringify(answer);
-  if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return answer;
+  const withLogs = (stored: Json): Json =>
+    logs.length === 0 ? stored : { ...stored, _meta: { ...(stored._meta as Json | undefined), [LOGS]: logs } };
+  if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return withLogs(answer);
   const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
-  return { ...(await keepInParts(step, answer, media)), ...(answer.isError === true && { isError: true }) };
+  return withLogs({ ...(await keepInParts(step, answer, media)), ...(answer.isError === true && { isError: true }) });
 }
 
 /** A protocol error within bounds. */

@@ -35,12 +35,29 @@ const LASTING = { maxDuration: 7 * 24 * HOUR };
 const MAX_LOSSES = 3;
 
 export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
+  if (args.tool === "resources/subscribe") return awaitUpdate(server, ctx, args);
   const call = new Call(server, ctx, args);
   try {
     return await call.run();
   } finally {
     outside(() => server.calls.forget(ctx.jobName));
   }
+}
+
+/** Waits for a change of a resource; `since`: the state that the caller knows. */
+function awaitUpdate(
+  server: WrappedServer,
+  ctx: Context,
+  { arguments: { uri, since } }: CallArgs,
+): Promise<JsonObject> {
+  return ctx.step(
+    "update",
+    async ({ log, signal }) => {
+      const { updates } = await server.connection(ctx.jobName, log);
+      return { at: await updates.next(String(uri), since, signal) };
+    },
+    { retry: RETRIES },
+  );
 }
 
 class Call {

@@ -1,7 +1,6 @@
 /** The slots of the calls that are made at once: callers take turns, and none has all of them where there are others. */
 
 export interface Slot {
-  /** Which of the slots it is, from 0. */
   readonly index: number;
   free(): void;
 }

@@ -25,13 +25,14 @@ export function clientOf(
   mode: VersionNegotiationMode,
   asked: string | undefined,
   timeout: number,
-  onToolsChanged: (() => void) | undefined,
+  onListsChanged: (() => void) | undefined,
 ): Client {
+  const changed = { autoRefresh: false, onChanged: () => onListsChanged?.() };
   return new Client(INFO, {
     capabilities: CAPABILITIES,
     versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE, timeout) } },
     ...(asked !== undefined && { supportedProtocolVersions: [asked] }),
-    ...(onToolsChanged && { listChanged: { tools: { autoRefresh: false, onChanged: () => onToolsChanged() } } }),
+    ...(onListsChanged && { listChanged: { tools: changed, prompts: changed, resources: changed } }),
   });
 }
 

@@ -8,11 +8,13 @@ import {
   type JSONRPCMessage,
   LATEST_PROTOCOL_VERSION,
   type StreamableHTTPClientTransport,
+  SUBSCRIPTION_ID_META_KEY,
   type Transport,
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/definitions/context.ts";
+import { LEVELS } from "../../behind/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { MAX_MESSAGE, TOO_LONG } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
@@ -29,6 +31,7 @@ import {
 } from "./open-request.ts";
 import { passOn } from "./server-requests.ts";
 import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
+import { type Subscription, Updates } from "./updates.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";
 const CONNECTION_ENDED = `the connection was ended, because it sent more than ${MAX_MESSAGE} bytes in one message`;
@@ -42,7 +45,7 @@ interface ConnectionOptions {
   log: Log;
   /** The negotiated revision of an earlier connection, which saves a second start of the program. */
   revision?: string | undefined;
-  onToolsChanged?(): void;
+  onListsChanged?(): void;
   /** The revision to speak. Default: the newest that the server has. */
   asked?: string | undefined;
   /** How long the server may take to answer, in milliseconds. */
@@ -58,7 +61,10 @@ export class Connection {
   #isOpen = true;
   /** The server's tools, as last listed. */
   tools: readonly ListedTool[] = [];
-  /** Resolves when the connection has ended. */
+  /** The changes of resources that jobs wait for. */
+  readonly updates: Updates;
+  /** The lowest level of log messages that the server was asked for. */
+  #logLevel: string | undefined;
   readonly closed: Promise<void>;
 
   private constructor(client: Client, transport: Transport, target: Target, log: Log) {
@@ -66,12 +72,14 @@ export class Connection {
     this.#transport = transport;
     this.#target = target;
     this.#log = log;
+    this.updates = new Updates((uri) => this.#subscribe(uri));
     const closed = Promise.withResolvers<void>();
     this.closed = closed.promise;
     let why = CONNECTION_LOST;
     client.onclose = () => {
       this.#isOpen = false;
       for (const { reject, isApart } of [...this.#pending.values()]) if (!isApart) reject(new AnswerLost(why));
+      this.updates.close(new AnswerLost(why));
       closed.resolve();
     };
     client.onerror = ({ message }) => {
@@ -102,9 +110,9 @@ export class Connection {
   static async #open(
     transport: Transport,
     mode: VersionNegotiationMode,
-    { target, log, onToolsChanged, timeout, asked }: ConnectionOptions,
+    { target, log, onListsChanged, timeout, asked }: ConnectionOptions,
   ): Promise<Connection> {
-    const client = clientOf(mode, asked, timeout, onToolsChanged);
+    const client = clientOf(mode, asked, timeout, onListsChanged);
     const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
     const lastLine = isProgram ? logLines(transport.stderr as Readable | null, log) : () => "";
     const connection = new Connection(client, transport, target, log);
@@ -124,6 +132,11 @@ export class Connection {
 
   get isOpen(): boolean {
     return this.#isOpen;
+  }
+
+  /** Whether no request is open. */
+  get isIdle(): boolean {
+    return this.#pending.size === 0;
   }
 
   get era(): Era {
@@ -176,6 +189,29 @@ export class Connection {
     const send = (transport: Transport, options: Parameters<Transport["send"]>[1]) =>
       isKept && transport instanceof HostedTransport ? transport.sendKept(message) : transport.send(message, options);
     return this.#send(id, hooks, send, session);
+  }
+
+  /** Asks a server of the 2025 revisions for log messages from a level on. */
+  async logFrom(level: string): Promise<void> {
+    const isEnough = this.#logLevel !== undefined && LEVELS.indexOf(this.#logLevel) <= LEVELS.indexOf(level);
+    if (this.era === "modern" || isEnough || !this.client.getServerCapabilities()?.logging) return;
+    this.#logLevel = level;
+    await this.request("logging/setLevel", { level }).result.catch(() => {});
+  }
+
+  /** Subscribes to the changes of a resource. */
+  #subscribe(uri: string): Subscription {
+    if (this.era === "legacy") {
+      const end = () => void this.request("resources/unsubscribe", { uri });
+      return { begun: this.request("resources/subscribe", { uri }).result, end };
+    }
+    const begun = Promise.withResolvers<void>();
+    const params = { notifications: { resourceSubscriptions: [uri] } };
+    const open = this.request("subscriptions/listen", params, { onAcknowledged: () => begun.resolve() });
+    open.result
+      .then(() => begun.reject(new AnswerLost(STREAM_ENDED)), begun.reject)
+      .finally(() => this.updates.forget(uri));
+    return { begun: begun.promise, end: () => open.cancel("nobody waits for its changes") };
   }
 
   /** Answers a request of the server that arrived in another process, in the session in which it arrived. */
@@ -326,7 +362,20 @@ export class Connection {
       pending?.onProgress?.(params as unknown as { progress: number });
       return pending !== undefined;
     }
+    if (method === "notifications/subscriptions/acknowledged") {
+      const { [SUBSCRIPTION_ID_META_KEY]: listening } = { ...(params._meta as Record<string, unknown> | undefined) };
+      const pending = this.#pending.get(String(listening));
+      pending?.onAcknowledged?.();
+      return pending?.onAcknowledged !== undefined;
+    }
+    if (method === "notifications/resources/updated") {
+      this.updates.heard(String(params.uri));
+      return true;
+    }
     if (method === "notifications/message") {
+      // Over stdio nothing says whose call it is about.
+      const calls = [...this.#pending].filter(([id, { onLog }]) => onLog && (owner === undefined || id === owner));
+      if (calls.length === 1) calls[0]?.[1].onLog?.(params);
       const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data);
       this.#log.info("wrapped server says", { level: params.level, says: String(text).slice(0, MAX_LINE) });
       return true;

@@ -66,7 +66,7 @@ test.each([
   ["ever so many that are not", `event: message\r\ndata: ${"x".repeat(1_000_000)}\r\n\r\n`, undefined],
 ])("of an answer with %s", async (_what, piece, refused) => {
   const server = createServer((_request, response) => {
-    // Whoever has had enough leaves.
+    // The reader leaves when it has enough.
     pipeline(Readable.from(Array(20).fill(piece)), response).catch(() => {});
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

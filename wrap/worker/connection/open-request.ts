@@ -15,6 +15,10 @@ export interface RequestHooks {
   /** Whether the program host keeps the answer until it is recorded, and recognizes the request when it is sent again. */
   isKept?: boolean;
   onProgress?(progress: { progress: number; total?: number; message?: string }): void;
+  /** Gets the parameters of the server's log messages. */
+  onLog?(message: Record<string, unknown>): void;
+  /** The server has begun the subscription that the request asks for. */
+  onAcknowledged?(): void;
   onAsked?(question: ServerQuestion): void;
   /** Whether a question of the call is not answered. */
   isAsking?(): boolean;
@@ -70,5 +74,4 @@ export type IncomingMessage = JSONRPCMessage & {
 /** The prefix of request ids that transports must not rewrite. */
 export const ID_PREFIX = "wrapped-";
 
-/** A unique request id. */
 export const requestId = (): string => `${ID_PREFIX}${crypto.randomUUID()}`;

@@ -9,7 +9,6 @@ export interface HostConfig {
   keep: number;
 }
 
-/** The longest message of a server, in bytes. */
 export const MAX_MESSAGE = 16_000_000;
 
 /** The error of a call whose answer is longer: the server has done the call. */

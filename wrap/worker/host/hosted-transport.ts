@@ -39,7 +39,6 @@ export class HostedTransport implements Transport {
   readonly stderr = new PassThrough();
   readonly pid = null;
   #connection: HostConnection | undefined;
-  /** Whether the program or its host has ended. */
   hasEnded = false;
   /** Makes request ids unique: the SDK's client counts from 0, and so did the clients of earlier workers. */
   readonly #prefix = `${crypto.randomUUID().slice(0, 8)}-`;

@@ -7,6 +7,7 @@ import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runtime } from "../../runtime.ts";
 import type { Carried } from "../../state.ts";
+import { graceOf } from "../cancellation.ts";
 import { changedSince, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
 import type { FunctionRun } from "../function-run.ts";
 import type { Replay } from "../replay.ts";
@@ -19,9 +20,6 @@ import type { Wakeup } from "./wakeup.ts";
 
 /** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
 const TIME_FOR_NEWS = 50;
-
-/** How long what is under way at the deadline may take to end, in milliseconds; a quarter of the clean-up's time at most. */
-const GRACE = 5 * SECOND;
 
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
 const LONGEST_HELD = 5 * SECOND;
@@ -130,7 +128,7 @@ export class CommandExecutor {
     run.isLate = true;
     this.#parts.stop();
     const { cleanupUntil = 0, deadline } = runtime;
-    const end = clock.now() + Math.min(GRACE, (cleanupUntil - deadline) / 4);
+    const end = clock.now() + graceOf(cleanupUntil - deadline);
     for (;;) {
       wakeup.reset();
       if (this.#fault || run.broken || run.end || runtime.signal.aborted) return;

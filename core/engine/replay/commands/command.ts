@@ -35,7 +35,6 @@ export interface Command {
   isRunning: boolean;
   /** The outcome has reached the function, or the function no longer uses it. */
   isOver: boolean;
-  /** Aborts the attempt that runs. */
   abort?: AbortController;
   /** The promise that a sleep, a question or an `await` waits for. */
   awaited?: {
@@ -57,10 +56,12 @@ export interface Command {
   pause?: { id: string; due: number };
   /** The record that the work was begun: its number and its time. */
   begun?: { n: number; at: number };
+  /** When its work began here, in milliseconds since the epoch; 0 where it has not. */
   runningSince: number;
+  /** The execution was over while the work was under way. */
+  isCut?: boolean;
   /** What the function was told that it failed with. */
   failed?: { error: unknown };
-  /** Whether anything of the function awaits it. */
   isAwaited?(): boolean;
   /** The branch of a race that ended first. */
   winner?: { key: string; value: unknown; failed: boolean };

@@ -1,13 +1,23 @@
-/** Vercel's AI SDK, and its conversion of the schemas for each vendor's model. */
+/** Vercel's AI SDK, its conversion of the schemas for each vendor's model, and its web hooks. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
-import { createMCPClient } from "@ai-sdk/mcp";
+import { createMCPClient, experimental_createMCPEventWebhook } from "@ai-sdk/mcp";
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText } from "ai";
-import { drive, headers, step, TOOLS, url } from "./steps.mjs";
+import { driveEvents } from "./events.mjs";
+import { drive, headers, step, TOOLS, token, url } from "./steps.mjs";
 import { byGemini, generally } from "./vendors.ts";
 
-const client = await createMCPClient({ transport: { type: "http", url, headers } });
+/** Subscriptions, as an application would keep them in its database. */
+const kept = new Map();
+const store = {
+  get: async (key) => kept.get(key),
+  getById: async (id) => [...kept.values()].find((one) => one.id === id),
+  set: async (one) => void kept.set(one.key, one),
+  update: async (key, patch) => void kept.set(key, { ...kept.get(key), ...patch }),
+  delete: async (key) => void kept.delete(key),
+};
+const client = await createMCPClient({ transport: { type: "http", url, headers }, experimental_events: { store } });
 const tools = await client.tools();
 await drive({
   list: async () => Object.keys(tools),
@@ -53,4 +63,21 @@ await step("converted for Google", async () => {
     [generally, byGemini],
   );
 });
+// A token tells callers apart: others have no web hooks.
+if (token) {
+  const told = [];
+  const { experimental_events: events } = client;
+  let id = "";
+  await driveEvents({
+    told,
+    receive: experimental_createMCPEventWebhook({ store, onEvent: async ({ event }) => void told.push(event) }),
+    start: (name, args) => tools[name].execute(args, { toolCallId: "1", messages: [] }),
+    async subscribe(address) {
+      const delivery = { mode: "webhook", url: address, allowInsecureLocalhost: true };
+      ({ id } = await events.subscribe({ name: "job.ended", delivery }));
+      return (await store.getById(id)).delivery.secret;
+    },
+    unsubscribe: () => events.unsubscribe({ id }),
+  });
+}
 await client.close();

@@ -7,7 +7,7 @@ from steps import HEADERS, TOOLS, URL, drive, step
 
 
 def without_type(schema):
-    """Whatever in a schema is said to be nothing, and the lists of which that is said."""
+    """The parts of a schema that have no type, and its lists whose items have none."""
     parts = [*(schema.properties or {}).values(), *(schema.any_of or []), *([schema.items] if schema.items else [])]
     empty = schema.type is None and not schema.any_of or schema.type == "ARRAY" and not schema.items
     return ([schema] if empty else []) + [one for part in parts for one in without_type(part)]

@@ -29,7 +29,7 @@ async def step(name, run):
 
 
 def answer_of(result):
-    """The structured content of an answer, from whatever a client makes of it, and its text."""
+    """The structured content of an answer, in the form that the client gives it, and its text."""
     for name in ("structured_content", "structuredContent", "artifact"):
         structured = getattr(result, name, None)
         if structured:

@@ -1,0 +1,208 @@
+/** `operate`: what the page `/operate` shows and does, in the command line. */
+import { parseArgs } from "node:util";
+import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../functions/operate/calls.ts";
+import { readArguments, WrongArguments } from "../arguments.ts";
+import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
+import { parseJson } from "../parse-json.ts";
+import { readProject, typed } from "../project.ts";
+
+export const usage = () => `Usage: ${typed(readProject(), "operate", "WHAT [options]")}
+
+  overview                what happened in the last hour (--span day, --span week), and what is wrong
+  jobs FILTER             the jobs that failed, or wait
+  job JOB                 one job; with --values its arguments and result, which the audit trail notes
+  retry JOB … | FILTER    has jobs tried again, from their last good step, or with --from-start from the start
+  cancel JOB … | FILTER   cancels jobs, which clean up
+  pause, resume           JOB …, --kind KIND, --caller NAME, or --all: workers take none of them, or take them again
+  stop-starts, allow-starts
+  block NAME, unblock NAME    a caller, by its name in logs
+  trail                   who did what, as lines of JSON, oldest first; --after N goes on
+
+A FILTER is --state (failed, blocked, failing, answer, sleeping, job; default failed), --kind, --reason (an error's first
+line) and --caller (a caller's key). With it, retry and cancel only count, and name some of the jobs; --apply does it.
+
+  --json       print JSON
+  --url URL    the deployment's edge, with an operator's token in OPERATOR_TOKEN (default: the stack on this machine)
+  --data DIR   the state directory of that stack (default ${DATA})
+  --help       show this text
+`;
+
+const OPTIONS = {
+  state: { type: "string" },
+  kind: { type: "string" },
+  reason: { type: "string" },
+  caller: { type: "string" },
+  span: { type: "string" },
+  after: { type: "string" },
+  url: { type: "string" },
+  all: { type: "boolean" },
+  values: { type: "boolean" },
+  apply: { type: "boolean" },
+  json: { type: "boolean" },
+  "from-start": { type: "boolean" },
+  data: { type: "string", default: DATA },
+} as const;
+
+/** How long one answer may take, in milliseconds. */
+const TIMEOUT = 60_000;
+
+type Ask = <T>(path: string, query?: object, body?: Action) => Promise<T>;
+
+/** @throws {Error} when no option or local stack names an edge */
+function askAt(url: string | undefined, data: string): Ask {
+  const edge = url ?? stackRecordIn(data)?.url;
+  if (edge === undefined)
+    throw new Error(`Name the edge with --url: ${data} has no record of a stack on this machine.`);
+  const { OPERATOR_TOKEN: token } = process.env;
+  return async <T>(path: string, query: object = {}, body?: Action): Promise<T> => {
+    const given = JSON.parse(JSON.stringify(query));
+    const response = await fetch(new URL(`/operate/${path}?${new URLSearchParams(given)}`, edge), {
+      method: body ? "POST" : "GET",
+      headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(TIMEOUT),
+    }).catch((error) => Promise.reject(new Error(`${edge} cannot be reached: ${error.cause ?? error}`)));
+    const text = await response.text();
+    const said = parseJson(text);
+    if (response.ok) return said;
+    if (response.status === 401) throw new Error("Set OPERATOR_TOKEN to an operator's token of this deployment.");
+    throw new Error(said?.error ?? `The edge answered ${response.status} ${text.slice(0, 200)}`);
+  };
+}
+
+interface Asked {
+  ask: Ask;
+  what: string;
+  names: string[];
+  filter: Filter;
+  values: ReturnType<typeof read>["values"];
+}
+
+const read = (args: string[]) => parseArgs({ args, allowPositionals: true, options: OPTIONS });
+
+export async function run(args: string[]): Promise<void> {
+  const options = readArguments(() => {
+    const { values, positionals } = read(args);
+    const [what = "overview", ...names] = positionals;
+    const { state, kind, reason, caller } = values;
+    const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
+    return { ask: askAt(values.url, values.data), what, names, filter, values };
+  });
+  const answer = await does(options);
+  if (answer !== undefined) console.log(options.values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
+}
+
+interface Answer {
+  json: unknown;
+  text: string;
+}
+
+async function does(asked: Asked): Promise<Answer | undefined> {
+  const { ask, what, names, filter, values } = asked;
+  switch (what) {
+    case "overview":
+      return overviewOf(await ask<Overview>("overview", { span: values.span }));
+    case "jobs":
+      return listOf(await ask<Found>("jobs", filter));
+    case "job": {
+      const found = await ask<object>("job", { job: names[0], ...(values.values && { values: "1" }) });
+      return { json: found, text: JSON.stringify(found, undefined, 2) };
+    }
+    case "trail":
+      return printTrail(ask, Number(values.after ?? 0));
+    case "retry":
+    case "cancel":
+      return onJobs(asked, what);
+    default:
+      return outcomeOf(await act(ask, actionOf(asked)));
+  }
+}
+
+/** @throws {Error} for users, when these words name no action */
+function actionOf({ what, names, values }: Asked): Action {
+  const [name] = names;
+  switch (what) {
+    case "pause":
+    case "resume": {
+      const { all, kind, caller } = values;
+      if (all) return { do: what, of: { all: true } };
+      if (kind !== undefined) return { do: what, of: { kind } };
+      if (caller !== undefined) return { do: what, of: { caller } };
+      if (names.length > 0) return { do: what, of: { jobs: names } };
+      throw new WrongArguments("Say what: jobs, --kind, --caller or --all.");
+    }
+    case "stop-starts":
+    case "allow-starts":
+      return { do: what };
+    case "block":
+    case "unblock":
+      if (name === undefined) throw new WrongArguments("Name the caller.");
+      return { do: what, caller: name };
+    default:
+      throw new WrongArguments(`There is no "${what}".`);
+  }
+}
+
+async function onJobs({ ask, names, filter, values }: Asked, what: "retry" | "cancel"): Promise<Answer> {
+  const from = what === "retry" && { from: values["from-start"] ? ("start" as const) : ("last" as const) };
+  if (names.length > 0) return outcomeOf(await act(ask, { do: what, jobs: names, ...from } as Action));
+  const until = Date.now();
+  const found = await ask<Found>("jobs", { ...filter, until });
+  if (values.apply) return outcomeOf(await act(ask, { do: what, filter: { ...filter, until }, ...from } as Action));
+  const { json, text } = listOf(found);
+  return { json, text: `${text}\nNothing was done. Add --apply.` };
+}
+
+async function act(ask: Ask, action: Action): Promise<ActionState> {
+  let state = await ask<ActionState>("act", {}, action);
+  while (!state.is_over) {
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    state = await ask<ActionState>("action", { n: state.n });
+  }
+  return state;
+}
+
+function outcomeOf(state: ActionState): Answer {
+  const lines = Object.entries(state.outcomes).map(([job, outcome]) => `${job}: ${outcome}`);
+  if (state.total > lines.length) lines.push(`${state.done} of ${state.total} are done.`);
+  return { json: state, text: lines.join("\n") || "It is done." };
+}
+
+interface Found {
+  count: number;
+  jobs: { job: string; state: string; says: string }[];
+}
+
+function listOf(found: Found): Answer {
+  const lines = found.jobs.map(({ job, state, says }) => `  ${state.padEnd(8)} ${job}: ${says}`);
+  return { json: found, text: [`${found.count} jobs`, ...lines].join("\n") };
+}
+
+function overviewOf(overview: Overview): Answer {
+  const { alerts, kinds, groups, waits, workers } = overview;
+  const lines = [
+    ...alerts.map(({ name, says }) => `! ${says} (docs/operations.md#${name})`),
+    ...(workers.length === 0 ? ["No worker has reported."] : []),
+    ...kinds.map(
+      ({ kind, started = 0, complete = 0, failed = 0 }) =>
+        `${kind}: ${started} started, ${complete} complete, ${failed} failed`,
+    ),
+    ...groups.map(({ kind, reason, count }) => `  ${count} of ${kind}: ${reason}`),
+    ...waits.map(({ kind, state, n }) => `  ${n} of ${kind}: ${state}`),
+    ...workers.map(
+      ({ worker, at, slots }) =>
+        `worker ${worker.slice(0, 8)}: ${slots.running} of ${slots.most} slots, heard of ${new Date(at).toISOString()}`,
+    ),
+  ];
+  return { json: overview, text: lines.join("\n") };
+}
+
+async function printTrail(ask: Ask, from: number): Promise<undefined> {
+  for (let after = from; ; ) {
+    const { entries } = await ask<{ entries: TrailEntry[] }>("trail", { after, limit: 1_000 });
+    for (const entry of entries) console.log(JSON.stringify(entry));
+    const last = entries.at(-1);
+    if (!last) return undefined;
+    after = last.n;
+  }
+}

@@ -1,0 +1,100 @@
+/** Files of jobs, and the references that stand for them. */
+
+/**
+ * A file that a step has stored: plain JSON, for results, arguments and what is told. It is kept and removed with its job.
+ *
+ * @example
+ * const report: FileReference = await ctx.step("report", (step) => step.file("report.csv", "a,b\n1,2\n"));
+ */
+export interface FileReference {
+  /** Names the job and the file: clients read it by `resources/read`. */
+  uri: string;
+  name: string;
+  mimeType: string;
+  /** In bytes. */
+  size: number;
+  /** In hexadecimal digits. */
+  sha256: string;
+  /** The step that stored it, and in which of its attempts. */
+  step: string;
+  attempt: number;
+}
+
+/**
+ * What a file is made of: a text, bytes, a stream, a response, or a path on a worker with a disk.
+ *
+ * @example
+ * const data: FileData = { path: "/tmp/recording.wav" };
+ */
+export type FileData =
+  | string
+  | Uint8Array
+  | ArrayBuffer
+  | Blob
+  | Response
+  | ReadableStream<Uint8Array>
+  | AsyncIterable<Uint8Array | string>
+  | { path: string };
+
+/**
+ * What a file may be. `mimeTypes`: such as `text/csv` or `image/*`; any when left out. `max`: bytes, by default 100 MB.
+ *
+ * @example
+ * const photo: FileLimits = { mimeTypes: ["image/*"], max: 10_000_000 };
+ */
+export interface FileLimits {
+  mimeTypes?: readonly string[];
+  max?: number;
+}
+
+/** The largest file, in bytes. */
+export const MAX_FILE = 1024 ** 3;
+
+/** The most bytes of a file that a job is given, by default. */
+export const MAX_INPUT = 100_000_000;
+
+/** The longest name of a file, in characters. */
+export const MAX_FILE_NAME = 200;
+
+const FILE = /^job:\/\/([^/?#"]+)\/files\/([0-9a-f]{16}-\d+\.\d+\.\d+)\/([^/?#"]+)$/;
+
+export const fileUri = (job: string, id: string, name: string): string =>
+  `job://${encodeURIComponent(job)}/files/${id}/${encodeURIComponent(name)}`;
+
+/** What a file's URI names; undefined for any other text. */
+export function partsOfUri(uri: unknown): { job: string; id: string; name: string } | undefined {
+  const [, job, id, name] = (typeof uri === "string" && FILE.exec(uri)) || [];
+  if (job === undefined || id === undefined || name === undefined) return undefined;
+  try {
+    return { job: decodeURIComponent(job), id, name: decodeURIComponent(name) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first `most` references to files in a value, each once. */
+export function filesIn(value: unknown, most = Number.POSITIVE_INFINITY): FileReference[] {
+  const found = new Map<string, FileReference>();
+  let level: unknown[] = [value];
+  while (level.length > 0 && found.size < most) {
+    for (const each of level) if (isFile(each) && found.size < most) found.set(each.uri, each);
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+  }
+  return [...found.values()];
+}
+
+function isFile(value: unknown): value is FileReference {
+  const { uri, name, mimeType, size, sha256 } = Object(value);
+  const isSized = Number.isSafeInteger(size) && size >= 0 && typeof sha256 === "string";
+  return isSized && typeof name === "string" && typeof mimeType === "string" && partsOfUri(uri) !== undefined;
+}
+
+/** Whether a media type is one of these. */
+export function isOfType(mimeType: string, types: readonly string[] | undefined): boolean {
+  const [given = ""] = mimeType.toLowerCase().split(";");
+  const is = (type: string) =>
+    type.endsWith("/*")
+      ? given.trim().startsWith(type.slice(0, -1).toLowerCase())
+      : given.trim() === type.toLowerCase();
+  return types?.some(is) ?? true;
+}

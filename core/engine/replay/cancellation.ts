@@ -1,0 +1,136 @@
+/**
+ * How a function hears that its job was cancelled, or is late. What had ended by then reaches it first. At a cancellation
+ * the job's task is over, and its clean-up may be another worker's: the worker whose steps are under way leaves what comes
+ * of them in promises of their own ({@link Lease.leave}), where the clean-up waits for it.
+ */
+import { SECOND } from "../../definitions/context.ts";
+import { fromBase64 } from "../../store/base64.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import type { Clock } from "../clock.ts";
+import { lateOutcomeOf } from "../guard/seeded.ts";
+import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
+import type { JournalWriter } from "../journal-writer.ts";
+import type { Lease, Runtime } from "../runtime.ts";
+import type { Awaitables } from "./commands/awaitables.ts";
+import { type Command, hasEffects } from "./commands/command.ts";
+import type { Commands } from "./commands/commands.ts";
+import type { Wakeup } from "./commands/wakeup.ts";
+import type { Replay } from "./replay.ts";
+
+/** How long what is under way may take to end, in milliseconds; a quarter of the clean-up's time at most. */
+const GRACE = 5 * SECOND;
+
+export const graceOf = (cleanup: number): number => Math.min(GRACE, cleanup / 4);
+
+interface CancellationParts {
+  readonly journal: Pick<Journal, "events">;
+  readonly commands: Pick<Commands, "open">;
+  readonly awaitables: Awaitables;
+  readonly writer: JournalWriter;
+  readonly replay: Replay;
+  readonly lease: Pick<Lease, "run" | "create" | "watch">;
+  readonly wakeup: Wakeup;
+  readonly clock: Clock;
+  readonly runtime: Pick<Runtime, "deadline">;
+}
+
+/** A cancellation, or the coming of the deadline, `at` a time. */
+interface Cancellation {
+  at: number;
+  by?: "deadline";
+  /** The commands that the records opened: a worker before may have begun them. */
+  before: ReadonlySet<Command>;
+  /** Whether the function, handed this outcome next, would end without hearing of it. */
+  endsWith(outcome: JournalEntry): Promise<boolean>;
+}
+
+/** Tells the function, where no record shows that it knows. @throws {LeaseLost} */
+export async function tell(parts: CancellationParts, cancellation: Cancellation): Promise<void> {
+  const { journal, commands, writer, replay } = parts;
+  const { at, by, before } = cancellation;
+  if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
+  const openWork = () => [...commands.open].filter(hasEffects);
+  const waiting = new Set(openWork().filter((command) => command.runningSince === 0 && !before.has(command)));
+  await handOver(parts, at);
+  // What that has opened may have been begun by a worker before, which heard of it as well.
+  const begun = new Set(openWork().filter((command) => !waiting.has(command)));
+  if (!by && (await handOutcomes(parts, cancellation, begun))) await handOver(parts, at);
+  const unbegun = openWork().flatMap((command) => (begun.has(command) ? [] : command.path));
+  const event = {
+    ...({ kind: "cancelled", op: "" } as const),
+    ...(by && { by }),
+    ...(unbegun.length > 0 && { unbegun }),
+  };
+  const [record] = await writer.append([{ event, when: "resolved" }]);
+  if (record) await replay.cancel(record);
+}
+
+/**
+ * Hands over the winners of races that are decided. Nothing else of such a race waits, and the function would not hear of a
+ * cancellation that came before.
+ */
+export async function handWinners(
+  { commands, replay }: Pick<CancellationParts, "commands" | "replay">,
+  record: (event: JournalEntry) => Promise<JournalRecord | undefined>,
+): Promise<void> {
+  for (;;) {
+    const race = [...commands.open].find(({ kind, winner }) => kind === "race" && winner);
+    const written = race?.winner && (await record({ kind: "race", op: race.path, winner: race.winner.key }));
+    if (!race || !written) return;
+    await replay.hand(race, written);
+  }
+}
+
+/** Hands over what had settled by then, as it reached the function before a worker died. */
+async function handOver(parts: CancellationParts, at: number): Promise<void> {
+  const { commands, awaitables, writer, replay } = parts;
+  for (;;) {
+    await handWinners(parts, async (event) => (await writer.append([{ event, when: "resolved" }]))[0]);
+    for (const command of commands.open) awaitables.locate(command);
+    await awaitables.lookAround();
+    const { next } = awaitables;
+    const settled = next?.awaited?.settled;
+    if (!next || !settled || (settled.settledAt ?? 0) > at) return;
+    writer.reached(next.path);
+    await replay.handAwaited(next, settled);
+  }
+}
+
+/** Waits a short while for what comes of steps that were under way, and hands it over. Resolves with whether there was any. */
+async function handOutcomes(
+  parts: CancellationParts,
+  { at, endsWith }: Cancellation,
+  begun: ReadonlySet<Command>,
+): Promise<boolean> {
+  const { writer, replay, lease, wakeup, clock, runtime } = parts;
+  const end = clock.now() + graceOf(runtime.deadline - clock.now());
+  const left = new Map<string, Command>();
+  for (const command of begun) {
+    if (command.isOver || (command.pause && command.pause.due > at)) continue;
+    const id = lateOutcomeOf(lease.run, command.path);
+    await lease.create(id, undefined, { until: Math.ceil(end) });
+    left.set(id, command);
+  }
+  let isHanded = false;
+  for (;;) {
+    wakeup.reset();
+    const isLast = clock.now() >= end;
+    for (const [id, command] of left) {
+      const promise = await lease.watch(id, isLast);
+      if (!promise || (promise.state === "pending" && !isLast)) continue;
+      left.delete(id);
+      const event = entryIn(promise);
+      if (!event || command.isOver || (await endsWith(event))) continue;
+      const [written] = await writer.append([{ event, when: "resolved" }]);
+      if (written) await replay.hand(command, written);
+      isHanded = true;
+    }
+    if (left.size === 0 || isLast) return isHanded;
+    await wakeup.wait(end);
+  }
+}
+
+/** What a worker has left; undefined where nothing came of the step. */
+function entryIn({ state, value }: PromiseRecord): JournalEntry | undefined {
+  return state === "resolved" && value.data ? JSON.parse(fromBase64(value.data)) : undefined;
+}

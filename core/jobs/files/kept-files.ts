@@ -1,0 +1,226 @@
+/**
+ * The files of jobs in a store. A file is an object of bytes and, beside it, its description, which is written last: a file
+ * without one does not exist. With encryption keys, each file has a key of its own, in its description, which is sealed as
+ * promises are and bound to where it lies.
+ */
+import { NonRetryableError } from "../../definitions/context.ts";
+import type { FileReference } from "../../definitions/file.ts";
+import { base64ToBytes, bytesToBase64, fromBase64, toBase64 } from "../../store/base64.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { bytesOf, chunksOf, inPieces, type ObjectStore, PART } from "../../store/files/objects.ts";
+import { splitGeneration } from "../../store/ids.ts";
+import { Sealing } from "../../store/sealing.ts";
+
+/** The SHA-256 of a stream. */
+export interface Hash {
+  update(bytes: Uint8Array): void | Promise<void>;
+  /** In hexadecimal digits. */
+  digest(): string | Promise<string>;
+}
+
+export interface FilePlace {
+  objects: ObjectStore;
+  encryptionKeys?: string | undefined;
+  hash?(): Hash;
+  /** Reads a path; undefined where there is no disk. */
+  readPath?(path: string): AsyncIterable<Uint8Array>;
+}
+
+/** What is known of a file beside its bytes. */
+export interface Description extends Pick<FileReference, "name" | "mimeType" | "size" | "sha256"> {
+  /** The id of its job's promise. */
+  job: string;
+  /** In base64, where its bytes are encrypted. */
+  key?: string;
+}
+
+/** How much is encrypted at a time, in bytes, and by how much it grows. */
+const CHUNK = 256 * 1024;
+const TAG = 16;
+
+const DESCRIPTION = ".json";
+
+export class KeptFiles {
+  readonly place: FilePlace;
+  readonly #sealing: Sealing;
+
+  constructor(place: FilePlace) {
+    this.place = place;
+    this.#sealing = new Sealing(place.encryptionKeys);
+  }
+
+  /** Stores a file at `key`. `data` is read once, and never held as a whole. */
+  async write(
+    key: string,
+    data: AsyncIterable<Uint8Array>,
+    about: Pick<Description, "job" | "name" | "mimeType">,
+  ): Promise<Description> {
+    const { objects } = this.place;
+    const hash = this.hash();
+    let size = 0;
+    const counted = async function* () {
+      for await (const bytes of data) {
+        size += bytes.length;
+        await hash.update(bytes);
+        yield bytes;
+      }
+    };
+    const secret = this.#sealing.isOn ? crypto.getRandomValues(new Uint8Array(32)) : undefined;
+    const bytes = secret ? encrypted(counted(), await imported(secret)) : counted();
+    await objects.write(key, inPieces(bytes, PART));
+    const description: Description = {
+      ...about,
+      ...{ size, sha256: await hash.digest() },
+      ...(secret && { key: bytesToBase64(secret) }),
+    };
+    const value = { data: toBase64(JSON.stringify(description)) };
+    const { param } = this.#sealing.isOn ? await this.#sealing.seal({ id: key, param: value }) : { param: value };
+    await objects.write(key + DESCRIPTION, inPieces(chunksOf(new Blob([JSON.stringify(param)]).stream()), PART));
+    return description;
+  }
+
+  /** @throws {Error} for one that no key opens */
+  async describe(key: string): Promise<Description | undefined> {
+    const stored = await this.place.objects.read(key + DESCRIPTION);
+    if (!stored) return undefined;
+    const value = JSON.parse(new TextDecoder().decode(await bytesOf(stored)));
+    const { param } = await this.#sealing.record({ id: key, param: value, value: {} } as PromiseRecord);
+    return JSON.parse(fromBase64(param.data ?? ""));
+  }
+
+  /**
+   * The bytes of a file, or the range of them from `from` up to `to`. The stream fails where they are not what was stored;
+   * of a range this is known with encryption keys alone.
+   */
+  async read(
+    key: string,
+    { size, sha256, key: secret }: Description,
+    { from, to } = { from: 0, to: size },
+  ): Promise<ReadableStream<Uint8Array> | undefined> {
+    const { objects } = this.place;
+    const isWhole = from === 0 && to === size;
+    const first = Math.floor(from / CHUNK);
+    const all = size + TAG * Math.max(1, Math.ceil(size / CHUNK));
+    const begin = secret ? first * (CHUNK + TAG) : from;
+    const end = secret ? Math.min(all, Math.max(1, Math.ceil(to / CHUNK)) * (CHUNK + TAG)) : to;
+    const stored = await objects.read(key, isWhole ? undefined : { offset: begin, length: end - begin });
+    if (!stored) return undefined;
+    const bytes = secret
+      ? within(
+          decrypted(chunksOf(stored), await imported(base64ToBytes(secret)), first),
+          from - first * CHUNK,
+          to - from,
+        )
+      : chunksOf(stored);
+    return streamOf(this.#checked(bytes, to - from, isWhole ? sha256 : undefined));
+  }
+
+  async *#checked(bytes: AsyncIterable<Uint8Array>, length: number, sha256: string | undefined) {
+    const hash = sha256 === undefined ? undefined : this.hash();
+    let size = 0;
+    for await (const each of bytes) {
+      size += each.length;
+      await hash?.update(each);
+      // The last bytes arrive when all of them are known to be right.
+      if (size < length) yield each;
+      else if (size > length || (hash && (await hash.digest()) !== sha256)) throw new NonRetryableError(DAMAGED);
+      else yield each;
+    }
+    if (size < length) throw new NonRetryableError(DAMAGED);
+  }
+
+  /** Removes a file: the description first, without which it does not exist. */
+  async remove(key: string): Promise<void> {
+    await this.place.objects.remove(key + DESCRIPTION);
+    await this.place.objects.remove(key);
+  }
+
+  /** Removes all files of a job, and of all generations of its name. */
+  async removeAll(promiseId: string): Promise<void> {
+    for await (const { key } of this.place.objects.list(`${await folderOf(promiseId)}/`))
+      await this.place.objects.remove(key);
+  }
+
+  hash(): Hash {
+    return this.place.hash?.() ?? platformHash();
+  }
+}
+
+const DAMAGED = "the file is not what was stored: its checksum or its length differs";
+
+/** The folder of the files of a job and of all generations of its name, which may be too long, or no name of a folder. */
+export async function folderOf(promiseId: string): Promise<string> {
+  const { base } = splitGeneration(promiseId);
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(base)))).slice(0, 40);
+}
+
+/** Whether a key is that of a file's bytes, and of no description and no unfinished write. */
+export const isFileKey = (key: string): boolean => /\/[0-9a-f]{16}-\d+\.\d+\.\d+$/.test(key);
+
+export const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+
+const imported = (secret: Uint8Array<ArrayBuffer>) =>
+  crypto.subtle.importKey("raw", secret, "AES-GCM", false, ["encrypt", "decrypt"]);
+
+/** The key is the file's own, so that the number of the chunk is a nonce; the length is in the description. */
+function algorithm(n: number) {
+  const iv = new Uint8Array(12);
+  new DataView(iv.buffer).setUint32(8, n);
+  return { name: "AES-GCM", iv };
+}
+
+async function* encrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey) {
+  let n = 0;
+  for await (const piece of inPieces(data, CHUNK))
+    yield new Uint8Array(await crypto.subtle.encrypt(algorithm(n++), key, piece));
+}
+
+async function* decrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey, first: number) {
+  let n = first;
+  for await (const piece of inPieces(data, CHUNK + TAG)) {
+    const opened = await crypto.subtle.decrypt(algorithm(n++), key, piece).catch(() => undefined);
+    if (!opened) throw new NonRetryableError(DAMAGED);
+    yield new Uint8Array(opened);
+  }
+}
+
+async function* within(data: AsyncIterable<Uint8Array>, from: number, length: number) {
+  let skip = from;
+  let left = length;
+  for await (const bytes of data) {
+    const part = bytes.subarray(skip, skip + left);
+    skip = Math.max(0, skip - bytes.length);
+    left -= part.length;
+    if (part.length > 0) yield part;
+    if (left === 0) return;
+  }
+}
+
+export function streamOf(bytes: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await bytes.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: () => bytes.return(undefined) as Promise<never>,
+  });
+}
+
+interface DigestStream extends WritableStream<Uint8Array> {
+  digest: Promise<ArrayBuffer>;
+}
+
+/** workerd's. */
+function platformHash(): Hash {
+  const { DigestStream } = crypto as unknown as { DigestStream: new (algorithm: string) => DigestStream };
+  const stream = new DigestStream("SHA-256");
+  const writer = stream.getWriter();
+  return {
+    update: (bytes) => writer.write(bytes),
+    async digest() {
+      await writer.close();
+      return hex(new Uint8Array(await stream.digest));
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** What an operator does about a job that has failed, or does not get on. */
+import { REQUEST_TAG } from "../../definitions/job.ts";
+import { CLEANED_UP, EARLIER, encodeValue, lineage, RESERVATION } from "../../store/codec.ts";
+import type { ResonateClient } from "../../store/connection/client.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { cleanUpId, splitGeneration, withGeneration } from "../../store/ids.ts";
+import { last } from "../../store/sequence.ts";
+import { doing } from "../feed/progress-feed.ts";
+import { ProgressFeeds } from "../feed/progress-feeds.ts";
+import { wakeupOf } from "../unhandled.ts";
+
+interface Server {
+  client: ResonateClient;
+  namespace: string;
+}
+
+/** Starts the next attempt at a job that ended without a result; resolves with the outcome in words. */
+async function startAgain({ client, namespace }: Server, known: PromiseRecord, isFromStart: boolean): Promise<string> {
+  const { base, generation } = splitGeneration(known.id);
+  const idOf = (n: number) => withGeneration(base, n);
+  const get = (n: number) => client.call({ kind: "promise.get", data: { id: idOf(n) } });
+  const { n, entry: newest = known } = await last(get, { after: generation, entry: known });
+  if (newest.state === "resolved") return "it is complete";
+  if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
+  const id = idOf(n + 1);
+  const { [REQUEST_TAG]: _request, [RESERVATION]: _place, [EARLIER]: _earlier, ...tags } = known.tags;
+  const after = known.state === "rejected_canceled" && { [CLEANED_UP]: cleanUpId(known.id) };
+  const data = {
+    id,
+    timeoutAt: Date.now() + known.timeoutAt - known.createdAt,
+    param: known.param,
+    tags: { ...tags, ...lineage(id), ...(!isFromStart && { [EARLIER]: known.id }), ...after },
+  };
+  await client.call({ kind: "promise.create", data });
+  return `it is started again as ${id.slice(namespace.length)}`;
+}
+
+/**
+ * Has a blocked job looked at again, or starts one that ended without a result as its next attempt: from its last good step,
+ * or from the start. Resolves with the outcome in words. `job` is the promise id without the namespace.
+ */
+export async function retryJob(server: Server, job: string, isFromStart = false): Promise<string> {
+  const { client, namespace } = server;
+  const id = namespace + job;
+  const promise = await client.call({ kind: "promise.get", data: { id } });
+  if (!promise) return "there is no such job";
+  if (promise.state !== "pending") return startAgain(server, promise, isFromStart);
+  const { entry } = await new ProgressFeeds(client).newest(id);
+  if (entry?.blocked === undefined)
+    return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
+  // It sleeps until the end of this minute or, if it was blocked a moment ago, of the next one.
+  const now = Date.now();
+  for (const at of [now, now + 60_000]) {
+    const bell = wakeupOf(id, at).id;
+    const found = await client.call({ kind: "promise.get", data: { id: bell } });
+    if (found?.state !== "pending") continue;
+    await client.call({ kind: "promise.settle", data: { id: bell, state: "resolved", value: encodeValue(undefined) } });
+    return "it is looked at again";
+  }
+  return "it is being looked at";
+}

@@ -1,0 +1,62 @@
+/** What a worker reports to the edge, for operators: what has happened since its last report, and how it is. */
+
+/** What a job waits for that does not execute, or why it does not get on. */
+export type WaitState = "sleeping" | "answer" | "job" | "failing" | "blocked";
+
+export interface FailedJob {
+  /** The promise id without the namespace, as logs have it. */
+  job: string;
+  kind: string;
+  /** The first line of the error. */
+  reason: string;
+  stack?: string;
+  /** In milliseconds since the epoch. */
+  at: number;
+}
+
+/** A job that waits; without a state it does so no more. */
+export interface WaitingJob {
+  job: string;
+  kind: string;
+  state?: WaitState;
+  /** Why it is blocked or failing, or when it wakes up. */
+  says?: string;
+}
+
+export interface WorkerReport {
+  /** The id of the process. */
+  worker: string;
+  /** Counts its reports from 1: a report that is sent again counts once. */
+  n: number;
+  group: string;
+  /** Whether jobs reach it. */
+  connected: boolean;
+  /** The versions of the kinds that it runs. */
+  kinds: Record<string, number>;
+  /** How many jobs run and wait for a slot, and how many of a kind may run. */
+  slots: { running: number; waiting: number; most: number };
+  /**
+   * What happened, by kind and name: `started`, `complete`, `failed`, `cancelled`, `retried`, {@link FAILED} with a reason, and
+   * `ms`, the sum of durations.
+   */
+  counts: [kind: string, name: string, n: number][];
+  failed: FailedJob[];
+  waits: WaitingJob[];
+  /** The longest of the jobs that ended, by kind. */
+  slowest: [kind: string, job: string, ms: number][];
+}
+
+/** The most failures and waits that one report names; of more it tells the number alone. */
+export const MOST_NAMED = 200;
+
+/** The most kinds and reasons that one report, or one period, tells apart. */
+export const MOST_NAMES = 200;
+
+/** Before the reason in the name of a count. */
+export const FAILED = "failed: ";
+
+/** The longest reason and stack, in characters. */
+export const LONGEST = { reason: 200, stack: 2_000 };
+
+/** The first line of an error, by which failures are grouped. */
+export const firstLine = (reason: string): string => (reason.split("\n", 1)[0] ?? "").slice(0, LONGEST.reason);

@@ -1,0 +1,60 @@
+/** A bucket of the account, as it is bound to a Worker. */
+import type { ObjectStore } from "./objects.ts";
+
+/** The part of an R2 bucket's binding that is used here. */
+export interface Bucket {
+  put(key: string, value: Uint8Array): Promise<unknown>;
+  get(
+    key: string,
+    options?: { range: { offset: number; length: number } },
+  ): Promise<{ body: ReadableStream<Uint8Array> } | null>;
+  delete(key: string): Promise<void>;
+  list(options: { prefix: string; cursor?: string }): Promise<{
+    objects: { key: string; uploaded: Date }[];
+    truncated: boolean;
+    cursor?: string;
+  }>;
+  createMultipartUpload(key: string): Promise<{
+    uploadPart(n: number, value: Uint8Array): Promise<UploadedPart>;
+    complete(parts: UploadedPart[]): Promise<unknown>;
+    abort(): Promise<void>;
+  }>;
+}
+
+interface UploadedPart {
+  partNumber: number;
+  etag: string;
+}
+
+/** R2 removes unfinished uploads by itself, after 7 days by default. */
+export function bucketStore(bucket: Bucket): ObjectStore {
+  return {
+    async write(key, parts) {
+      const first = await parts[Symbol.asyncIterator]().next();
+      const second = first.done ? first : await parts[Symbol.asyncIterator]().next();
+      if (second.done) return void (await bucket.put(key, first.value ?? new Uint8Array()));
+      const upload = await bucket.createMultipartUpload(key);
+      try {
+        const done = [await upload.uploadPart(1, first.value), await upload.uploadPart(2, second.value)];
+        for await (const part of parts) done.push(await upload.uploadPart(done.length + 1, part));
+        await upload.complete(done);
+      } catch (error) {
+        await upload.abort().catch(() => {});
+        throw error;
+      }
+    },
+    async read(key, range) {
+      if (range?.length === 0) return new Blob([]).stream();
+      return (await bucket.get(key, range && { range }))?.body;
+    },
+    async *list(prefix) {
+      let cursor: string | undefined;
+      do {
+        const page = await bucket.list({ prefix, ...(cursor !== undefined && { cursor }) });
+        for (const { key, uploaded } of page.objects) yield { key, at: uploaded.getTime() };
+        cursor = page.truncated ? page.cursor : undefined;
+      } while (cursor !== undefined);
+    },
+    remove: (key) => bucket.delete(key),
+  };
+}

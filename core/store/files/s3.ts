@@ -1,0 +1,140 @@
+/** A bucket of any store that speaks S3, by its URL and keys. */
+import { AwsClient } from "aws4fetch";
+import { pause } from "../pacing/backoff.ts";
+import type { ObjectStore, StoredObject } from "./objects.ts";
+
+interface S3Options {
+  /** With the bucket in its path, and what is put before each key: `https://s3.example.com/bucket/prefix`. */
+  url: string;
+  keyId: string;
+  secret: string;
+  region: string;
+}
+
+/** The variables that name a bucket, and the keys to it. */
+interface Variables {
+  FILES_URL?: string | undefined;
+  FILES_KEY_ID?: string | undefined;
+  FILES_SECRET?: string | undefined;
+  FILES_REGION?: string | undefined;
+}
+
+/** The bucket that `FILES_URL` names. @throws {Error} naming the keys that are missing */
+export function s3Of({ FILES_URL: url = "", FILES_KEY_ID: keyId, FILES_SECRET: secret, FILES_REGION }: Variables) {
+  if (!keyId || !secret)
+    throw new Error("FILES_URL names a bucket: FILES_KEY_ID and FILES_SECRET must be set, the keys to it");
+  return s3Store({ url, keyId, secret, region: FILES_REGION || "auto" });
+}
+
+/** What marks an unfinished upload in a list; its id follows. */
+const UNFINISHED = "?uploadId=";
+
+/** How many times a request is tried. */
+const TRIES = 4;
+
+function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
+  const client = new AwsClient({
+    ...{ accessKeyId: keyId, secretAccessKey: secret, region, service: "s3" },
+    retries: 0,
+  });
+  const { origin, pathname } = new URL(url);
+  const [, bucket = "", ...before] = pathname.replace(/\/+$/, "").split("/");
+  const home = before.length > 0 ? `${before.join("/")}/` : "";
+
+  /** @throws {Error} with what the store answered */
+  const send = async (method: string, path: string, body: Uint8Array<ArrayBuffer> | string = "", headers = {}) => {
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    // The store checks what arrives against it.
+    const signed = {
+      ...headers,
+      "x-amz-content-sha256": Array.from(hash, (b) => b.toString(16).padStart(2, "0")).join(""),
+    };
+    for (let n = 1; ; n++) {
+      const request = { method, headers: signed, ...(method !== "GET" && { body: bytes }) };
+      const answer = await client.fetch(`${origin}/${bucket}${path}`, request).catch((error: Error) => error);
+      const isLast = n === TRIES;
+      if (answer instanceof Error) {
+        if (isLast) throw new Error(`the store of files: ${answer.message}`, { cause: answer });
+      } else if (answer.ok || answer.status === 404) return answer;
+      else {
+        const words = (await answer.text()).slice(0, 300);
+        if (answer.status < 500 || isLast) throw new Error(`the store of files answered ${answer.status}: ${words}`);
+      }
+      await pause(100 * 4 ** n);
+    }
+  };
+  const there = async (answer: Promise<Response>): Promise<Response> => {
+    const response = await answer;
+    if (response.ok) return response;
+    throw new Error(`the store of files answered ${response.status}: ${(await response.text()).slice(0, 300)}`);
+  };
+  const at = (key: string) => `/${home}${key}`;
+
+  async function* listed(query: Record<string, string>, tag: string, next: readonly [string, string][]) {
+    for (let more: Record<string, string> | undefined = {}; more; ) {
+      const search = new URLSearchParams({ ...query, ...more });
+      const text = await (await there(send("GET", `?${search}`))).text();
+      for (const [, entry = ""] of text.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, "gs"))) yield entry;
+      const isCut = inside(text, "IsTruncated") === "true";
+      more = isCut ? Object.fromEntries(next.map(([from, to]) => [to, inside(text, from)])) : undefined;
+    }
+  }
+
+  return {
+    async write(key, parts) {
+      const all = parts[Symbol.asyncIterator]();
+      const first = await all.next();
+      const second = first.done ? first : await all.next();
+      if (second.done) return void (await there(send("PUT", at(key), first.value ?? "")));
+      const uploadId = inside(await (await there(send("POST", `${at(key)}?uploads=`))).text(), "UploadId");
+      const upload = (more = "") => `${at(key)}?${more}uploadId=${encodeURIComponent(uploadId)}`;
+      try {
+        const tags: string[] = [];
+        for (let part = first; !part.done; part = tags.length === 1 ? second : await all.next()) {
+          const n = tags.length + 1;
+          const { headers } = await there(send("PUT", upload(`partNumber=${n}&`), part.value));
+          tags.push(headers.get("etag") ?? "");
+        }
+        const list = tags.map((tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${tag}</ETag></Part>`);
+        const body = `<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`;
+        const answer = await (await there(send("POST", upload(), body))).text();
+        // It may fail after its status was sent.
+        if (answer.includes("<Error>")) throw new Error(`the store of files answered: ${answer.slice(0, 300)}`);
+      } catch (error) {
+        await send("DELETE", upload()).catch(() => {});
+        throw error;
+      }
+    },
+    async read(key, range) {
+      if (range?.length === 0) return new Blob([]).stream();
+      const headers = range && { range: `bytes=${range.offset}-${range.offset + range.length - 1}` };
+      const response = await send("GET", at(key), "", headers);
+      if (response.status !== 404) return response.body ?? new Blob([]).stream();
+      await response.body?.cancel();
+      return undefined;
+    },
+    async *list(prefix): AsyncGenerator<StoredObject> {
+      const query = { "list-type": "2", prefix: home + prefix };
+      for await (const entry of listed(query, "Contents", [["NextContinuationToken", "continuation-token"]]))
+        yield { key: inside(entry, "Key").slice(home.length), at: Date.parse(inside(entry, "LastModified")) };
+      const markers = [
+        ["NextKeyMarker", "key-marker"],
+        ["NextUploadIdMarker", "upload-id-marker"],
+      ] as const;
+      for await (const entry of listed({ uploads: "", prefix: home + prefix }, "Upload", markers as never)) {
+        const key =
+          inside(entry, "Key").slice(home.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
+        yield { key, at: Date.parse(inside(entry, "Initiated")) };
+      }
+    },
+    remove: async (key) => void (await send("DELETE", at(key))),
+  };
+}
+
+const inside = (xml: string, tag: string): string =>
+  (new RegExp(`<${tag}>(.*?)</${tag}>`, "s").exec(xml)?.[1] ?? "")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&amp;", "&");

@@ -1,0 +1,197 @@
+/** Files of jobs for clients: lines and links in answers, downloads, resources. */
+import type { Caller } from "../../core/definitions/caller.ts";
+import { type FileReference, filesIn, isOfType, partsOfUri } from "../../core/definitions/file.ts";
+import { type Description, folderOf, type KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { bytesToBase64 } from "../../core/store/base64.ts";
+import { bytesOf } from "../../core/store/files/objects.ts";
+import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
+
+/** How long an address is valid, in milliseconds. */
+const VALID = 24 * 3_600_000;
+
+/** The most files that an answer names, and a page shows. */
+const MOST = 20;
+
+/** The largest file that `resources/read` gives, in bytes. */
+const SMALL = 1_000_000;
+
+const PURPOSE = "file";
+
+/** What makes and opens addresses. */
+export interface FilePages {
+  readonly config: { PUBLIC_URL?: string | undefined; VIEW_LINKS: "on" | "off" };
+  readonly seal:
+    | {
+        close(purpose: string, value: unknown, until: number): Promise<string>;
+        open(purpose: string, text: string): Promise<{ value: unknown; until: number } | undefined>;
+      }
+    | undefined;
+  blocks(caller: Caller): boolean;
+}
+
+/** The parts of an edge that a download needs. */
+interface Door {
+  store: RemoteStore;
+  refused: { add(address: string, weight: number): void };
+  rateLimit: ((key: string, about: { weight: number; of: number }) => Promise<Response | undefined>) | undefined;
+}
+
+/** A file, with its path for one caller. */
+export interface FileView extends Pick<FileReference, "name" | "mimeType" | "size" | "uri"> {
+  path: string;
+}
+
+export class Files {
+  readonly #pages: FilePages;
+  readonly #kept: KeptFiles | undefined;
+
+  constructor(env: EdgeFileBindings, pages: FilePages) {
+    this.#pages = pages;
+    this.#kept = keptFilesOf(env);
+  }
+
+  /** The result with a line for each file that it refers to and, for a client that has them, a link. */
+  async shown<Result extends CallToolResult>(result: Result, caller: Caller, links: boolean): Promise<Result> {
+    const until = Date.now() + VALID;
+    const files = filesIn(result.structuredContent, MOST);
+    if (files.length === 0) return result;
+    const content = await Promise.all(
+      files.map(async ({ uri, name, mimeType, size }) => {
+        const path = await this.#pathOf(uri, caller, until);
+        const { PUBLIC_URL, VIEW_LINKS } = this.#pages.config;
+        const isPublic = path !== undefined && PUBLIC_URL !== undefined && VIEW_LINKS === "on";
+        const where = isPublic ? `${new URL(path, PUBLIC_URL).href} (until ${new Date(until).toISOString()})` : uri;
+        const text = { type: "text" as const, text: `${name}, ${mimeType}, ${inWords(size)}: ${where}` };
+        return links ? [text, { type: "resource_link" as const, uri, name, mimeType, size }] : [text];
+      }),
+    );
+    return { ...result, content: [...result.content, ...content.flat()] };
+  }
+
+  /** The files that a value refers to, for the page of its job. */
+  async viewsIn(value: unknown, caller: Caller): Promise<FileView[]> {
+    const until = Date.now() + VALID;
+    const views = filesIn(value, MOST).map(async ({ uri, name, mimeType, size }) => {
+      const path = await this.#pathOf(uri, caller, until);
+      return path === undefined ? [] : [{ uri, name, mimeType, size, path }];
+    });
+    return (await Promise.all(views)).flat();
+  }
+
+  async #pathOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
+    const sealed = await this.#pages.seal?.close(PURPOSE, { uri, caller }, until);
+    return sealed && `/files/${sealed}`;
+  }
+
+  /** What is at the address of a file. Who has the address may read the file, as its caller and until its time is over. */
+  async download(request: Request, sealed: string, address: string, door: Door): Promise<Response> {
+    const opened = await this.#pages.seal?.open(PURPOSE, sealed);
+    const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
+    if (!opened || this.#pages.blocks(caller)) {
+      door.refused.add(address, 1);
+      return refused(404, "This address is void, or its time is over.");
+    }
+    const limited = await door.rateLimit?.(`files of ${caller.key || address}`, { weight: 1, of: 1 });
+    if (limited) return limited;
+    const found = await this.#find(door.store.as(caller, crypto.randomUUID()), uri, request.signal);
+    if (!found) return refused(404, "The file is gone.");
+    const { key, about } = found;
+    const { size, sha256 } = about;
+    const etag = `"${sha256}"`;
+    const headers = headersOf(about, etag);
+    if (request.headers.get("if-none-match")?.includes(etag)) return new Response(null, { status: 304, headers });
+    const range = rangeOf(request.headers, size, etag);
+    if (range === "none") {
+      headers.set("content-range", `bytes */${size}`);
+      return new Response(null, { status: 416, headers });
+    }
+    const { from, to } = range ?? { from: 0, to: size };
+    headers.set("content-length", String(to - from));
+    if (range) headers.set("content-range", `bytes ${from}-${to - 1}/${size}`);
+    const status = range ? 206 : 200;
+    if (request.method === "HEAD") return new Response(null, { status, headers });
+    const stream = await this.#kept?.read(key, about, { from, to });
+    return stream ? new Response(ofLength(stream, to - from), { status, headers }) : refused(404, "The file is gone.");
+  }
+
+  /** A small file as a resource, or why it is none. This module has classes of its own: what it throws is not known outside. */
+  async resource(store: RemoteStore, uri: string, caller: Caller, signal?: AbortSignal) {
+    const found = await this.#find(store, uri, signal);
+    const stream = found && found.about.size <= SMALL ? await this.#kept?.read(found.key, found.about) : undefined;
+    if (found && found.about.size > SMALL) {
+      const path = await this.#pathOf(uri, caller, Date.now() + VALID);
+      const { PUBLIC_URL } = this.#pages.config;
+      const at = path && PUBLIC_URL ? ` Download it: ${new URL(path, PUBLIC_URL).href}` : "";
+      const words = `The file has ${found.about.size} bytes; up to ${SMALL} are given as a resource.${at}`;
+      return { refusal: words };
+    }
+    if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
+    const { mimeType } = found.about;
+    const bytes = await bytesOf(stream);
+    const content = isOfType(mimeType, TEXTS)
+      ? { text: new TextDecoder().decode(bytes) }
+      : { blob: bytesToBase64(bytes) };
+    return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: VALID };
+  }
+
+  /** A file of a job that the caller of `store` may see. */
+  async #find(
+    store: RemoteStore,
+    uri: string,
+    signal?: AbortSignal,
+  ): Promise<{ key: string; about: Description } | undefined> {
+    const parts = partsOfUri(uri);
+    const job = parts && this.#kept && (await store.get(parts.job, signal));
+    if (!job) return undefined;
+    const key = `${await folderOf(job.id)}/${parts.id}`;
+    const about = await this.#kept?.describe(key);
+    return about && { key, about };
+  }
+}
+
+const TEXTS = ["text/*", "application/json", "application/xml", "image/svg+xml"];
+
+const refused = (status: number, error: string) =>
+  Response.json({ error }, { status, headers: { "cache-control": "no-store" } });
+
+/** What a file holds is a stranger's: no browser runs it, nor takes it for something else than it is said to be. */
+function headersOf({ name, mimeType }: Description, etag: string): Headers {
+  const isPlain = /^[\w.+-]+\/[\w.+-]+(; ?charset=[\w-]+)?$/.test(mimeType);
+  const plain = name.replace(/[^\w.() -]/g, "_");
+  return new Headers({
+    "accept-ranges": "bytes",
+    "cache-control": "private, max-age=600",
+    "content-disposition": `attachment; filename="${plain}"; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, escape)}`,
+    "content-security-policy": "sandbox; default-src 'none'",
+    "content-type": isPlain ? mimeType : "application/octet-stream",
+    "cross-origin-resource-policy": "same-origin",
+    etag,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+  });
+}
+
+/** The range that a request asks for; undefined for the whole, `none` for one that the file does not have. */
+function rangeOf(headers: Headers, size: number, etag: string): { from: number; to: number } | "none" | undefined {
+  const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(headers.get("range") ?? "") ?? [];
+  const condition = headers.get("if-range");
+  if (first === undefined || (first === "" && last === "") || (condition !== null && condition !== etag))
+    return undefined;
+  const from = first === "" ? Math.max(0, size - Number(last)) : Number(first);
+  const to = first === "" || last === "" ? size : Math.min(size, Number(last) + 1);
+  return from < to ? { from, to } : "none";
+}
+
+function ofLength(stream: ReadableStream<Uint8Array>, length: number): ReadableStream {
+  const { FixedLengthStream } = globalThis as unknown as {
+    FixedLengthStream?: new (length: number) => TransformStream;
+  };
+  return FixedLengthStream ? stream.pipeThrough(new FixedLengthStream(length)) : stream;
+}
+
+function inWords(bytes: number): string {
+  const [most, unit] = bytes < 1_000 ? [1, "bytes"] : bytes < 1_000_000 ? [1_000, "KB"] : [1_000_000, "MB"];
+  return `${Math.round((bytes / Number(most)) * 10) / 10} ${unit}`;
+}

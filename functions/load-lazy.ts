@@ -1,0 +1,10 @@
+type Lazy = typeof import("./lazy.ts");
+
+/** Set by `define` in wrangler.toml where the Worker has this code as a module. Elsewhere the bundle contains it. */
+declare const CALLER_MODULE: string | undefined;
+
+export const loadLazy = (): Promise<Lazy> =>
+  typeof CALLER_MODULE === "undefined" ? import("./lazy.ts") : load(CALLER_MODULE);
+
+/** Not a literal: the bundler would look for a file beside this one. */
+const load = (module: string): Promise<Lazy> => import(module);

@@ -1,0 +1,78 @@
+/** What an operator is told without asking. Each rule names its paragraph of docs/operations.md. */
+import type { Alert, CallerFigure, Overview } from "./calls.ts";
+
+/** What rules look at: the last hour, and how things stand. */
+interface Seen {
+  now: number;
+  kinds: Overview["kinds"];
+  waits: Overview["waits"];
+  workers: Overview["workers"];
+  callers: readonly CallerFigure[];
+  /** The versions of the kinds that the edge serves. */
+  deployed: Readonly<Record<string, number>>;
+  /** How many bytes a caller may have; 0 for any number. */
+  mostBytes: number;
+}
+
+/** A worker that is silent for longer is not there, in milliseconds: it reports at least every 20 seconds. */
+export const SILENT = 60_000;
+
+/** From how many jobs on, and from which part of them, failures are many. */
+const MANY = { jobs: 5, part: 0.2 };
+
+const list = (names: readonly string[]) =>
+  names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
+const alive = ({ workers, now }: Seen) => workers.filter(({ at, connected }) => connected && at > now - SILENT);
+
+/** The rules: each says what is wrong, or undefined. */
+export const RULES = {
+  "jobs-fail": ({ kinds }: Seen) => {
+    const bad = kinds.filter(
+      ({ failed = 0, complete = 0 }) => failed >= MANY.jobs && failed / (failed + complete) > MANY.part,
+    );
+    return bad.length > 0
+      ? `many jobs fail: ${list(bad.map(({ kind, failed }) => `${failed} of ${kind}`))}`
+      : undefined;
+  },
+  "no-worker": (seen: Seen) => {
+    const [newest] = seen.workers;
+    if (!newest || alive(seen).length > 0) return undefined;
+    return `no worker takes jobs; the last one was heard of at ${new Date(newest.at).toISOString()}`;
+  },
+  "slots-taken": (seen: Seen) => {
+    const waiting = alive(seen).reduce((sum, { slots }) => sum + slots.waiting, 0);
+    return waiting > 0 ? `${waiting} jobs wait for a slot` : undefined;
+  },
+  "jobs-blocked": ({ waits }: Seen) => {
+    const blocked = waits.filter(({ state }) => state === "blocked");
+    return blocked.length > 0 ? `blocked: ${list(blocked.map(({ kind, n }) => `${n} of ${kind}`))}` : undefined;
+  },
+  "old-worker": (seen: Seen) => {
+    const isOld = ([kind, version]: [string, number]) => version < (seen.deployed[kind] ?? 0);
+    const old = alive(seen).flatMap(({ kinds }) =>
+      Object.entries(kinds)
+        .filter(isOld)
+        .map(([kind]) => kind),
+    );
+    return old.length > 0 ? `a worker runs an earlier version of ${list([...new Set(old)])}` : undefined;
+  },
+  "storage-full": ({ callers, mostBytes }: Seen) => {
+    const full = mostBytes > 0 ? callers.filter(({ bytes }) => bytes > 0.9 * mostBytes) : [];
+    return full.length > 0
+      ? `almost full: the storage of ${list(full.map(({ label, key }) => label ?? key))}`
+      : undefined;
+  },
+  "deliveries-fail": ({ callers }: Seen) => {
+    const failing = callers.filter((caller) => caller.failing > 0);
+    return failing.length > 0 ? `web hooks fail of ${list(failing.map(({ label, key }) => label ?? key))}` : undefined;
+  },
+} satisfies Record<string, (seen: Seen) => string | undefined>;
+
+/** How long something must be wrong before it is an alert, in milliseconds. */
+export const LASTS: Partial<Record<string, number>> = { "slots-taken": 300_000 };
+
+export const alertsOf = (seen: Seen): Alert[] =>
+  (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((name) => {
+    const says = RULES[name](seen);
+    return says === undefined ? [] : [{ name, says }];
+  });

@@ -1,0 +1,377 @@
+/** What an operator sees and does, in one object of the deployment: an instance of the class of the callers' objects. */
+import { callerOf } from "../../core/definitions/caller.ts";
+import { Holds, NOTHING } from "../../core/jobs/operating/holds.ts";
+import { retryJob } from "../../core/jobs/operating/retry.ts";
+import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
+import { base64ToBytes } from "../../core/store/base64.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { splitKey } from "../../core/store/ids.ts";
+import type { Config } from "../app/config.ts";
+import { deployed } from "../app/deployed.ts";
+import type { CallerStorage } from "../caller/storage.ts";
+import { post } from "../caller/webhooks/post.ts";
+import { alertsOf, LASTS } from "./alerts.ts";
+import type {
+  Action,
+  ActionState,
+  Alert,
+  CallerFigure,
+  Filter,
+  OperateCalls,
+  Overview,
+  Scope,
+  Settings,
+  Span,
+  TrailEntry,
+} from "./calls.ts";
+import { OperateTables } from "./tables.ts";
+
+/** The most jobs that one action is about. */
+const MOST_TARGETS = 10_000;
+
+/** How many jobs are worked on at once, and how long an action is waited for, in milliseconds. */
+const AT_ONCE = 16;
+const PATIENCE = 3_000;
+
+const MINUTE = 60_000;
+
+/** The most characters that are noted of what a caller names. */
+const MOST_HEARD = 1_000;
+
+/** How many jobs that are said to wait are looked at with an overview: they may have ended where no worker heard of it. */
+const LOOKS = 10;
+
+interface OperatingOptions {
+  storage: CallerStorage;
+  client: ResonateClient;
+  config: Config;
+  env: { ALERT_URL?: string; ALERT_SECRET?: string };
+  fetchTo(url: string): typeof fetch;
+}
+
+type ToldAlert = Overview["alerts"][number] & { state: "begun" | "over" };
+
+export class Operating implements OperateCalls {
+  readonly #tables: OperateTables;
+  readonly #options: OperatingOptions;
+  readonly #holds: Holds;
+  readonly #kinds: PausedKinds;
+  #working: Promise<void> | undefined;
+  #looked = 0;
+
+  constructor(options: OperatingOptions) {
+    const { client, config, storage } = options;
+    this.#options = options;
+    this.#tables = new OperateTables(storage);
+    this.#holds = new Holds(client, config.RESONATE_NAMESPACE);
+    this.#kinds = new PausedKinds(client, config.RESONATE_NAMESPACE);
+    this.#noteDeployment();
+  }
+
+  report(report: WorkerReport): void {
+    this.#tables.report(report, Date.now());
+    void this.#arm();
+  }
+
+  figure(figure: CallerFigure): void {
+    this.#tables.figure(figure, Date.now());
+  }
+
+  settings(): Settings {
+    return this.#tables.get<Settings>("settings") ?? { starts_stopped: false, blocked: [] };
+  }
+
+  note(who: string, what: string, about: object): void {
+    this.#tables.note(who, what, about);
+  }
+
+  heard(caller: string, what: string, params: object): void {
+    const { arguments: args = {}, taskId } = params as { arguments?: Record<string, unknown>; taskId?: unknown };
+    const named = [args.job_names, args.job_name, taskId === undefined ? undefined : nameInTask(String(taskId))];
+    const jobs = named.filter((each) => each !== undefined).flat();
+    this.#tables.note(caller, what, {
+      jobs: JSON.stringify(jobs).slice(0, MOST_HEARD),
+      ...(args.question !== undefined && { question: String(args.question).slice(0, MOST_HEARD) }),
+    });
+  }
+
+  async overview(span: Span): Promise<Overview> {
+    const now = Date.now();
+    await this.#lookAtWaits().catch(() => {}); // What is shown may be out of date then.
+    const overview = this.#tables.overview(span, now);
+    const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
+    const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
+    const news = await this.#judge(now);
+    void Promise.all(news.map((each) => this.#tell(each)));
+    return {
+      ...overview,
+      callers: await this.#named(overview.callers),
+      kinds_paused: names.filter((_, i) => paused[i]),
+      held: (await this.#holds.find().catch(() => undefined))?.held ?? NOTHING,
+      settings: this.settings(),
+      alerts: this.#tables.get<Overview["alerts"]>("alerts") ?? [],
+    };
+  }
+
+  jobs(filter: Filter) {
+    return this.#tables.jobs(filter, 50);
+  }
+
+  about(job: string) {
+    return this.#tables.about(job);
+  }
+
+  trail(page: { before?: number; after?: number; limit?: number }): TrailEntry[] {
+    return this.#tables.trail(page);
+  }
+
+  /** Notes an action with all it is about, and then does it: what is interrupted goes on with the next alarm. */
+  async act(who: string, action: Action): Promise<ActionState> {
+    const jobs = "jobs" in action || "filter" in action ? this.#targetsOf(action) : [];
+    const tables = this.#tables;
+    const n = tables.transaction(() => {
+      const { do: what, ...about } = action;
+      const n = tables.note(who, what, { ...about, ...(jobs.length > 0 && { count: jobs.length }) });
+      tables.all("INSERT INTO actions VALUES (?, ?, ?, 'open')", n, who, JSON.stringify(action));
+      for (const job of jobs) tables.all("INSERT OR IGNORE INTO targets VALUES (?, ?, NULL)", n, job);
+      return n;
+    });
+    await this.#arm();
+    await Promise.race([this.#work().catch(() => {}), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+    return this.action(n);
+  }
+
+  action(n: number): ActionState {
+    const [counts] = this.#tables.all(
+      "SELECT count(*) AS total, count(outcome) AS done FROM targets WHERE action = ?",
+      n,
+    );
+    const [row] = this.#tables.all("SELECT state FROM actions WHERE n = ?", n);
+    const outcomes = this.#tables.all(
+      "SELECT job, outcome FROM targets WHERE action = ? AND outcome NOTNULL LIMIT 50",
+      n,
+    );
+    return {
+      n,
+      total: Number(counts?.total),
+      done: Number(counts?.done),
+      is_over: row?.state !== "open",
+      outcomes: Object.fromEntries(outcomes.map(({ job, outcome }) => [String(job), String(outcome)])),
+    };
+  }
+
+  /** Goes on with what was interrupted, and looks whether to alert. */
+  async alarm(): Promise<void> {
+    await this.#work().catch(() => {}); // The next alarm goes on.
+    await Promise.all((await this.#judge(Date.now())).map((each) => this.#tell(each)));
+    await this.#arm();
+  }
+
+  async #arm(): Promise<void> {
+    const { storage } = this.#options;
+    const isBusy = this.#tables.all("SELECT 1 FROM actions WHERE state = 'open' LIMIT 1").length > 0;
+    const at = Date.now() + (isBusy ? PATIENCE : MINUTE);
+    const known = await storage.getAlarm();
+    if (known === null || known > at) await storage.setAlarm(at);
+  }
+
+  #targetsOf({ jobs, filter }: { jobs?: string[]; filter?: Filter }): string[] {
+    return jobs ?? this.#tables.jobs(filter ?? {}, MOST_TARGETS).jobs.map(({ job }) => String(job));
+  }
+
+  /** Does what is open, one action after another. */
+  #work(): Promise<void> {
+    this.#working ??= this.#workOff().finally(() => {
+      this.#working = undefined;
+    });
+    return this.#working;
+  }
+
+  async #workOff(): Promise<void> {
+    for (;;) {
+      const [row] = this.#tables.all("SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY n LIMIT 1");
+      if (!row) return;
+      const [n, action] = [Number(row.n), JSON.parse(String(row.asked)) as Action];
+      if (action.do === "retry" || action.do === "cancel") await this.#workOn(n, action);
+      else await this.#set(action);
+      this.#tables.transaction(() => {
+        const of = this.#tables.all(
+          "SELECT outcome, count(*) AS n FROM targets WHERE action = ? GROUP BY 1 ORDER BY 2 DESC LIMIT 10",
+          n,
+        );
+        const about = { of: n, ...(of.length > 0 && { jobs: of.reduce((sum, each) => sum + Number(each.n), 0) }) };
+        this.#tables.note(String(row.who), `${action.do}: done`, about);
+        this.#tables.all("UPDATE actions SET state = 'done' WHERE n = ?", n);
+      });
+    }
+  }
+
+  /** Does something about each job of an action that it has not been done about. To do it twice is to do it once. */
+  async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<void> {
+    for (;;) {
+      const rows = this.#tables.all("SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?", n, AT_ONCE);
+      if (rows.length === 0) return;
+      const jobs = rows.map(({ job }) => String(job));
+      const does = (job: string) =>
+        action.do === "retry" ? this.#retry(job, action.from === "start") : this.#cancel(job);
+      const outcomes = await Promise.all(jobs.map(does));
+      this.#tables.transaction(() => {
+        for (const [i, job] of jobs.entries()) {
+          this.#tables.all("UPDATE targets SET outcome = ? WHERE action = ? AND job = ?", outcomes[i] ?? "", n, job);
+          if (action.do === "cancel") this.#tables.forget(job);
+          else this.#tables.all("DELETE FROM failures WHERE job = ?", job);
+        }
+      });
+    }
+  }
+
+  #retry(job: string, isFromStart: boolean): Promise<string> {
+    const { client, config } = this.#options;
+    return retryJob({ client, namespace: config.RESONATE_NAMESPACE }, job, isFromStart);
+  }
+
+  async #cancel(job: string): Promise<string> {
+    const { key, name } = splitKey(job);
+    const { client, config } = this.#options;
+    const store = new RemoteStore(endpointOf(config), deployed.jobs, {}, client).as({ id: "", key, label: "" }, "");
+    const ended = await store.end(name);
+    if (!ended) return "there is no such job";
+    return ended.isOurs ? "it is cancelled" : "it had ended";
+  }
+
+  async #set(action: Exclude<Action, { do: "retry" | "cancel" }>): Promise<void> {
+    const settings = this.settings();
+    switch (action.do) {
+      case "pause":
+      case "resume":
+        return this.#hold(action.of, action.do === "pause");
+      case "block":
+      case "unblock": {
+        const others = settings.blocked.filter((name) => name !== action.caller);
+        const blocked = action.do === "block" ? [...others, action.caller] : others;
+        return this.#tables.set("settings", { ...settings, blocked });
+      }
+      default:
+        return this.#tables.set("settings", { ...settings, starts_stopped: action.do === "stop-starts" });
+    }
+  }
+
+  async #hold(of: Scope, isOn: boolean): Promise<void> {
+    if ("kind" in of) {
+      await (isOn ? this.#kinds.pause(of.kind) : this.#kinds.resume(of.kind));
+      return;
+    }
+    const held = (await this.#holds.find())?.held ?? NOTHING;
+    const changed = (all: readonly string[], some: readonly string[]) => {
+      const others = all.filter((each) => !some.includes(each));
+      return isOn ? [...others, ...some] : others;
+    };
+    if ("all" in of) return this.#holds.set({ ...held, all: isOn });
+    if ("caller" in of)
+      return this.#holds.set({ ...held, callers: changed(held.callers, [await this.#keyOf(of.caller)]) });
+    return this.#holds.set({ ...held, jobs: changed(held.jobs, of.jobs) });
+  }
+
+  /** The key of a caller: itself, or by the name that the log has. */
+  async #keyOf(caller: string): Promise<string> {
+    return splitKey(caller).key || (await callerOf(caller)).key;
+  }
+
+  /** Names callers as the log does: by their static tokens, or by the hash in their keys. */
+  async #named(callers: readonly CallerFigure[]): Promise<CallerFigure[]> {
+    const { auth } = this.#options.config;
+    const tokens = auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS : [];
+    const known = new Map(
+      await Promise.all(tokens.map(async ({ name }) => [(await callerOf(name)).key, name] as const)),
+    );
+    return callers.map((caller) => ({ ...caller, label: known.get(caller.key) ?? caller.key.slice(1, -1) }));
+  }
+
+  async #lookAtWaits(): Promise<void> {
+    const { client, config } = this.#options;
+    const rows = this.#tables.all(
+      "SELECT rowid, job FROM waits WHERE rowid > ? ORDER BY rowid LIMIT ?",
+      this.#looked,
+      LOOKS,
+    );
+    this.#looked = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
+    const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
+    const found = await Promise.all(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
+    for (const [i, { job }] of rows.entries()) if (found[i]?.state !== "pending") this.#tables.forget(String(job));
+  }
+
+  /** Looks at the rules; resolves with the alerts that have begun or ended. */
+  async #judge(now: number): Promise<ToldAlert[]> {
+    const { config } = this.#options;
+    const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
+    const { kinds, waits, workers, callers } = this.#tables.overview("hour", now);
+    const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
+    const seen = {
+      now,
+      kinds,
+      waits,
+      workers,
+      callers: await this.#named(callers),
+      deployed: versions,
+      mostBytes: config.MAX_STORED_BYTES,
+    };
+    const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
+    const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
+    const standing = alertsOf(seen).map((alert) => ({ ...alert, since: sinceOf(alert.name) }));
+    const alerts = standing.filter(({ name, since }) => now - since >= (LASTS[name] ?? 0));
+    this.#tables.set("standing", standing);
+    this.#tables.set("alerts", alerts);
+    const has = (list: readonly Alert[], { name }: Alert) => list.some((each) => each.name === name);
+    const begun = alerts.filter((alert) => !has(known, alert)).map((alert) => ({ ...alert, state: "begun" as const }));
+    const over = known.filter((alert) => !has(alerts, alert)).map((alert) => ({ ...alert, state: "over" as const }));
+    return [...begun, ...over];
+  }
+
+  /** Tells the deployment's web hook of an alert. What cannot be told is told with the next look. */
+  async #tell({ state, ...alert }: ToldAlert): Promise<void> {
+    const { env, fetchTo } = this.#options;
+    const { ALERT_URL: url, ALERT_SECRET: secret } = env;
+    if (!url) return;
+    const runbook = `docs/operations.md#${alert.name}`;
+    const body = JSON.stringify({ ...alert, state, since: new Date(alert.since).toISOString(), runbook });
+    const hook = { url, secrets: secret ? [secret] : [], id: `alert_${alert.name}_${alert.since}_${state}` };
+    const { ok } = await post(fetchTo(url), { ...hook, subscription: "alerts", body });
+    if (ok) return;
+    const others = (this.#tables.get<Overview["alerts"]>("alerts") ?? []).filter(({ name }) => name !== alert.name);
+    this.#tables.set("alerts", state === "begun" ? others : [...others, alert]);
+  }
+
+  /** Notes in the trail what a deployment has changed of keys and tools. */
+  #noteDeployment(): void {
+    const { auth, isOperated } = this.#options.config;
+    if (!isOperated) return;
+    const callers =
+      auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS.map(({ name, sha256 }) => `${name} ${sha256.slice(0, 8)}`) : [];
+    const now: Record<string, string[]> = { callers, tools: deployed.tools.map(({ listing }) => String(listing.name)) };
+    const before = this.#tables.get<typeof now>("deployment");
+    if (JSON.stringify(before) === JSON.stringify(now)) return;
+    this.#tables.set("deployment", now);
+    for (const [what, names] of Object.entries(now)) {
+      const old = before?.[what];
+      const [added, removed] = [
+        names.filter((each) => !old?.includes(each)),
+        old?.filter((each) => !names.includes(each)) ?? [],
+      ];
+      if (old && added.length + removed.length > 0)
+        this.#tables.note("deployment", `${what} changed`, { added, removed });
+    }
+  }
+}
+
+/** The name in a task's id, which its caller has shown. */
+function nameInTask(taskId: string): string {
+  try {
+    const encoded = (taskId.split(".", 1)[0] ?? "").replaceAll("-", "+").replaceAll("_", "/");
+    return new TextDecoder().decode(base64ToBytes(encoded)).split("\n", 1)[0] ?? "";
+  } catch {
+    return taskId.slice(0, 100);
+  }
+}

@@ -1,0 +1,88 @@
+/** Who is an operator: the holder of an operator's token, a caller whose OAuth token says so, or this machine's user. */
+import { parse, serialize } from "hono/utils/cookie";
+import type { Edge } from "../app/composition.ts";
+import { isLoopback } from "../auth/auth-config.ts";
+import { isSame } from "../auth/secret.ts";
+import { isOwnPage } from "../pages/sessions.ts";
+
+export interface OperatorEnv {
+  /** A JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
+  OPERATOR_TOKENS?: string;
+  /** The scope of OAuth tokens whose callers are operators. */
+  OAUTH_OPERATE_SCOPE?: string;
+  /** `local`: without authentication, who asks on this machine is an operator. */
+  OPERATE?: string;
+}
+
+/** How long a browser stays signed in, in milliseconds. */
+const SESSION = 12 * 3_600_000;
+
+const PURPOSE = "operator";
+const cookieName = (isSecure: boolean) => (isSecure ? "__Host-operator" : "operator");
+
+/** A sign that another machine has passed the request on. */
+const PASSED_ON = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "cf-connecting-ip", "cf-ray"];
+
+const refusal = (status: number, error: string) =>
+  Response.json({ error }, { status, headers: { "cache-control": "no-store" } });
+
+/** The operator who makes a request, or the response that refuses it. */
+export async function operatorOf(request: Request, env: OperatorEnv, edge: Edge): Promise<string | Response> {
+  const { headers } = request;
+  if (isLocal(request, env, edge)) {
+    const site = headers.get("sec-fetch-site");
+    return site === null || site === "same-origin" ? "this machine" : refusal(403, "Only a page of this server may.");
+  }
+  if (!env.OPERATOR_TOKENS && !env.OAUTH_OPERATE_SCOPE) return refusal(404, "Not found.");
+  const [, token] = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
+  const who = token === undefined ? await inSession(request, env, edge) : await holderOf(await hashOf(token), env);
+  if (who !== undefined) return who;
+  const scope = env.OAUTH_OPERATE_SCOPE;
+  if (scope && edge.auth.presentsToken(await edge.pages.withSession(request))) {
+    const found = await edge.auth.authenticate(await edge.pages.withSession(request));
+    if (!(found instanceof Response) && found.scopes.includes(scope)) return found.caller.label;
+    if (!(found instanceof Response)) return refusal(403, `This takes the scope ${scope}.`);
+  }
+  return refusal(401, "Sign in with an operator's token.");
+}
+
+function isLocal(request: Request, { OPERATE }: OperatorEnv, edge: Edge): boolean {
+  const isOpen = OPERATE === "local" && edge.pages.about.auth === "none";
+  return isOpen && isLoopback(new URL(request.url)) && !PASSED_ON.some((name) => request.headers.has(name));
+}
+
+/** Signs a browser in that shows an operator's token, or out; undefined where the token is none, or nothing seals sessions. */
+export async function session(request: Request, env: OperatorEnv, edge: Edge): Promise<string | undefined> {
+  const isSecure = request.url.startsWith("https:");
+  const of = (value: string, maxAge: number) =>
+    serialize(cookieName(isSecure), value, { path: "/", maxAge, secure: isSecure, httpOnly: true, sameSite: "Strict" });
+  if (request.method === "DELETE") return of("", 0);
+  const [, token = ""] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  const hash = await hashOf(token);
+  if ((await holderOf(hash, env)) === undefined) return undefined;
+  // A token that is listed no more ends its sessions.
+  const sealed = await edge.pages.seal?.close(PURPOSE, hash, Date.now() + SESSION);
+  return sealed && of(sealed, SESSION / 1_000);
+}
+
+async function inSession(request: Request, env: OperatorEnv, edge: Edge): Promise<string | undefined> {
+  const name = cookieName(request.url.startsWith("https:"));
+  const sealed = isOwnPage(request) ? parse(request.headers.get("cookie") ?? "", name)[name] : undefined;
+  const opened = sealed === undefined ? undefined : await edge.pages.seal?.open(PURPOSE, sealed);
+  return opened && holderOf(String(opened.value), env);
+}
+
+const utf8 = new TextEncoder();
+
+async function hashOf(token: string): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", utf8.encode(token)));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The name that belongs to the hash of a token. All are compared: the time taken does not tell which one matched. */
+async function holderOf(hash: string, { OPERATOR_TOKENS }: OperatorEnv): Promise<string | undefined> {
+  const listed: unknown = OPERATOR_TOKENS ? JSON.parse(OPERATOR_TOKENS) : [];
+  const tokens: { name?: unknown; sha256?: unknown }[] = Array.isArray(listed) ? listed : [];
+  const [found] = tokens.filter(({ sha256 }) => isSame(utf8.encode(String(sha256).toLowerCase()), utf8.encode(hash)));
+  return found && String(found.name ?? "operator");
+}

@@ -1,0 +1,106 @@
+/** What operators are shown comes from counts that stay few, however many jobs there are. */
+import { expect, test, vi } from "vitest";
+import { MOST_NAMED, type WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import { createStorage } from "../../testing/stack/object-storage.ts";
+import { OperateTables } from "./tables.ts";
+
+const [MINUTE, DAY] = [60_000, 86_400_000];
+const NOW = Date.UTC(2026, 10, 20, 12, 30, 30);
+
+let n = 0;
+const report = (more: Partial<WorkerReport> = {}): WorkerReport => ({
+  ...{
+    worker: "w",
+    group: "workers",
+    connected: true,
+    kinds: { tea: 1 },
+    slots: { running: 1, waiting: 0, most: 100 },
+  },
+  ...{ n: ++n, counts: [], failed: [], waits: [], slowest: [] },
+  ...more,
+});
+const failed = (job: string, reason = "no water") => ({ job, kind: "tea", reason, at: Date.now() });
+
+test("a million jobs of a week are added up exactly, and are few rows", () => {
+  const tables = new OperateTables(createStorage());
+  const per = 100;
+  let all = 0;
+  for (let at = NOW - 7 * DAY + MINUTE; at <= NOW; at += MINUTE) {
+    tables.count("tea", "complete", per, at);
+    tables.count("tea", "failed", 1, at);
+    tables.count("tea", "failed: no water", 1, at);
+    all += per;
+  }
+  expect(all).toBeGreaterThan(1_000_000);
+  const [{ rows } = {}] = tables.all("SELECT count(*) AS rows FROM counts");
+  expect(Number(rows)).toBeLessThan(1_200);
+  const week = tables.overview("week", NOW);
+  expect(week.kinds).toEqual([{ kind: "tea", complete: all, failed: all / per }]);
+  expect(week.groups).toEqual([expect.objectContaining({ kind: "tea", reason: "no water", count: all / per })]);
+  expect(week.chart.ended.reduce((a, b) => a + b, 0)).toBe(all);
+  expect(tables.counts("week", NOW).rows.length).toBeLessThan(600);
+  const hour = tables.overview("hour", NOW);
+  expect(hour.kinds[0]?.complete).toBe(61 * per);
+  // The day is what is left when hours are too old.
+  const [later] = [NOW + 10 * DAY];
+  tables.count("tea", "complete", 1, later);
+  const sums = tables.all("SELECT size, sum(n) AS n FROM counts WHERE name = 'complete' GROUP BY size ORDER BY size");
+  expect(sums).toEqual([
+    { size: MINUTE, n: 1 },
+    { size: DAY, n: all },
+  ]);
+});
+
+test("a report that is sent again counts once", () => {
+  const tables = new OperateTables(createStorage());
+  const sent = report({
+    counts: [
+      ["tea", "failed", 2],
+      ["tea", "failed: no water", 2],
+    ],
+    failed: [failed("tea_1"), failed("tea_2")],
+  });
+  tables.report(sent, Date.now());
+  tables.report(sent, Date.now());
+  const { kinds, groups, workers } = tables.overview("hour", Date.now());
+  expect(kinds).toEqual([{ kind: "tea", failed: 2 }]);
+  expect(groups).toEqual([expect.objectContaining({ reason: "no water", count: 2 })]);
+  expect(workers).toEqual([expect.objectContaining({ worker: "w", kinds: { tea: 1 } })]);
+});
+
+test("reasons that are all different, and more jobs than are kept, stay bounded", () => {
+  vi.setSystemTime?.(NOW);
+  const tables = new OperateTables(createStorage());
+  for (let i = 0; i < 60; i++) {
+    const names = Array.from({ length: MOST_NAMED }, (_, j) => failed(`tea_${i}_${j}`, `broken ${i} ${j}\nmore`));
+    const counts = names.map(({ reason }): [string, string, number] => ["tea", `failed: ${reason.split("\n")[0]}`, 1]);
+    tables.report(report({ counts, failed: names }), Date.now());
+  }
+  vi.useRealTimers();
+  const { groups } = tables.overview("hour", NOW);
+  expect(groups.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(11_000);
+  expect(groups.length).toBeLessThanOrEqual(50);
+  expect(tables.jobs({}, 10)).toMatchObject({ count: 10_000 });
+  expect(tables.jobs({ reason: "broken 59 1" }, 10).jobs).toEqual([expect.objectContaining({ job: "tea_59_1" })]);
+});
+
+test("a job waits since it began to, until it does no more", () => {
+  const tables = new OperateTables(createStorage());
+  const waits = (state?: "blocked" | "sleeping") => [
+    { job: "tea_1", kind: "tea", ...(state && { state }), says: "why" },
+  ];
+  tables.report(report({ waits: waits("blocked") }), 1_000);
+  tables.report(report({ waits: waits("blocked") }), 2_000);
+  expect(tables.overview("hour", NOW).waits).toEqual([{ kind: "tea", state: "blocked", n: 1, since: 1_000 }]);
+  tables.report(report({ waits: waits("sleeping") }), 3_000);
+  expect(tables.overview("hour", NOW).waits).toEqual([{ kind: "tea", state: "sleeping", n: 1, since: 3_000 }]);
+  tables.report(report({ waits: waits() }), 4_000);
+  expect(tables.overview("hour", NOW).waits).toEqual([]);
+});
+
+test("the trail goes on from where a reader was", () => {
+  const tables = new OperateTables(createStorage());
+  for (const what of ["a", "b", "c"]) tables.note("ada", what, { what });
+  expect(tables.trail({ after: 1 }).map(({ what }) => what)).toEqual(["b", "c"]);
+  expect(tables.trail({ before: 3 }).map(({ what }) => what)).toEqual(["b", "a"]);
+});

@@ -1,0 +1,303 @@
+/** What operators are shown, in the SQL storage of one object of a deployment. Nothing here waits. */
+import {
+  FAILED,
+  type FailedJob,
+  firstLine,
+  MOST_NAMES,
+  type WaitingJob,
+  type WorkerReport,
+} from "../../core/jobs/operating/worker-report.ts";
+import { splitKey } from "../../core/store/ids.ts";
+import type { CallerStorage, Row, SqlValue } from "../caller/storage.ts";
+import type { CallerFigure, Filter, Group, Overview, Span, TrailEntry } from "./calls.ts";
+
+const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
+
+/** The sizes of periods in which is counted, and for how long counts of each are kept, in milliseconds. */
+const KEPT = [
+  { size: MINUTE, kept: 2 * HOUR },
+  { size: HOUR, kept: 8 * DAY },
+  { size: DAY, kept: 400 * DAY },
+] as const;
+
+/** What is shown of a span: in periods of which size. */
+const SPANS: Readonly<Record<Span, { length: number; size: number }>> = {
+  hour: { length: HOUR, size: MINUTE },
+  day: { length: DAY, size: HOUR },
+  week: { length: 7 * DAY, size: HOUR },
+};
+
+const OTHER = "other";
+
+/** The most failed jobs, and waiting ones, that are known by name. */
+const MOST_FAILED = 10_000;
+const MOST_WAITING = 5_000;
+
+/** For how long a failed job is known, a worker that reports no more, and an entry of the trail. */
+const FAILED_KEPT = 30 * DAY;
+const WORKER_KEPT = DAY;
+const TRAIL_KEPT = 400 * DAY;
+
+const TABLES = `
+  CREATE TABLE IF NOT EXISTS counts (size INTEGER, at INTEGER, kind TEXT, name TEXT, n REAL, PRIMARY KEY (size, at, kind, name)) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS failures (n INTEGER PRIMARY KEY, job TEXT UNIQUE, caller TEXT, kind TEXT, reason TEXT, stack TEXT, worker TEXT, at INTEGER) STRICT;
+  CREATE INDEX IF NOT EXISTS failures_reason ON failures (kind, reason, n);
+  CREATE TABLE IF NOT EXISTS waits (job TEXT PRIMARY KEY, caller TEXT, kind TEXT, state TEXT, says TEXT, worker TEXT, at INTEGER) STRICT;
+  CREATE INDEX IF NOT EXISTS waits_state ON waits (state, kind, at);
+  CREATE TABLE IF NOT EXISTS slowest (kind TEXT PRIMARY KEY, job TEXT, ms REAL, at INTEGER) STRICT;
+  CREATE TABLE IF NOT EXISTS workers (worker TEXT PRIMARY KEY, n INTEGER, at INTEGER, about TEXT) STRICT;
+  CREATE TABLE IF NOT EXISTS callers (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER) STRICT;
+  CREATE INDEX IF NOT EXISTS callers_day ON callers (day, started);
+  CREATE TABLE IF NOT EXISTS trail (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, who TEXT, what TEXT, about TEXT) STRICT;
+  CREATE TABLE IF NOT EXISTS actions (n INTEGER PRIMARY KEY, who TEXT, asked TEXT, state TEXT) STRICT;
+  CREATE TABLE IF NOT EXISTS targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS targets_open ON targets (action) WHERE outcome IS NULL;
+  CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT) STRICT;
+`;
+
+export class OperateTables {
+  readonly #storage: CallerStorage;
+
+  constructor(storage: CallerStorage) {
+    this.#storage = storage;
+    for (const statement of TABLES.split(";\n")) if (statement.trim() !== "") this.all(statement);
+  }
+
+  all(statement: string, ...values: SqlValue[]): Row[] {
+    return this.#storage.sql.exec(statement, ...values).toArray();
+  }
+
+  transaction<T>(work: () => T): T {
+    return this.#storage.transactionSync(work);
+  }
+
+  get<T>(name: string): T | undefined {
+    const [row] = this.all("SELECT value FROM settings WHERE name = ?", name);
+    return row && JSON.parse(String(row.value));
+  }
+
+  set(name: string, value: unknown): void {
+    this.all("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, JSON.stringify(value));
+  }
+
+  /** Takes in a report, once. */
+  report(report: WorkerReport, now: number): void {
+    const { worker, n, counts, failed, waits, slowest, ...about } = report;
+    this.transaction(() => {
+      const [known] = this.all("SELECT n FROM workers WHERE worker = ?", worker);
+      if (known && Number(known.n) >= n) return;
+      this.all("INSERT OR REPLACE INTO workers VALUES (?, ?, ?, ?)", worker, n, now, JSON.stringify(about));
+      for (const [kind, name, count] of counts) this.count(kind, name, count, now);
+      for (const each of failed) this.#fail(each, worker);
+      for (const each of waits) this.#wait(each, worker, now);
+      for (const [kind, job, ms] of slowest)
+        this.all(
+          `INSERT INTO slowest VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET job = excluded.job, ms = excluded.ms, at = excluded.at
+           WHERE excluded.ms > ms OR at < excluded.at - ${DAY}`,
+          ...[kind, job, ms, now],
+        );
+    });
+  }
+
+  count(kind: string, name: string, n: number, now: number): void {
+    this.#rollUp(now);
+    const at = now - (now % MINUTE);
+    const [{ names = 0 } = {}] = this.all(
+      "SELECT count(*) AS names FROM counts WHERE size = ? AND at = ?",
+      ...[MINUTE, at],
+    );
+    const isKnown = Number(names) < MOST_NAMES || this.all(...one(at, kind, name)).length > 0;
+    const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER : name];
+    this.all(
+      "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+      ...[MINUTE, at, as[0] ?? "", as[1] ?? "", n],
+    );
+  }
+
+  #fail({ job, kind, reason, stack = "", at }: FailedJob, worker: string): void {
+    const [caller, first] = [splitKey(job).key, firstLine(reason)];
+    this.all(
+      "INSERT OR REPLACE INTO failures (job, caller, kind, reason, stack, worker, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      ...[job, caller, kind, first, stack, worker, at],
+    );
+    this.all("DELETE FROM failures WHERE n <= (SELECT max(n) FROM failures) - ?", MOST_FAILED);
+  }
+
+  #wait({ job, kind, state, says = "" }: WaitingJob, worker: string, now: number): void {
+    if (state === undefined) {
+      this.forget(job);
+      return;
+    }
+    const [{ n = 0 } = {}] = this.all("SELECT count(*) AS n FROM waits");
+    if (Number(n) >= MOST_WAITING && (state === "sleeping" || state === "job")) return;
+    this.all(
+      `INSERT INTO waits VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET says = excluded.says, worker = excluded.worker,
+       at = CASE WHEN state = excluded.state THEN at ELSE excluded.at END, state = excluded.state`,
+      ...[job, splitKey(job).key, kind, state, says, worker, now],
+    );
+  }
+
+  /** Of a job that waits no more. */
+  forget(job: string): void {
+    this.all("DELETE FROM waits WHERE job = ?", job);
+  }
+
+  /** Adds what is counted by the minute up by the hour, and by the hour up by the day; removes what is too old. */
+  #rollUp(now: number): void {
+    const hour = now - (now % HOUR);
+    const done = this.get<number>("rolled") ?? hour;
+    if (hour <= done && this.get("rolled") !== undefined) return;
+    this.set("rolled", hour);
+    for (const [i, { size, kept }] of KEPT.entries()) {
+      const next = KEPT[i + 1]?.size;
+      // The next larger periods that are over. A report that comes late counts when it comes.
+      const [from, to] = next ? [done - (done % next), now - (now % next)] : [0, 0];
+      if (next !== undefined && from < to)
+        this.all(
+          `INSERT INTO counts SELECT ?, at - at % ?, kind, name, sum(n) FROM counts WHERE size = ? AND at >= ? AND at < ?
+           GROUP BY 2, 3, 4 ON CONFLICT DO UPDATE SET n = excluded.n`,
+          ...[next, next, size, from, to],
+        );
+      this.all("DELETE FROM counts WHERE size = ? AND at < ?", size, now - kept);
+    }
+    this.all("DELETE FROM failures WHERE at < ?", now - FAILED_KEPT);
+    this.all("DELETE FROM workers WHERE at < ?", now - WORKER_KEPT);
+    this.all("DELETE FROM trail WHERE at < ?", now - TRAIL_KEPT);
+    this.all("DELETE FROM callers WHERE day < ?", now - 30 * DAY);
+  }
+
+  /** What a caller's object tells of it. `started`: since it was told last. */
+  figure({ key, started, running, bytes, failing }: CallerFigure, now: number): void {
+    this.all(
+      `INSERT INTO callers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET running = excluded.running, bytes = excluded.bytes,
+       started = CASE WHEN day = excluded.day THEN started + excluded.started ELSE excluded.started END, day = excluded.day,
+       failing = excluded.failing`,
+      ...[key, now - (now % DAY), started, running, bytes, failing],
+    );
+  }
+
+  /** What happened in a span, by period, kind and name: from the larger periods, and of what is not added up yet the smaller. */
+  counts(span: Span, now: number) {
+    const { length, size } = SPANS[span];
+    const from = now - length;
+    const rows = this.all("SELECT at, kind, name, n FROM counts WHERE size = ? AND at > ?", size, from - size);
+    if (size > MINUTE) {
+      const rolled = this.get<number>("rolled") ?? 0;
+      const later =
+        "SELECT at - at % ? AS at, kind, name, sum(n) AS n FROM counts WHERE size = ? AND at >= ? GROUP BY 1, 2, 3";
+      rows.push(...this.all(later, size, MINUTE, Math.max(rolled, from)));
+    }
+    return { from, size, rows };
+  }
+
+  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused"> {
+    const { from, size, rows } = this.counts(span, now);
+    const [kinds, groups] = [new Map<string, Record<string, number>>(), new Map<string, Group>()];
+    const times = Array.from(
+      { length: Math.floor((now - (from - (from % size))) / size) + 1 },
+      (_, i) => from - (from % size) + i * size,
+    );
+    const chart = {
+      time: times.map((at) => new Date(at).toISOString()),
+      ended: times.map(() => 0),
+      failed: times.map(() => 0),
+    };
+    for (const row of rows) {
+      const [kind, name, n, at] = [String(row.kind), String(row.name), Number(row.n), Number(row.at)];
+      if (name.startsWith(FAILED)) {
+        const [reason, key] = [name.slice(FAILED.length), `${kind} ${name}`];
+        const group = groups.get(key) ?? { kind, reason, count: 0, last_at: 0 };
+        groups.set(key, { ...group, count: group.count + n, last_at: Math.max(group.last_at, at) });
+        continue;
+      }
+      const own = kinds.get(kind) ?? {};
+      kinds.set(kind, own);
+      own[name] = (own[name] ?? 0) + n;
+      const i = times.indexOf(at);
+      if (i >= 0 && name === "complete") chart.ended[i] = (chart.ended[i] ?? 0) + n;
+      if (i >= 0 && name === "failed") chart.failed[i] = (chart.failed[i] ?? 0) + n;
+    }
+    const waits = this.all("SELECT kind, state, count(*) AS n, min(at) AS since FROM waits GROUP BY state, kind");
+    const slowest = this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from);
+    return {
+      span,
+      at: now,
+      chart,
+      kinds: [...kinds].map(([kind, counts]) => ({ kind, ...counts })).sort((a, b) => a.kind.localeCompare(b.kind)),
+      groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
+      waits: waits as unknown as Overview["waits"],
+      waits_whole: waits.reduce((sum, { n }) => sum + Number(n), 0) < MOST_WAITING,
+      slowest: slowest as unknown as Overview["slowest"],
+      workers: this.workers(),
+      callers: this.all(
+        "SELECT key, started, running, bytes, failing FROM callers WHERE day = ? ORDER BY started DESC LIMIT 20",
+        now - (now % DAY),
+      ) as unknown as Overview["callers"],
+    };
+  }
+
+  workers(): Overview["workers"] {
+    const rows = this.all("SELECT worker, at, about FROM workers ORDER BY at DESC LIMIT 100");
+    return rows.map(({ worker, at, about }) => ({
+      worker: String(worker),
+      at: Number(at),
+      ...JSON.parse(String(about)),
+    }));
+  }
+
+  /** The jobs that a filter means, newest first. */
+  jobs(filter: Filter, limit: number): { jobs: Row[]; count: number } {
+    const isFailed = (filter.state ?? "failed") === "failed";
+    const of = [
+      ["kind = ?", filter.kind],
+      ["reason = ?", isFailed ? filter.reason : undefined],
+      ["caller = ?", filter.caller],
+      ["state = ?", isFailed ? undefined : filter.state],
+      ["at <= ?", filter.until],
+    ].flatMap(([where, value]) => (value === undefined ? [] : [{ where, value }]));
+    const [where, values] = [
+      ["1", ...of.map((each) => each.where)].join(" AND "),
+      of.map((each) => each.value as SqlValue),
+    ];
+    const table = isFailed ? "failures" : "waits";
+    const [{ count = 0 } = {}] = this.all(`SELECT count(*) AS count FROM ${table} WHERE ${where}`, ...values);
+    const columns = isFailed
+      ? "job, kind, 'failed' AS state, reason AS says, worker, at"
+      : "job, kind, state, says, worker, at";
+    const jobs = this.all(`SELECT ${columns} FROM ${table} WHERE ${where} ORDER BY at DESC LIMIT ?`, ...values, limit);
+    return { jobs, count: Number(count) };
+  }
+
+  /** What was reported of one job. */
+  about(job: string): { failure: Row | undefined; wait: Row | undefined } {
+    const [failure] = this.all("SELECT reason, stack, worker, at FROM failures WHERE job = ?", job);
+    const [wait] = this.all("SELECT state, says, worker, at FROM waits WHERE job = ?", job);
+    return { failure, wait };
+  }
+
+  note(who: string, what: string, about: object): number {
+    const [row] = this.all(
+      "INSERT INTO trail (at, who, what, about) VALUES (?, ?, ?, ?) RETURNING n",
+      ...[Date.now(), who, what, JSON.stringify(about)],
+    );
+    return Number(row?.n);
+  }
+
+  /** The entries before one, newest first; or after one, oldest first. */
+  trail({ before, after, limit = 100 }: { before?: number; after?: number; limit?: number }): TrailEntry[] {
+    const rows =
+      after === undefined
+        ? this.all("SELECT * FROM trail WHERE n < ? ORDER BY n DESC LIMIT ?", before ?? Number.MAX_SAFE_INTEGER, limit)
+        : this.all("SELECT * FROM trail WHERE n > ? ORDER BY n LIMIT ?", after, limit);
+    return rows.map(({ n, at, who, what, about }) => ({
+      n: Number(n),
+      at: new Date(Number(at)).toISOString(),
+      who: String(who),
+      what: String(what),
+      about: JSON.parse(String(about)),
+    }));
+  }
+}
+
+const one = (at: number, kind: string, name: string) =>
+  ["SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?", MINUTE, at, kind, name] as const;

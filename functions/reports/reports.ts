@@ -1,0 +1,72 @@
+/** What workers report: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
+import * as z from "zod";
+import { isReportToken, MAX_REPORT } from "../../core/jobs/reports.ts";
+import { readConfig } from "../app/config.ts";
+import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
+import { readBytes } from "../http/body.ts";
+
+const Ids = z.record(z.string(), z.array(z.string())).default({});
+const count = z.number().nonnegative();
+const Worker = z.object({
+  worker: z.string(),
+  n: count,
+  group: z.string(),
+  connected: z.boolean(),
+  kinds: z.record(z.string(), count),
+  slots: z.object({ running: count, waiting: z.number(), most: count }),
+  counts: z.array(z.tuple([z.string(), z.string(), count])),
+  failed: z.array(
+    z.object({
+      job: z.string(),
+      kind: z.string(),
+      reason: z.string(),
+      stack: z.string().exactOptional(),
+      at: count,
+    }),
+  ),
+  waits: z.array(
+    z.object({
+      job: z.string(),
+      kind: z.string(),
+      state: z.enum(["sleeping", "answer", "job", "failing", "blocked"]).exactOptional(),
+      says: z.string().exactOptional(),
+    }),
+  ),
+  slowest: z.array(z.tuple([z.string(), z.string(), count])),
+});
+const Batch = z.object({ ended: Ids, started: Ids, worker: Worker.exactOptional() });
+
+const answer = (status: number, error: string) => Response.json({ error }, { status });
+
+/** Passes reports on to the objects of the callers whom they concern. Nothing is read of a request without the token. */
+export async function receive(request: Request, env: object): Promise<Response> {
+  if (request.method !== "POST") return answer(404, "Not found.");
+  const { VIEW_KEY, CALLER, RESONATE_NAMESPACE, isOperated } = readConfig(env);
+  const [, shown] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  if (!VIEW_KEY || !CALLER || !shown || !(await isReportToken(VIEW_KEY, shown)))
+    return answer(401, "Reports are taken from workers alone.");
+  const body = await readBytes(request, MAX_REPORT);
+  if (body === 413) return answer(413, `A body has up to ${MAX_REPORT} bytes.`);
+  if (body === 408) return answer(408, "The body did not arrive in time.");
+  const { data } = Batch.safeParse(parsed(new TextDecoder().decode(body)));
+  if (!data) return answer(400, "The body is no batch of reports.");
+  const { ended, started, worker } = data;
+  const keys = [...new Set([...Object.keys(ended), ...Object.keys(started)])];
+  // An object that misses it looks later.
+  await Promise.allSettled(
+    keys.map((key) =>
+      objectOf(CALLER as CallerNamespace, RESONATE_NAMESPACE, key).heard(key, ended[key] ?? [], started[key] ?? []),
+    ),
+  );
+  // The worker tells it again after an error.
+  if (worker && isOperated) await askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "report", worker);
+  return new Response(null, { status: 204 });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+/** The delay from the settlement of a job to the receipt of its web hook, beside a bare POST to the same receiver. */
+import { Codec } from "@resonatehq/sdk";
+import { quantile } from "simple-statistics";
+import { newToken } from "../../../cli/static-token.ts";
+import { callerOf } from "../../../core/definitions/caller.ts";
+import { bearerBindings, callerAt } from "../../../test/auth/support.ts";
+import { newSecret, startReceiver } from "../../../test/events/receiver.ts";
+import { eventsAt } from "../../../test/events/support.ts";
+import { resonateAt } from "../../../test/support/resonate.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
+import { type Bench, seconds } from "../setup/bench.ts";
+
+const NAME = "bench";
+const TOKEN = "token-of-the-bench";
+
+/** Long enough for the object of the caller to listen to a job, in seconds. */
+const BETWEEN = 0.5;
+
+export async function measureWebHooks(bench: Bench, samples: number): Promise<Figure[]> {
+  const { token, sha256 } = newToken();
+  const account = {
+    ...{ RESONATE_URL: "", RESONATE_TOKEN: "", RESONATE_PUBLIC: "1" },
+    RESONATE_TOKENS: JSON.stringify([{ name: NAME, sha256 }]),
+  };
+  return [
+    ...(await measure("one machine", bench, samples, {}, () => bench.resonate)),
+    ...(await measure("account", bench, samples, account, (url) => resonateAt(`${url}/resonate`, undefined, token))),
+  ];
+}
+
+async function measure(
+  where: string,
+  bench: Bench,
+  samples: number,
+  bindings: Record<string, string>,
+  serverOf: (url: string) => Pick<Bench["resonate"], "call">,
+): Promise<Figure[]> {
+  const callers = bearerBindings({ [NAME]: TOKEN });
+  await using edge = await bench.serve("product", { ...callers, ALLOW_LOOPBACK_CALLBACKS: "1", ...bindings });
+  const url = `${edge.url}/mcp`;
+  const server = serverOf(edge.url);
+  const { key } = await callerOf(NAME);
+  await using receiver = await startReceiver(newSecret());
+  await using client = await eventsAt(url, TOKEN);
+  const delivery = { url: receiver.url, secret: receiver.secret };
+  await client.request("events/subscribe", { name: "job.ended", delivery });
+  const { call } = callerAt(url, TOKEN);
+  const hooks: number[] = [];
+  const posts: number[] = [];
+  for (let n = 0; n < samples; n++) {
+    const { job_name } = await call("set_timer", { timer_name: `${where} ${n}`, seconds: 3_600 });
+    await seconds(BETWEEN);
+    const began = Date.now();
+    const id = `${bench.namespace}${key}${job_name}`;
+    await server.call("promise.settle", { id, state: "resolved", value: new Codec().encode("done") });
+    await until("the web hook", () => receiver.delivered.length > n);
+    const { at } = receiver.delivered.at(-1) ?? { at: Number.NaN };
+    hooks.push(at - began);
+    const begun = performance.now();
+    await (await fetch(receiver.url, { method: "POST", body: "x".repeat(500) })).arrayBuffer();
+    posts.push(performance.now() - begun);
+  }
+  return [
+    figure(`settlement to web hook, ${where}`, "ms", spreadOf(hooks)),
+    figure(`settlement to web hook, ${where}, p99`, "ms", p99(hooks)),
+    figure(`bare POST beside it, ${where}`, "ms", spreadOf(posts)),
+    figure(`bare POST beside it, ${where}, p99`, "ms", p99(posts)),
+  ];
+}
+
+const p99 = (values: number[]) => ({ ...exactly(quantile(values, 0.99)), n: values.length });

@@ -1,0 +1,187 @@
+/** Servers from npm and PyPI, installed outside the checkout, with sample calls of their tools. */
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+
+type Args = Record<string, unknown>;
+type Call = readonly [tool: string, args?: Args];
+
+export interface RealServer {
+  name: string;
+  command: string;
+  args: readonly string[];
+  /** Its environment, for the instance that is called directly and for the wrapped one. */
+  env(which: string): Record<string, string>;
+  calls: readonly Call[];
+  /** A call that reports progress; one that can be cancelled. */
+  progress?: Call;
+  cancel?: Call;
+  prompts: readonly [name: string, args?: Record<string, string>][];
+  [Symbol.asyncDispose]?(): Promise<void>;
+}
+
+const NPM = ["everything", "filesystem", "memory", "sequential-thinking"].map(
+  (name) => `@modelcontextprotocol/server-${name}`,
+);
+const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "fastmcp"];
+
+const MISSING: Call = ["none", {}];
+
+export async function installed(): Promise<RealServer[]> {
+  const folder = await mkdtemp(join(tmpdir(), "real-servers-"));
+  const at = (...path: string[]) => join(folder, ...path);
+  console.log(`installing ${[...NPM, ...PYPI].join(", ")} in ${folder}`);
+  await execa("npm", ["install", "--prefix", folder, "--no-audit", "--no-fund", "--silent", ...NPM]);
+  await execa("python3", ["-m", "venv", at("venv")]);
+  // fastmcp and the reference servers want different versions of one dependency.
+  await execa("python3", ["-m", "venv", at("venv-fastmcp")]);
+  await execa(at("venv/bin/pip"), ["install", "--quiet", ...PYPI.slice(0, -1)]);
+  await execa(at("venv-fastmcp/bin/pip"), ["install", "--quiet", ...PYPI.slice(-1)]);
+
+  await execa("git", ["init", "--quiet", at("repository")]);
+  await writeFile(at("repository/a.txt"), "a\n");
+  const git = (...args: string[]) =>
+    execa("git", ["-C", at("repository"), "-c", "user.name=A", "-c", "user.email=a@example.com", ...args]);
+  await git("add", "a.txt");
+  await git("commit", "--quiet", "-m", "A file");
+  await writeFile(at("repository/a.txt"), "b\n");
+  await mkdir(at("files/fixed"), { recursive: true });
+  await writeFile(at("files/fixed/c.txt"), "c\n");
+  await writeFile(at("files/a.txt"), "one\ntwo\n");
+
+  const pages = createServer((request, response) => {
+    if (request.url === "/page") response.setHeader("content-type", "text/html").end("<h1>Title</h1><p>Words.</p>");
+    else response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => pages.listen(0, "127.0.0.1", resolve));
+  const page = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+  const closePages = async () => void pages.close();
+
+  const node = (name: string, ...args: string[]) => ({
+    command: process.execPath,
+    args: [at(`node_modules/@modelcontextprotocol/server-${name}/dist/index.js`), ...args],
+  });
+  const none = { env: () => ({}), prompts: [] };
+  const repo_path = at("repository");
+  const entity = { name: "Ada", entityType: "person", observations: ["counts"] };
+  return [
+    {
+      ...none,
+      name: "everything",
+      ...node("everything"),
+      calls: [
+        ["echo", { message: "hello" }],
+        ["echo", {}],
+        ["get-sum", { a: 1, b: 2 }],
+        ["get-annotated-message", { messageType: "error", includeImage: true }],
+        ["get-tiny-image"],
+        ["get-structured-content", { location: "Chicago" }],
+        ["get-resource-links", { count: 2 }],
+        ["get-resource-reference", { resourceType: "Text", resourceId: 1 }],
+        MISSING,
+      ],
+      progress: ["trigger-long-running-operation", { duration: 3, steps: 3 }],
+      cancel: ["trigger-long-running-operation", { duration: 30, steps: 30 }],
+      prompts: [["simple-prompt"], ["args-prompt", { city: "Oslo", state: "Oslo" }], ["args-prompt"], ["none"]],
+    },
+    {
+      ...none,
+      name: "filesystem",
+      ...node("filesystem", at("files")),
+      calls: [
+        ["list_allowed_directories"],
+        ["read_text_file", { path: at("files/a.txt") }],
+        ["read_text_file", { path: at("files/none.txt") }],
+        ["read_text_file", { path: "/etc/hostname" }],
+        ["read_text_file", {}],
+        ["list_directory", { path: at("files/fixed") }],
+        ["get_file_info", { path: at("files/a.txt") }],
+        ["write_file", { path: at("files/b.txt"), content: "b" }],
+        ["search_files", { path: at("files/fixed"), pattern: "*.txt" }],
+        MISSING,
+      ],
+    },
+    {
+      ...none,
+      name: "memory",
+      ...node("memory"),
+      env: (which) => ({ MEMORY_FILE_PATH: at(`memory-${which}.jsonl`) }),
+      calls: [
+        ["create_entities", { entities: [entity] }],
+        ["add_observations", { observations: [{ entityName: "Ada", contents: ["writes"] }] }],
+        ["add_observations", { observations: [{ entityName: "Bob", contents: ["is not there"] }] }],
+        ["search_nodes", { query: "Ada" }],
+        ["read_graph"],
+        ["create_entities", { entities: "none" }],
+      ],
+    },
+    {
+      ...none,
+      name: "thinking",
+      ...node("sequential-thinking"),
+      calls: [
+        ["sequentialthinking", { thought: "One.", nextThoughtNeeded: false, thoughtNumber: 1, totalThoughts: 1 }],
+        ["sequentialthinking", { thought: "One." }],
+      ],
+    },
+    {
+      ...none,
+      name: "git",
+      command: at("venv/bin/mcp-server-git"),
+      args: ["--repository", repo_path],
+      env: () => ({ PATH: process.env.PATH ?? "" }),
+      calls: [
+        ["git_status", { repo_path }],
+        ["git_diff_unstaged", { repo_path }],
+        ["git_log", { repo_path, max_count: 5 }],
+        ["git_show", { repo_path, revision: "HEAD" }],
+        ["git_show", { repo_path, revision: "none" }],
+        ["git_status", {}],
+        MISSING,
+      ],
+    },
+    {
+      ...none,
+      name: "time",
+      command: at("venv/bin/mcp-server-time"),
+      args: ["--local-timezone", "UTC"],
+      calls: [
+        ["convert_time", { source_timezone: "UTC", time: "12:00", target_timezone: "Asia/Tokyo" }],
+        ["convert_time", { source_timezone: "UTC", time: "noon", target_timezone: "Asia/Tokyo" }],
+        ["get_current_time", { timezone: "Nowhere/None" }],
+      ],
+    },
+    {
+      ...none,
+      name: "fetch",
+      command: at("venv/bin/mcp-server-fetch"),
+      args: ["--ignore-robots-txt"],
+      calls: [
+        ["fetch", { url: `${page}/page` }],
+        ["fetch", { url: `${page}/none` }],
+        ["fetch", { url: "no address" }],
+        ["fetch", {}],
+      ],
+      prompts: [["fetch", { url: `${page}/page` }], ["fetch"]],
+      [Symbol.asyncDispose]: closePages,
+    },
+    {
+      ...none,
+      name: "fastmcp",
+      command: at("venv-fastmcp/bin/python"),
+      args: [join(import.meta.dirname, "server.py")],
+      env: (which) => ({ CALLS: at(`calls-${which}`) }),
+      calls: [
+        ["yearly_report", { year: 2026 }],
+        ["yearly_report", { year: "none" }],
+        ["numbers", { count: 3 }],
+        ["picture"],
+        ["refuses"],
+        MISSING,
+      ],
+    },
+  ];
+}

@@ -1,0 +1,178 @@
+/** How a deployment is, for its operators, and what they do about it. */
+import { type FC, render, useEffect, useState } from "hono/jsx/dom";
+import { Notice, Page, Scroll, Time, useAbout, usePolling } from "./lib/components.tsx";
+import { Refused } from "./lib/server.ts";
+import { Bulk } from "./operate/acting.tsx";
+import {
+  overview as ask,
+  trail as askTrail,
+  type Filter,
+  type Overview,
+  type Span,
+  signIn,
+  type TrailEntry,
+} from "./operate/ask.ts";
+import { Job } from "./operate/one-job.tsx";
+import { Alerts, Callers, Failures, Kinds, Now, Waiting, Workers } from "./operate/overview.tsx";
+
+/** How often the overview is read while the page is visible, in milliseconds. */
+const EVERY = 10_000;
+
+const SPANS: Record<Span, string> = { hour: "Last hour", day: "Last day", week: "Last week" };
+
+/** What the address asks for: `#job=NAME`, `#jobs=FILTER`, `#trail`, or the overview. */
+function asked(): { job?: string; filter?: Filter; trail?: boolean } {
+  const [, name, value = ""] = /^#(job|jobs|trail)(?:=(.*))?$/.exec(location.hash) ?? [];
+  if (name === "job") return { job: decodeURIComponent(value) };
+  if (name === "jobs") return { filter: JSON.parse(decodeURIComponent(value)) };
+  return { trail: name === "trail" };
+}
+
+const Operate: FC = () => {
+  const about = useAbout();
+  const [at, setAt] = useState(asked());
+  const [span, setSpan] = useState<Span>("hour");
+  const [overview, setOverview] = useState<(Overview & { who: string }) | undefined>(undefined);
+  const [refused, setRefused] = useState<Error | undefined>(undefined);
+  const [reads, setReads] = useState(0);
+  const [isLost, setLost] = useState(false);
+  useEffect(() => {
+    const follow = () => setAt(asked());
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  const read = async (over: AbortSignal) => {
+    try {
+      const found = await ask(span);
+      if (over.aborted) return;
+      setOverview(found);
+      setRefused(undefined);
+      setLost(false);
+    } catch (error) {
+      if (error instanceof Refused) setRefused(error);
+      else setLost(true);
+    }
+  };
+  usePolling(read, EVERY, [span, reads]);
+  const again = () => setReads(reads + 1);
+  const { job, filter, trail } = at;
+  const isFirst = job === undefined && filter === undefined && !trail;
+  return (
+    <Page about={about} at="operate">
+      <nav class="actions" aria-label="Operate">
+        <a href="#overview" aria-current={isFirst ? "page" : undefined}>
+          Overview
+        </a>
+        <a href="#trail" aria-current={trail ? "page" : undefined}>
+          Audit trail
+        </a>
+        {overview && <span class="muted">You are {overview.who}.</span>}
+      </nav>
+      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
+      {refused instanceof Refused &&
+        (refused.status === 401 ? <SignIn onDone={again} /> : <Notice kind="error">{refused.message}</Notice>)}
+      {!refused && overview && isFirst && (
+        <>
+          <h1>Operate</h1>
+          <Alerts overview={overview} />
+          <p class="filters">
+            <label>
+              Span
+              <select onChange={(event: Event) => setSpan((event.target as HTMLSelectElement).value as Span)}>
+                {Object.entries(SPANS).map(([name, words]) => (
+                  <option key={name} value={name}>
+                    {words}
+                  </option>
+                ))}
+              </select>
+            </label>
+          </p>
+          <Now overview={overview} onDone={again} />
+          <Failures overview={overview} />
+          <Waiting overview={overview} />
+          <Kinds overview={overview} onDone={again} />
+          <Workers overview={overview} />
+          <Callers overview={overview} onDone={again} />
+        </>
+      )}
+      {!refused && overview && job !== undefined && <Job name={job} key={job} />}
+      {!refused && overview && filter && <Bulk filter={filter} onDone={again} key={JSON.stringify(filter)} />}
+      {!refused && overview && trail && <Trail />}
+    </Page>
+  );
+};
+
+const Trail: FC = () => {
+  const [entries, setEntries] = useState<TrailEntry[]>([]);
+  const [problem, setProblem] = useState("");
+  const read = (before?: number) =>
+    askTrail(before).then(
+      (more) => setEntries([...entries, ...more.entries]),
+      (error) => setProblem(error.message),
+    );
+  useEffect(() => void read(), []);
+  return (
+    <>
+      <h1>Audit trail</h1>
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      <Scroll label="Entries">
+        <table class="jobs">
+          <thead>
+            <tr>
+              <th scope="col">What</th>
+              <th scope="col">Who</th>
+              <th scope="col">When</th>
+            </tr>
+          </thead>
+          <tbody>
+            {entries.map(({ n, at, who, what, about }) => (
+              <tr key={n}>
+                <th scope="row">
+                  {what}
+                  <span class="doing muted">{JSON.stringify(about)}</span>
+                </th>
+                <td>{who}</td>
+                <td>
+                  <Time at={at} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      {(entries.at(-1)?.n ?? 1) > 1 && (
+        <button type="button" onClick={() => read(entries.at(-1)?.n)}>
+          Read older entries
+        </button>
+      )}
+    </>
+  );
+};
+
+const SignIn: FC<{ onDone(): void }> = ({ onDone }) => {
+  const [problem, setProblem] = useState("");
+  return (
+    <form
+      class="form card"
+      onSubmit={async (event: Event) => {
+        event.preventDefault();
+        const token = new FormData(event.target as HTMLFormElement).get("token");
+        await signIn(String(token).trim()).then(onDone, (error) => setProblem(error.message));
+      }}
+    >
+      <h2>Sign in</h2>
+      <div class="field">
+        <label for="token">Operator's token</label>
+        <input id="token" name="token" type="password" autocomplete="off" required />
+      </div>
+      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      <div class="actions">
+        <button type="submit" class="main">
+          Sign in
+        </button>
+      </div>
+    </form>
+  );
+};
+
+render(<Operate />, document.getElementById("page") as HTMLElement);

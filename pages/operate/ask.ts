@@ -1,0 +1,51 @@
+/** What the operator's page asks of the edge. */
+import type { Action, ActionState, Filter, Overview, Span, TrailEntry } from "../../functions/operate/calls.ts";
+import type { oneJob } from "../../functions/operate/one-job.ts";
+import { json } from "../lib/server.ts";
+
+export type { Action, ActionState, Filter, Overview, Span, TrailEntry };
+
+/** A job that a filter finds. `at` is in milliseconds since the epoch. */
+export interface FoundJob {
+  job: string;
+  kind: string;
+  state: string;
+  says: string;
+  at: number;
+}
+
+interface Reported {
+  failure?: { reason: string; stack: string; worker: string; at: number };
+  wait?: { state: string; says: string; worker: string; at: number };
+}
+
+export type OneJob = NonNullable<Awaited<ReturnType<typeof oneJob>>> & Reported & { args?: unknown; result?: unknown };
+
+const get = async <T>(path: string, query: object = {}): Promise<T> =>
+  json(await fetch(`/operate/${path}?${new URLSearchParams(JSON.parse(JSON.stringify(query)))}`));
+
+export const overview = (span: Span) => get<Overview & { who: string }>("overview", { span });
+export const jobs = (filter: Filter) => get<{ jobs: FoundJob[]; count: number }>("jobs", filter);
+export const job = (name: string, values: boolean) => get<OneJob>("job", { job: name, ...(values && { values: "1" }) });
+export const trail = (before?: number) => get<{ entries: TrailEntry[] }>("trail", { before });
+const stateOf = (n: number) => get<ActionState>("action", { n });
+
+/** Has something done, and waits until it is. */
+export async function act(action: Action, onProgress: (state: ActionState) => void = () => {}): Promise<ActionState> {
+  const headers = { "content-type": "application/json" };
+  let state: ActionState = await json(
+    await fetch("/operate/act", { method: "POST", headers, body: JSON.stringify(action) }),
+  );
+  while (!state.is_over) {
+    onProgress(state);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    state = await stateOf(state.n);
+  }
+  return state;
+}
+
+/** Signs this browser in. */
+export async function signIn(token: string): Promise<void> {
+  const response = await fetch("/operate/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
+  if (!response.ok) await json(response);
+}

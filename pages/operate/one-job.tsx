@@ -1,0 +1,146 @@
+import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
+import { Tree } from "../job/tree.tsx";
+import { Notice, Scroll, StatusChip, Time } from "../lib/components.tsx";
+import type { Status } from "../lib/server.ts";
+import { Act, jobLink } from "./acting.tsx";
+import { job as ask, type OneJob } from "./ask.ts";
+
+/** How often a job is read, in milliseconds. */
+const EVERY = 5_000;
+
+const size = (bytes: number) => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} KB`);
+
+/** One job as operators see it: arguments and result are hidden until they are asked for. */
+export const Job: FC<{ name: string }> = ({ name }) => {
+  const [job, setJob] = useState<OneJob | undefined>(undefined);
+  const [values, setValues] = useState<Pick<OneJob, "args" | "result"> | undefined>(undefined);
+  const [problem, setProblem] = useState("");
+  const read = () => ask(name, false).then(setJob, (error) => setProblem(error.message));
+  useEffect(() => {
+    void read();
+    const timer = setInterval(read, EVERY);
+    return () => clearInterval(timer);
+  }, []);
+  if (problem !== "") return <Notice kind="error">{problem}</Notice>;
+  if (!job) return <p class="muted">…</p>;
+  const isRunning = job.status === "running";
+  const { lease, failure, wait, doing, newer } = job;
+  return (
+    <>
+      <h1 class="name">{name}</h1>
+      <dl class="facts">
+        <Fact name="State">
+          <StatusChip status={job.status as Status} />
+        </Fact>
+        <Fact name="Kind">{job.kind}</Fact>
+        <Fact name="Code">
+          version {job.version}
+          {job.version !== job.deployed_version && `, deployed is ${job.deployed_version}`}
+        </Fact>
+        <Fact name="Started">
+          <Time at={job.started_at ?? ""} />
+        </Fact>
+        <Fact name="Deadline">
+          <Time at={job.deadline} />
+        </Fact>
+        <Fact name="Caller">{job.caller || "not told apart"}</Fact>
+        <Fact name="Request">{job.request ?? "none"}</Fact>
+        <Fact name="Stored">{size(job.bytes)}</Fact>
+        {lease && (
+          <Fact name="Task">
+            {lease.state}, taken {lease.version} times
+          </Fact>
+        )}
+        {(failure ?? wait) && <Fact name="Worker">{(failure ?? wait)?.worker.slice(0, 8)}</Fact>}
+      </dl>
+      {newer && (
+        <p class="notice">
+          A newer attempt is {newer.status}: <a href={jobLink(newer.job)}>{newer.job}</a>
+        </p>
+      )}
+      {job.error !== undefined && <Notice kind="error">{job.error}</Notice>}
+      {doing.blocked !== undefined && <Notice kind="error">Blocked: {doing.blocked}</Notice>}
+      {wait && !doing.blocked && (
+        <p class="quiet">
+          {wait.state}: {wait.says}
+        </p>
+      )}
+      {job.questions.map(({ question, message }) => (
+        <p class="quiet" key={question}>
+          It asks: {message}
+        </p>
+      ))}
+      <p class="actions">
+        {!isRunning && job.status !== "complete" && (
+          <>
+            <Act action={{ do: "retry", jobs: [name], from: "last" }} words="Try again" onDone={read} />
+            <Act action={{ do: "retry", jobs: [name], from: "start" }} words="Try again from the start" onDone={read} />
+          </>
+        )}
+        {isRunning && (
+          <>
+            {doing.blocked !== undefined && (
+              <Act action={{ do: "retry", jobs: [name] }} words="Look at it again" onDone={read} />
+            )}
+            <Act action={{ do: "pause", of: { jobs: [name] } }} words="Pause" />
+            <Act action={{ do: "resume", of: { jobs: [name] } }} words="Resume" />
+            <Act action={{ do: "cancel", jobs: [name] }} words="Cancel" onDone={read} />
+          </>
+        )}
+      </p>
+      {failure?.stack && (
+        <section aria-labelledby="stack">
+          <h2 id="stack">Stack</h2>
+          <Scroll label="The stack">
+            <pre>{failure.stack}</pre>
+          </Scroll>
+        </section>
+      )}
+      <section aria-labelledby="journal">
+        <h2 id="journal">Journal</h2>
+        <ol class="timeline">
+          {job.timeline.map(({ n, kind, op, at, over, error, attempt, bytes }) => (
+            <li
+              key={n}
+              class={error !== undefined ? "bad" : over === undefined && /sleep|ask|retry/.test(kind) ? "open" : "done"}
+            >
+              <Time at={at} />{" "}
+              <span>
+                {kind} {op} {attempt !== undefined && `attempt ${attempt}`} {error}{" "}
+                <span class="muted">{bytes !== undefined && size(bytes)}</span>
+              </span>
+            </li>
+          ))}
+        </ol>
+      </section>
+      <section aria-labelledby="values">
+        <h2 id="values">Arguments and result</h2>
+        {values ? (
+          <Tree value={values} />
+        ) : (
+          <p class="actions">
+            <button
+              type="button"
+              onClick={() =>
+                ask(name, true).then(
+                  ({ args, result }) => setValues({ args, result }),
+                  (error) => setProblem(error.message),
+                )
+              }
+            >
+              Show them
+            </button>
+            <span class="muted">The audit trail notes that you read them.</span>
+          </p>
+        )}
+      </section>
+    </>
+  );
+};
+
+const Fact: FC<{ name: string; children?: Child }> = ({ name, children }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);

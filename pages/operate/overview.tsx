@@ -1,0 +1,268 @@
+import { type FC, useState } from "hono/jsx/dom";
+import type { ChartView } from "../../core/definitions/view.ts";
+import { Chart } from "../chart/drawn.tsx";
+import { lengthOf, Part, Scroll, Time } from "../lib/components.tsx";
+import { Act, jobLink } from "./acting.tsx";
+import type { Filter, Overview } from "./ask.ts";
+
+const VIEW: ChartView = {
+  as: "chart",
+  x: "time",
+  series: [
+    { as: "bars", label: "Complete", values: "ended", unit: "jobs" },
+    { as: "line", label: "Failed", values: "failed", unit: "jobs" },
+  ],
+};
+
+/** Where a worker that is silent for longer is not there, in milliseconds. */
+const SILENT = 60_000;
+
+export const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
+
+const count = (n: number, one: string) => `${n.toLocaleString()} ${one}${n === 1 ? "" : "s"}`;
+
+export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
+  <>
+    {overview.alerts.map(({ name, says, since }) => (
+      <p key={name} class="notice error" role="alert">
+        <strong>{says}</strong> since <Time at={since} /> ·{" "}
+        {name === "jobs-blocked" ? (
+          <a href={filterLink({ state: "blocked" })}>Show them</a>
+        ) : (
+          <a href="#failures">Look</a>
+        )}{" "}
+        · what to do: <code>docs/operations.md#{name}</code>
+      </p>
+    ))}
+  </>
+);
+
+export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
+  const { workers, at, waits, held, settings, chart } = overview;
+  const alive = workers.filter((worker) => worker.at > at - SILENT);
+  const sum = (of: (slots: (typeof workers)[number]["slots"]) => number) =>
+    alive.reduce((n, { slots }) => n + of(slots), 0);
+  const stuck = waits.filter(({ state }) => state === "blocked").reduce((n, each) => n + each.n, 0);
+  const isKnown = workers.length > 0;
+  return (
+    <section aria-labelledby="now">
+      <h2 id="now">Now</h2>
+      {!isKnown && (
+        <p class="notice">
+          No worker has reported yet, so it is not known what runs, waits or fails. Workers report where they have the
+          edge's address (EDGE_URL or PUBLIC_URL) and its VIEW_KEY; runners inside the account do not.
+        </p>
+      )}
+      <ul class="health" aria-label="Now">
+        <Part name="Workers" isKnown={isKnown} isWell={alive.length > 0} text={String(alive.length)} />
+        <Part name="Executing" isKnown={isKnown} isWell text={String(sum(({ running }) => running))} />
+        <Part
+          name="Waiting for a slot"
+          isKnown={isKnown}
+          isWell={sum((slots) => slots.waiting) === 0}
+          text={String(sum((slots) => slots.waiting))}
+        />
+        <Part name="Blocked" isKnown={isKnown} isWell={stuck === 0} text={String(stuck)} />
+      </ul>
+      <p class="actions">
+        {held.all ? (
+          <Act action={{ do: "resume", of: { all: true } }} words="Take jobs again" onDone={onDone} />
+        ) : (
+          <Act action={{ do: "pause", of: { all: true } }} words="Stop taking jobs" onDone={onDone} />
+        )}
+        {settings.starts_stopped ? (
+          <Act action={{ do: "allow-starts" }} words="Allow starts again" onDone={onDone} />
+        ) : (
+          <Act action={{ do: "stop-starts" }} words="Stop starts" onDone={onDone} />
+        )}
+      </p>
+      {(held.all || settings.starts_stopped) && (
+        <p class="notice lost" role="status">
+          {[held.all && "Workers take no jobs.", settings.starts_stopped && "No job is started."]
+            .filter(Boolean)
+            .join(" ")}
+        </p>
+      )}
+      <Ended chart={chart} key={`${overview.span} ${chart.time.at(-1)} ${chart.ended} ${chart.failed}`} />
+    </section>
+  );
+};
+
+const Ended: FC<{ chart: Overview["chart"] }> = ({ chart }) => {
+  const [isDrawn, setDrawn] = useState(true);
+  const all = chart.ended.reduce((a, b) => a + b, 0) + chart.failed.reduce((a, b) => a + b, 0);
+  if (all === 0) return <p class="muted">No job has ended in this time.</p>;
+  return isDrawn ? <Chart view={VIEW} result={chart} onFailure={() => setDrawn(false)} /> : null;
+};
+
+export const Failures: FC<{ overview: Overview }> = ({ overview: { groups } }) => (
+  <section aria-labelledby="failures">
+    <h2 id="failures">Failures</h2>
+    {groups.length === 0 ? (
+      <p class="muted">None.</p>
+    ) : (
+      <Scroll label="Table of failures">
+        <table class="jobs">
+          <thead>
+            <tr>
+              <th scope="col">Reason</th>
+              <th scope="col">Kind</th>
+              <th scope="col">Jobs</th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.map(({ kind, reason, count: n }) => (
+              <tr key={`${kind} ${reason}`}>
+                <th scope="row">
+                  <a href={filterLink({ kind, reason, state: "failed" })}>{reason || "no reason given"}</a>
+                </th>
+                <td>{kind}</td>
+                <td>{n.toLocaleString()}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    )}
+  </section>
+);
+
+const STATES = {
+  sleeping: "asleep",
+  answer: "waiting for an answer",
+  job: "waiting for another job or a callback",
+  failing: "failing, and tried again",
+  blocked: "blocked by changed code",
+};
+
+export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_whole, at } }) => (
+  <section aria-labelledby="waiting">
+    <h2 id="waiting">Waiting</h2>
+    {waits.length === 0 && <p class="muted">No job is known to wait.</p>}
+    <ul class="told">
+      {waits.map(({ kind, state, n, since }) => (
+        <li key={`${kind} ${state}`}>
+          <span>
+            <a href={filterLink({ kind, state })}>
+              {n} of {kind}
+            </a>{" "}
+            {STATES[state]}, the oldest for {lengthOf(at - since)}
+          </span>
+        </li>
+      ))}
+    </ul>
+    {!waits_whole && <p class="muted">There are more: only so many are known by name.</p>}
+  </section>
+);
+
+export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => (
+  <section aria-labelledby="kinds">
+    <h2 id="kinds">Kinds</h2>
+    <Scroll label="Table of kinds">
+      <table class="jobs">
+        <thead>
+          <tr>
+            <th scope="col">Kind</th>
+            <th scope="col">Started</th>
+            <th scope="col">Complete</th>
+            <th scope="col">Failed</th>
+            <th scope="col">Took</th>
+            <th scope="col">Slowest</th>
+            <th scope="col">
+              <span class="muted">Steer</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0 }) => {
+            const slowest = overview.slowest.find((each) => each.kind === kind);
+            const isPaused = overview.kinds_paused.includes(kind);
+            return (
+              <tr key={kind}>
+                <th scope="row">{kind}</th>
+                <td>{started}</td>
+                <td>{complete}</td>
+                <td>{failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}</td>
+                <td>{complete + failed + cancelled > 0 ? lengthOf(ms / (complete + failed + cancelled)) : "–"}</td>
+                <td>{slowest ? <a href={jobLink(slowest.job)}>{lengthOf(slowest.ms)}</a> : "–"}</td>
+                <td>
+                  <Act
+                    action={{ do: isPaused ? "resume" : "pause", of: { kind } }}
+                    words={isPaused ? "Resume" : "Pause"}
+                    onDone={onDone}
+                    key={String(isPaused)}
+                  />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Scroll>
+  </section>
+);
+
+export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } }) => {
+  const here = workers.filter((worker) => worker.at > at - SILENT);
+  // Those of before matter when there are no others.
+  const shown = here.length > 0 ? here : workers.slice(0, 3);
+  return (
+    <section aria-labelledby="workers">
+      <h2 id="workers">Workers</h2>
+      <ul class="told">
+        {shown.map((worker) => (
+          <li key={worker.worker}>
+            <span>
+              <code>{worker.worker.slice(0, 8)}</code> of {worker.group}: {count(worker.slots.running, "job")} under
+              way, up to {worker.slots.most} of a kind, {worker.slots.waiting} waiting;{" "}
+              {worker.connected ? "" : "not connected to the Resonate server; "}heard of {lengthOf(at - worker.at)} ago;
+              versions{" "}
+              {Object.entries(worker.kinds)
+                .map(([kind, version]) => `${kind} ${version}`)
+                .join(", ")}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+};
+
+export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
+  overview: { callers, settings, held },
+  onDone,
+}) => (
+  <section aria-labelledby="callers">
+    <h2 id="callers">Callers today</h2>
+    {callers.length === 0 && (
+      <p class="muted">No caller is known: none has started a job today, or callers are not told apart.</p>
+    )}
+    <ul class="told">
+      {callers.map(({ key, label = key, started, running, bytes, failing }) => {
+        const isBlocked = settings.blocked.includes(label);
+        const isHeld = held.callers.includes(key);
+        return (
+          <li key={`${key} ${isBlocked} ${isHeld}`}>
+            <span>
+              <strong>{label}</strong>: {count(started, "job")} started, {running > 1_000 ? "over 1,000" : running}{" "}
+              under way, {(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB
+              {failing > 0 && `, ${count(failing, "web hook")} failing`}
+            </span>
+            <span class="actions">
+              <Act
+                action={{ do: isHeld ? "resume" : "pause", of: { caller: key } }}
+                words={isHeld ? "Resume" : "Pause"}
+                onDone={onDone}
+              />{" "}
+              <Act
+                action={{ do: isBlocked ? "unblock" : "block", caller: label }}
+                words={isBlocked ? "Unblock" : "Block"}
+                onDone={onDone}
+              />
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  </section>
+);

@@ -1,0 +1,101 @@
+/** Tells the callers' objects of the account which of their jobs have ended, and which durable functions have started for them. */
+import { REQUEST_TAG } from "../../core/definitions/job.ts";
+import { callersOf, type Reported } from "../../core/jobs/reports.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { isRoot, localId, splitKey } from "../../core/store/ids.ts";
+import { callerName, type Placeable } from "../../core/store/object-address.ts";
+import { sizeOf } from "../../core/store/size.ts";
+import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
+
+/** The largest promise that is sent whole, in bytes. The caller's object reads those that are larger. */
+const SENT_WHOLE = 100_000;
+
+/** How many reports wait for one caller's object at most. Further ones are lost, and the object looks later. */
+const MOST = 1_000;
+
+/** The callers' objects, as far as they are used here. */
+export interface CallerObjects extends Placeable {
+  get(
+    id: object,
+    options?: object,
+  ): {
+    heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
+  };
+}
+
+interface CallerReportsOptions {
+  objects: CallerObjects;
+  /** Reads claims of shared jobs. */
+  client: ResonateClient;
+  namespace: string;
+  /** Resolves when what was committed is stored. */
+  durable: () => Promise<void>;
+}
+
+type Batch = Record<"ended" | "started", Reported[]>;
+
+export class CallerReports {
+  readonly #options: CallerReportsOptions;
+  readonly #waiting = new Map<string, Batch>();
+  readonly #sending = new Set<string>();
+
+  constructor(options: CallerReportsOptions) {
+    this.#options = options;
+  }
+
+  /** What a commit has changed. Callers that are not told apart have no subscriptions, and are not told. */
+  committed(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind !== "promise" || !isJob(change.promise)) continue;
+      const promise = promiseRecord(change.promise);
+      if (promise.state !== "pending") void this.#ended(promise);
+      else if (isNew(change.promise) && promise.tags[REQUEST_TAG] === undefined)
+        this.#add("started", splitKey(localId(promise.id, this.#options.namespace)).key, promise);
+    }
+  }
+
+  async #ended(promise: PromiseRecord): Promise<void> {
+    try {
+      const { client, namespace } = this.#options;
+      for (const key of await callersOf(promise, client, namespace)) this.#add("ended", key, promise);
+    } catch {
+      // Their objects look later.
+    }
+  }
+
+  #add(kind: keyof Batch, key: string, promise: PromiseRecord): void {
+    if (key === "") return;
+    const batch = this.#waiting.get(key) ?? { ended: [], started: [] };
+    this.#waiting.set(key, batch);
+    if (batch.ended.length + batch.started.length >= MOST) return;
+    batch[kind].push(sizeOf(promise) > SENT_WHOLE ? promise.id : promise);
+    if (!this.#sending.has(key)) void this.#send(key);
+  }
+
+  /** What is added while a call is under way goes with the next one. */
+  async #send(key: string): Promise<void> {
+    const { objects, namespace, durable } = this.#options;
+    this.#sending.add(key);
+    try {
+      await durable();
+      for (let batch = this.#take(key); batch; batch = this.#take(key))
+        await objects.get(objects.idFromName(callerName(namespace, key))).heard(key, batch.ended, batch.started);
+    } catch {
+      this.#waiting.delete(key); // The object looks later.
+    } finally {
+      this.#sending.delete(key);
+    }
+  }
+
+  #take(key: string): Batch | undefined {
+    const batch = this.#waiting.get(key);
+    this.#waiting.delete(key);
+    return batch;
+  }
+}
+
+const isJob = ({ id, tags }: StoredPromise) => isRoot(id) && tags["resonate:target"] !== undefined;
+
+/** A promise is awaited by nobody in the commit that creates it. */
+const isNew = ({ callbacks, listeners }: StoredPromise) => callbacks.size === 0 && listeners.size === 0;

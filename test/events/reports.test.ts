@@ -1,0 +1,118 @@
+/** What workers report to the edge: ends that no connection tells of, and the jobs that durable functions start for a caller. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { reportToken } from "../../core/jobs/reports.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { send } from "../closed/support.ts";
+import { type Gate, startGate } from "../support/gate.ts";
+import { type Resonate, startResonate } from "../support/resonate.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { newSecret, startReceiver } from "./receiver.ts";
+import { eventsAt } from "./support.ts";
+
+const TOKENS = {
+  ada: "token-of-ada",
+  bob: "token-of-bob",
+  eve: "token-of-eve",
+  fay: "token-of-fay",
+  gus: "token-of-gus",
+};
+const VIEW_KEY = "v".repeat(32);
+/** How long a test waits, in milliseconds: less than it takes the edge to look by itself. */
+const SOON = 25_000;
+
+let resonate: Resonate;
+let gate: Gate;
+let stack: Stack;
+const env: Record<string, string> = { VIEW_KEY };
+beforeAll(async () => {
+  resonate = await startResonate();
+  gate = await startGate(resonate.url);
+  // What the server pushes does not reach the edge.
+  gate.muteStreams(true);
+  stack = await startStack({
+    ...{ resonate, workers: 0, env },
+    programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
+    bindings: {
+      ...bearerBindings(TOKENS),
+      RESONATE_URL: gate.url,
+      ALLOW_LOOPBACK_CALLBACKS: "1",
+      MAX_STORED_BYTES: "1000000",
+      VIEW_KEY,
+    },
+  });
+  env.EDGE_URL = stack.origin;
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await gate?.[Symbol.asyncDispose]();
+  await resonate?.[Symbol.asyncDispose]();
+});
+
+test("an end is told at once to each caller who started the job, and to no other", async () => {
+  const place = { latitude: 47.6062, longitude: -122.3321, year: 2014, month: 7 };
+  await using all = new AsyncDisposableStack();
+  const subscribed = async (token: string) => {
+    const [client, receiver] = [all.use(await eventsAt(stack.url, token)), all.use(await startReceiver(newSecret()))];
+    const { url, secret, delivered } = receiver;
+    await client.request("events/subscribe", { name: "job.ended", delivery: { url, secret } });
+    return { start: client.start, delivered };
+  };
+  const ada = await subscribed(TOKENS.ada);
+  const bob = await subscribed(TOKENS.bob);
+  const eve = await subscribed(TOKENS.eve);
+  await ada.start("start_gathering", place);
+  await bob.start("start_gathering", place);
+  await eve.start("set_timer", { timer_name: "mine", seconds: 1 });
+  await stack.addWorker();
+  const callers = [ada, bob, eve];
+  await until("the ends", () => callers.every(({ delivered }) => delivered.length > 0), SOON);
+  const month = "ended_weather_data_47%2e6062_-122%2e3321_2014_7";
+  expect(callers.map(({ delivered }) => delivered.map(({ id }) => id))).toEqual([
+    [month],
+    [month],
+    ["ended_timer_mine"],
+  ]);
+});
+
+test("a job that a durable function starts is listed to its caller alone, counts once, and its end is no event", async () => {
+  const [fay, gus] = [callerAt(stack.url, TOKENS.fay), callerAt(stack.url, TOKENS.gus)];
+  await using client = await eventsAt(stack.url, TOKENS.fay);
+  const { cursor } = await client.poll({ name: "job.ended", cursor: null });
+  expect(await fay.call("hoard", { name: "one", step: 0, told: 0, child: 5_000 })).toMatchObject({
+    status: "complete",
+  });
+  const listed = async (caller: TestCaller) =>
+    (await caller.call("list_jobs")).jobs.map(({ job_name }: { job_name: string }) => job_name).sort();
+  await expect.poll(() => listed(fay), { timeout: SOON }).toEqual(["hoard_one", "kept_one child"]);
+  expect(await listed(gus)).toEqual([]);
+  expect((await fay.call("list_jobs")).stored.bytes).toBeLessThan(9_000);
+  const { events, cursor: after } = await client.collect(cursor, 1);
+  expect(events.map(({ eventId }) => eventId)).toEqual(["ended_hoard_one"]);
+  expect((await client.poll({ name: "job.ended", cursor: after })).events).toEqual([]);
+});
+
+test("the door is shut without the token, before anything is read, and takes no more than a batch", async () => {
+  const report = (headers: Record<string, string>, body: unknown) =>
+    send(`${stack.origin}/reports`, { headers, body }).then(({ status }) => status);
+  const { key } = await callerOf("eve");
+  const batch = { ended: { [key]: [`${stack.namespace}${key}timer_none`] } };
+  const token = await reportToken(VIEW_KEY);
+  const known = { authorization: `Bearer ${token}` };
+  for (const shown of ["", TOKENS.eve, VIEW_KEY, await reportToken("w".repeat(32)), `${token.slice(0, -3)}AA=`]) {
+    expect(await report(shown === "" ? {} : { authorization: `Bearer ${shown}` }, batch)).toBe(401);
+    // It is refused for any body, and also before the body has come.
+    expect(await report({ authorization: `Bearer ${shown}`, "content-length": "1000000000" }, undefined)).toBe(401);
+  }
+  expect(await report(known, batch)).toBe(204);
+  expect(await report(known, { counts: [1] })).toBe(204);
+  for (const body of ["{", "[]", { ended: ["timer_none"] }, { ended: { [key]: "timer_none" } }])
+    expect(await report(known, body)).toBe(400);
+  expect(await report(known, "x".repeat(1_000_001))).toBe(413);
+  // Jobs of others are not listed to a caller whom a report names.
+  const eve = callerAt(stack.url, TOKENS.eve);
+  const { key: other } = await callerOf("fay");
+  expect(await report(known, { started: { [key]: [`${stack.namespace}${other}hoard_one`] } })).toBe(204);
+  expect(JSON.stringify(await eve.call("list_jobs"))).not.toContain("hoard");
+});

@@ -1,0 +1,228 @@
+/** Files of jobs, through the real edge and worker, which share a folder. */
+import { createHash, randomBytes } from "node:crypto";
+import { mkdtemp, open, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { folderOf, KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { chunksOf, inPieces, PART } from "../../core/store/files/objects.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { folderStore } from "../../worker/files/folder.ts";
+import { placeOf } from "../../worker/files/place.ts";
+import { sweep } from "../../worker/files/sweep.ts";
+import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { currentClient } from "../support/clients.ts";
+import { rpc } from "../support/rpc.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { madeOf } from "./fixture/runs.ts";
+
+const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
+const PUBLIC_URL = "https://jobs.example";
+const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
+
+const key = randomBytes(32).toString("base64");
+let folder: string;
+let stack: Stack;
+let ada: TestCaller;
+let eve: TestCaller;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "files-"));
+  const keys = { FILES_URL: folder, ENCRYPTION_KEYS: key };
+  const bindings = { ...keys, ...bearerBindings(TOKENS), VIEW_KEY: "v".repeat(32), PUBLIC_URL };
+  stack = await startStack({
+    ...{ programs, env: { ...keys, LEASE_SECONDS: "2" } },
+    bindings: { ...bindings, ALLOWED_HOSTS: "127.0.0.1,jobs.example" },
+  });
+  ada = callerAt(stack.url, TOKENS.ada);
+  eve = callerAt(stack.url, TOKENS.eve);
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const hashOf = (bytes: Iterable<Uint8Array>) => {
+  const hash = createHash("sha256");
+  for (const each of bytes) hash.update(each);
+  return hash.digest("hex");
+};
+const wholeOf = (name: string, size: number) => Buffer.concat([...madeOf(name, size)]);
+
+/** All that the folder holds. */
+async function kept(): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+}
+
+/** Makes a file as ada; resolves with its reference, and with the address that the model is told. */
+async function made(name: string, args: object) {
+  const params = { name: "make_file", arguments: { name, ...args } };
+  const { result } = await rpc(stack.url, "tools/call", params, { capabilities: {}, token: TOKENS.ada });
+  if (result.isError) throw new Error(result.content[0].text);
+  const texts = result.content.filter(({ type }: { type: string }) => type === "text");
+  const line = String(texts.at(-1)?.text);
+  const [address = ""] = /https:\S+\/files\/\S+/.exec(line) ?? [];
+  const links = result.content.filter(({ type }: { type: string }) => type === "resource_link");
+  return { ...result.structuredContent.result, links, line, url: address.replace(PUBLIC_URL, stack.origin) };
+}
+
+const readResource = (uri: string, token = TOKENS.ada) =>
+  rpc(stack.url, "resources/read", { uri }, { capabilities: {}, token });
+
+test("a file arrives whole: at another step, as a resource, and by its address, in ranges too", async () => {
+  const size = 300_001; // encrypted in two pieces
+  const whole = wholeOf("letter", size);
+  const { file, read, links, line, url } = await made("letter", { file: "größe.txt", size });
+  const sha256 = hashOf([whole]);
+  expect(file).toMatchObject({ name: "größe.txt", mimeType: "text/plain", size, sha256, step: "make", attempt: 1 });
+  expect(read).toBe(sha256);
+  expect(links).toEqual([{ type: "resource_link", uri: file.uri, name: "größe.txt", mimeType: "text/plain", size }]);
+  expect(line).toMatch(/^größe\.txt, text\/plain, 300 KB: https:\/\/jobs\.example\/files\/\S+ \(until 20.*Z\)$/);
+
+  const { result } = await readResource(file.uri);
+  expect(result.contents).toEqual([{ uri: file.uri, mimeType: "text/plain", text: whole.toString() }]);
+
+  const answer = await fetch(url);
+  expect(hashOf([new Uint8Array(await answer.arrayBuffer())])).toBe(sha256);
+  expect(answer.status).toBe(200);
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    "accept-ranges": "bytes",
+    "content-disposition": `attachment; filename="gr__e.txt"; filename*=UTF-8''gr%C3%B6%C3%9Fe.txt`,
+    "content-length": String(size),
+    "content-security-policy": "sandbox; default-src 'none'",
+    "content-type": "text/plain",
+    "x-content-type-options": "nosniff",
+  });
+  const etag = String(answer.headers.get("etag"));
+  const ask = async (headers: Record<string, string>, method = "GET") => {
+    const {
+      status,
+      headers: given,
+      ...response
+    } = await fetch(url, { method, headers }).then(async (response) => ({
+      status: response.status,
+      headers: response.headers,
+      body: Buffer.from(await response.arrayBuffer()),
+    }));
+    return { status, range: given.get("content-range"), length: given.get("content-length"), body: response.body };
+  };
+  for (const [range, from, to] of [
+    ["bytes=0-9", 0, 10],
+    ["bytes=262100-262200", 262_100, 262_201],
+    ["bytes=300000-", 300_000, size],
+    ["bytes=-5", size - 5, size],
+    ["bytes=299999-999999", 299_999, size],
+  ] as const) {
+    const part = { status: 206, range: `bytes ${from}-${to - 1}/${size}`, length: String(to - from) };
+    expect(await ask({ range }), range).toEqual({ ...part, body: whole.subarray(from, to) });
+  }
+  expect(await ask({ range: "bytes=300001-" })).toMatchObject({ status: 416, range: `bytes */${size}` });
+  expect(await ask({ range: "bytes=0-1", "if-range": '"another"' })).toMatchObject({
+    status: 200,
+    length: String(size),
+  });
+  expect(await ask({ "if-none-match": etag })).toMatchObject({ status: 304 });
+  expect(await ask({}, "HEAD")).toMatchObject({ status: 200, length: String(size), body: Buffer.alloc(0) });
+  // Nothing of it is on the disk as it was.
+  const stored = await Promise.all((await kept()).map((path) => readFile(path, "latin1")));
+  expect(stored.filter((text) => text.includes("letter 65536") || text.includes("größe"))).toEqual([]);
+});
+
+test("no other caller reads a file, and a void address leads nowhere", async () => {
+  const { file, url } = await made("secret", { size: 10 });
+  const { error } = await readResource(file.uri, TOKENS.eve);
+  expect(error).toMatchObject({ code: -32602, message: expect.stringContaining("Resource not found") });
+  const take = eve.call("take_file", { name: "stolen", file: file.uri });
+  await expect(take).rejects.toThrow("no such file of this caller's");
+  expect((await ada.call("take_file", { name: "own", file: file.uri })).result).toBe(file.sha256);
+  const sealed = String(url.split("/").at(-1));
+  for (const forged of [`${sealed.slice(0, -2)}AA`, file.uri, encodeURIComponent(file.uri), "x", ""])
+    expect((await fetch(`${stack.origin}/files/${forged}`)).status, forged).toBe(404);
+});
+
+test("what an attempt leaves is removed: that of one that fails, what its value does not name, and what kill -9 leaves", async () => {
+  const before = new Set(await kept());
+  const left = async () => (await kept()).filter((path) => !before.has(path)).length;
+  const size = 4_000_000;
+  const { file } = await made("failing", { size: 100, fails: 1 });
+  expect(file.attempt).toBe(2);
+  expect(await left()).toBe(2);
+
+  const job = made("killed", { size, pace: 30 });
+  await until("a part of the file to be stored", async () => (await kept()).some((path) => path.includes("~")), 30_000);
+  await stack.workers[0]?.kill();
+  await stack.workers[0]?.start();
+  const again = await job;
+  expect(again.read).toBe(hashOf(madeOf("killed", size)));
+  expect(await left()).toBe(4);
+});
+
+test("a file that is damaged on the disk reaches nobody", async () => {
+  const before = new Set(await kept());
+  const { file, url } = await made("damaged", { size: 1_000 });
+  const path = (await kept()).find((each) => !before.has(each) && !each.endsWith(".json")) ?? "";
+  const handle = await open(path, "r+");
+  await handle.write(Buffer.from([1, 2, 3]), 0, 3, 500);
+  await handle.close();
+  await expect(fetch(url).then((response) => response.arrayBuffer())).rejects.toThrow();
+  await expect(ada.call("take_file", { name: "damaged copy", file: file.uri })).rejects.toThrow("not what was stored");
+});
+
+test("the files of a job go when it is forgotten, and a sweep removes those of jobs that are gone", async () => {
+  const before = new Set(await kept());
+  const left = async () => (await kept()).filter((path) => !before.has(path));
+  await made("forgotten", { size: 10 });
+  expect(await left()).toHaveLength(2);
+  const { forgotten, hidden = [] } = await ada.call("forget_jobs", { job_names: ["make_file_forgotten"] });
+  expect([...forgotten, ...hidden]).toEqual(["make_file_forgotten"]);
+  // A server that removes nothing keeps the job, and with it its files.
+  expect(await left()).toHaveLength(forgotten.length > 0 ? 0 : 2);
+
+  const { file } = await made("staying", { size: 10 });
+  const files = new KeptFiles({
+    ...placeOf({ FILES_URL: folder, ENCRYPTION_KEYS: key }),
+    objects: folderStore(folder),
+  });
+  const about = { job: `${stack.namespace}make_file_gone`, name: "a.txt", mimeType: "text/plain" };
+  const at = `${await folderOf(about.job)}/${"0".repeat(16)}-1.1.1`;
+  await files.write(at, chunksOf(new Blob(["gone"]).stream()), about);
+  await files.place.objects.write(`${at.slice(0, -1)}2`, inPieces(chunksOf(new Blob(["half"]).stream()), PART));
+  const client = new ResonateClient({
+    url: stack.resonate.url,
+    token: stack.resonate.env.RESONATE_TOKEN,
+    encryptionKeys: key,
+  });
+  // Nothing of it is old enough.
+  expect(await sweep(files, client)).toBe(0);
+  expect(await sweep(files, client, -1_000)).toBeGreaterThanOrEqual(2);
+  expect((await kept()).filter((path) => path.includes(at.slice(0, 40)))).toEqual([]);
+  expect((await readResource(file.uri)).result.contents).toHaveLength(1);
+});
+
+test("what is no file's name, and what does not fit the reader's limits, is refused in words", async () => {
+  await expect(ada.call("make_file", { name: "named", file: "../x", size: 1 })).rejects.toThrow("without slashes");
+  const { file } = await made("limited", { size: 1_000 });
+  const take = (name: string, more: object) => ada.call("take_file", { name, file: file.uri, ...more });
+  await expect(take("large", { max: 999 })).rejects.toThrow("1000 bytes; up to 999");
+  await expect(take("typed", { type: "image/*" })).rejects.toThrow("application/octet-stream, and must be image/*");
+  for (const [i, odd] of [
+    "/etc/passwd",
+    "file:///etc/passwd",
+    "https://169.254.169.254/",
+    "job://x/files/../y",
+  ].entries())
+    await expect(ada.call("take_file", { name: `odd ${i}`, file: odd }), odd).rejects.toThrow(
+      "fetches no other address",
+    );
+  const given = await ada.call("take_file", { name: "data", file: "data:text/plain;base64,aGVsbG8=", type: "text/*" });
+  expect(given.result).toBe(hashOf([Buffer.from("hello")]));
+});
+
+test("without a place for files, a step is told so", async () => {
+  await using bare = await startStack({ resonate: stack.resonate, programs });
+  await using client = await currentClient.connect(bare.url);
+  const { isError, text } = await client.callTool("make_file", { name: "nowhere", size: 1 });
+  expect(isError).toBe(true);
+  expect(text).toContain("no place for files: set FILES_URL");
+});

@@ -1,0 +1,109 @@
+/** What keeps files: a folder, a bucket of an account (miniflare's), and, with `S3_URL` and its keys, a store that speaks S3. */
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import { bytesOf, inPieces, type ObjectStore, PART } from "../../core/store/files/objects.ts";
+import { type Bucket, bucketStore } from "../../core/store/files/r2.ts";
+import { s3Of } from "../../core/store/files/s3.ts";
+import { folderStore } from "../../worker/files/folder.ts";
+import { placeOf } from "../../worker/files/place.ts";
+
+const { S3_URL } = process.env;
+const place = { key: "", folder: "" };
+let miniflare: Miniflare;
+let bucket: Bucket;
+beforeAll(async () => {
+  place.folder = await mkdtemp(join(tmpdir(), "store-"));
+  const options = { modules: true, script: "export default {}", r2Buckets: ["FILES"], compatibilityDate: "2026-01-01" };
+  miniflare = new Miniflare(convertV4MiniflareOptions(options as never));
+  bucket = (await miniflare.getR2Bucket("FILES")) as unknown as Bucket;
+});
+afterAll(async () => {
+  await miniflare?.dispose();
+  await rm(place.folder, { recursive: true, force: true });
+});
+
+const stores: [string, () => ObjectStore][] = [
+  ["a folder", () => folderStore(place.folder)],
+  ["a bucket", () => bucketStore(bucket)],
+];
+if (S3_URL) {
+  const { S3_KEY_ID: FILES_KEY_ID, S3_SECRET: FILES_SECRET } = process.env;
+  stores.push(["S3", () => s3Of({ FILES_URL: `${S3_URL}/files-test`, FILES_KEY_ID, FILES_SECRET })]);
+}
+
+async function* chunks(bytes: Uint8Array, size = 100_000) {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+const write = (store: ObjectStore, key: string, bytes: Uint8Array) => store.write(key, inPieces(chunks(bytes), PART));
+const folder = () => randomBytes(20).toString("hex");
+
+describe.each(stores)("%s", (_name, open) => {
+  const listed = async (prefix: string) => {
+    const keys: string[] = [];
+    for await (const { key } of open().list(prefix)) keys.push(key);
+    return keys;
+  };
+
+  test.each([0, 1, PART, 2 * PART + 5])("keeps %i bytes, in ranges too", async (size) => {
+    const store = open();
+    const key = `${folder()}/${"a".repeat(16)}-1.1.1`;
+    const bytes = new Uint8Array(randomBytes(size));
+    await write(store, key, bytes);
+    const read = async (range?: { offset: number; length: number }) => bytesOf((await store.read(key, range)) as never);
+    expect(Buffer.compare(await read(), bytes)).toBe(0);
+    const [offset, length] = [Math.floor(size / 3), Math.floor(size / 2)];
+    const part = await read({ offset, length });
+    expect(Buffer.compare(part, bytes.subarray(offset, offset + length))).toBe(0);
+    await store.remove(key);
+    expect(await store.read(key)).toBeUndefined();
+    await store.remove(key); // again is no error
+  });
+
+  test("lists what begins so, and keeps nothing of a write that fails", async () => {
+    const store = open();
+    const [own, other] = [folder(), folder()];
+    for (const key of [`${own}/b-1`, `${own}/a-1`, `${other}/a-1`]) await write(store, key, new Uint8Array([1]));
+    expect(await listed(`${own}/`)).toEqual([`${own}/a-1`, `${own}/b-1`]);
+    expect(await listed(`${own}/b`)).toEqual([`${own}/b-1`]);
+    expect(await listed("")).toEqual(expect.arrayContaining([`${own}/a-1`, `${other}/a-1`]));
+    async function* broken() {
+      yield* inPieces(chunks(new Uint8Array(2 * PART)), PART);
+      throw new Error("the source broke");
+    }
+    await expect(store.write(`${own}/c-1`, broken())).rejects.toThrow("the source broke");
+    expect(await listed(`${own}/`)).toEqual([`${own}/a-1`, `${own}/b-1`]);
+    expect(await store.read(`${own}/c-1`)).toBeUndefined();
+    for (const key of await listed(`${own}/`)) await store.remove(key);
+    expect(await listed(`${own}/`)).toEqual([]);
+  });
+
+  test.each([0, 1, 262_143, 262_144, 262_145, 600_000])(
+    "a sealed file of %i bytes is read whole and in ranges",
+    async (size) => {
+      const keys = { FILES_URL: place.folder, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
+      const files = new KeptFiles({ ...placeOf(keys), objects: open() });
+      const key = `${folder()}/${"b".repeat(16)}-1.1.1`;
+      const bytes = new Uint8Array(randomBytes(size));
+      const about = await files.write(key, chunks(bytes), { job: "a job", name: "b.bin", mimeType: "a/b" });
+      expect(await files.describe(key)).toEqual(about);
+      const edges = [0, 1, 262_143, 262_144, 262_145, size - 1, size].filter((at) => at >= 0 && at <= size);
+      for (const from of edges) {
+        for (const to of edges.filter((at) => at > from || (size === 0 && at === 0))) {
+          const part = await bytesOf((await files.read(key, about, { from, to })) as never);
+          expect(Buffer.compare(part, bytes.subarray(from, to)), `${from} to ${to}`).toBe(0);
+        }
+      }
+      // Bound to where it lies: moved, nothing opens it.
+      const moved = `${folder()}/${"b".repeat(16)}-1.1.1`;
+      await write(open(), `${moved}.json`, await bytesOf((await open().read(`${key}.json`)) as never));
+      await expect(files.describe(moved)).rejects.toThrow();
+      await files.remove(key);
+      expect(await files.describe(key)).toBeUndefined();
+    },
+  );
+});

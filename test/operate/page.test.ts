@@ -1,0 +1,79 @@
+/** An incident in a real browser: from the alert to the cause, and to trying everything again. */
+import { mkdir } from "node:fs/promises";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { until } from "../../testing/simulation/program.ts";
+import { callerAt } from "../auth/support.ts";
+import { inaccessible, startBrowser, visit } from "../pages/browser.ts";
+import { SEATTLE } from "../support/months.ts";
+import type { Stack } from "../support/stack.ts";
+import { operatorAt, startOperated } from "./support.ts";
+
+vi.setConfig({ testTimeout: 150_000, hookTimeout: 150_000 });
+
+const browser: Browser | undefined = await startBrowser();
+
+describe.runIf(browser)("in a browser", () => {
+  let stack: Stack;
+  beforeAll(async () => {
+    stack = await startOperated();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.[Symbol.asyncDispose]();
+  });
+
+  test("an incident, from the alert to the cause to all jobs tried again", async () => {
+    const caller = callerAt(stack.url, "");
+    const months = [1, 2, 3, 4, 5, 6].map((month) => ({ ...SEATTLE, year: 2013, month }));
+    await caller.call("set_timer", { timer_name: "tea", seconds: 3_600 });
+    await caller.call("start_gathering", { ...SEATTLE, year: 2015, month: 1 });
+    await caller.call("await_result", { job_names: [`weather_data_${SEATTLE.latitude}_${SEATTLE.longitude}_2015_1`] });
+    stack.archive.control.inject({ fault: { kind: "status", status: 404, reason: "the archive has moved" } });
+    const names: string[] = [];
+    for (const month of months) names.push((await caller.call("start_gathering", month)).job_name);
+    const operator = operatorAt(stack.origin);
+    await until("the alert", async () => (await operator.get("overview")).alerts.length > 0 || undefined);
+    await until("the failures", async () => (await operator.get("jobs")).count === months.length || undefined);
+
+    const pictures = process.env.PICTURES;
+    if (pictures) await mkdir(pictures, { recursive: true });
+    await using visitor = await visit(browser as Browser, stack.origin);
+    const page = await visitor.open("/operate");
+    await page.getByRole("alert").getByText("many jobs fail: 6 of weather_data").waitFor();
+    await page.getByRole("img", { name: /^Chart of .* Complete/ }).waitFor();
+    await page.getByText("1 of timer").waitFor();
+    expect(await inaccessible(page)).toEqual([]);
+    if (pictures) await page.screenshot({ path: `${pictures}/operate.png`, fullPage: true });
+    await page.getByRole("link", { name: /the archive has moved/ }).click();
+    await page.getByRole("heading", { name: /^6 jobs/ }).waitFor();
+
+    const job = await visitor.open(`/operate#job=${encodeURIComponent(names[0] ?? "")}`);
+    await job.getByRole("heading", { name: "Stack" }).waitFor();
+    await job.getByText("open-meteo").first().waitFor();
+    expect(await job.getByText("latitude").count()).toBe(0);
+    await job.getByRole("button", { name: "Show them" }).click();
+    await job.getByText("latitude").first().waitFor();
+    expect(await inaccessible(job)).toEqual([]);
+    if (pictures) await job.screenshot({ path: `${pictures}/operate-job.png`, fullPage: true });
+
+    stack.archive.control.clear();
+    if (pictures) await page.screenshot({ path: `${pictures}/operate-bulk.png`, fullPage: true });
+    await page.getByRole("button", { name: "Try 6 jobs again", exact: true }).click();
+    await page.getByText("Done: 6 of 6.").waitFor();
+    const { results } = await caller.call("await_result", { job_names: names.map((name) => `${name}~2`) });
+    expect(Object.keys(results)).toHaveLength(6);
+    await page.getByRole("link", { name: "Audit trail" }).click();
+    await page.getByText("values read").waitFor();
+    await page.getByRole("rowheader", { name: /^retry: done/ }).waitFor();
+    if (pictures) await page.screenshot({ path: `${pictures}/operate-trail.png`, fullPage: true });
+    expect([...visitor.complaints]).toEqual([]);
+
+    const phone = { viewport: { width: 390, height: 780 }, colorScheme: "dark" as const };
+    await using small = await visit(browser as Browser, stack.origin, phone);
+    const onPhone = await small.open("/operate");
+    await onPhone.getByRole("heading", { name: "Kinds" }).waitFor();
+    expect(await onPhone.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    if (pictures) await onPhone.screenshot({ path: `${pictures}/operate-phone.png`, fullPage: true });
+  });
+});

@@ -1,0 +1,127 @@
+/** Who is no operator reaches nothing under `/operate`; who is one is known by name, and no longer than he is listed. */
+import { createHash } from "node:crypto";
+import { request } from "node:http";
+import { expect, test, vi } from "vitest";
+import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { bearer, bearerBindings } from "../auth/support.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const TOKEN = "operator-token-of-ada";
+const sha256 = createHash("sha256").update(TOKEN).digest("hex");
+const VIEW_KEY = "v".repeat(40);
+const RESONATE_URL = "http://127.0.0.1:9";
+const callers = bearerBindings({ bob: "token-of-bob" });
+const OPERATORS = { ...callers, RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: JSON.stringify([{ name: "ada", sha256 }]) };
+const PATHS = ["overview", "jobs", "job?job=timer_tea", "trail", "action?n=1", "metrics"];
+const SAME = { "sec-fetch-site": "same-origin" };
+
+/** The status of a request, with headers that `fetch` does not let a program set. */
+function ask(url: string, { method = "GET", headers = {}, body = "" } = {}): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.on("error", reject).end(body);
+  });
+}
+
+const act = { method: "POST", body: JSON.stringify({ do: "stop-starts" }) };
+const json = { "content-type": "application/json" };
+
+test("without an operator's token nobody sees or does anything", async () => {
+  await using edge = await startEdge({ port: 0, bindings: OPERATORS });
+  const at = (path: string) => `${edge.url}/operate/${path}`;
+  const forged = `operator=${"A".repeat(120)}`;
+  const session = await fetch(`${edge.url}/pages/session`, {
+    method: "POST",
+    headers: { ...bearer("token-of-bob"), ...SAME },
+  });
+  const bobs = session.headers.get("set-cookie")?.split(";")[0] ?? "";
+  expect(bobs).toContain("session=");
+  const attempts: [string, string, object][] = [
+    ...PATHS.map((path): [string, string, object] => [`${path} without a token`, at(path), {}]),
+    ["a caller's token", at("overview"), { headers: bearer("token-of-bob") }],
+    ["an unknown token", at("overview"), { headers: bearer("guessed") }],
+    ["the hash for the token", at("overview"), { headers: bearer(sha256) }],
+    ["an empty token", at("overview"), { headers: { authorization: "Bearer " } }],
+    ["another scheme", at("overview"), { headers: { authorization: `Basic ${btoa(`ada:${TOKEN}`)}` } }],
+    ["the token in the query", at(`overview?token=${TOKEN}`), {}],
+    ["the token as a cookie", at("overview"), { headers: { ...SAME, cookie: `operator=${TOKEN}` } }],
+    ["a forged session", at("overview"), { headers: { ...SAME, cookie: forged } }],
+    ["a caller's session", at("overview"), { headers: { ...SAME, cookie: bobs } }],
+    [
+      "a caller's session as an operator's",
+      at("overview"),
+      { headers: { ...SAME, cookie: bobs.replace("session=", "operator=") } },
+    ],
+    [
+      "a caller's session with another's host",
+      at("overview"),
+      { headers: { ...SAME, cookie: bobs, host: "localhost" } },
+    ],
+    ["an action without a token", at("act"), { ...act, headers: json }],
+    ["an action with a caller's token", at("act"), { ...act, headers: { ...json, ...bearer("token-of-bob") } }],
+    ["an action from another page", at("act"), { ...act, headers: { ...json, origin: "https://evil.example" } }],
+    ["an action as a form", at("act"), { ...act, headers: { "content-type": "text/plain" } }],
+    ["arguments of a job", at("job?job=timer_tea&values=1"), { headers: bearer("token-of-bob") }],
+    [
+      "signing in with a caller's token",
+      at("session"),
+      { method: "POST", headers: { ...SAME, ...bearer("token-of-bob") } },
+    ],
+    [
+      "signing in from another page",
+      at("session"),
+      { method: "POST", headers: { "sec-fetch-site": "cross-site", ...bearer(TOKEN) } },
+    ],
+    ["signing in without a page", at("session"), { method: "POST", headers: bearer(TOKEN) }],
+    ["rooms", at("rooms"), { headers: bearer("token-of-bob") }],
+    ["a slash more", `${edge.url}/operate/overview/`, {}],
+    ["a slash in the middle", `${edge.url}/operate//overview`, {}],
+    ["dots", `${edge.url}/operate/x/../overview`, {}],
+    ["an encoded slash", `${edge.url}/operate%2Foverview`, {}],
+    ["another case", `${edge.url}/Operate/overview`, {}],
+    ["HEAD", at("overview"), { method: "HEAD" }],
+    ["PUT", at("act"), { ...act, method: "PUT" }],
+    ["a claim to be local", at("overview"), { headers: { host: "127.0.0.1", "x-operate": "local" } }],
+  ];
+  expect(attempts.length).toBeGreaterThanOrEqual(30);
+  const outcomes = await Promise.all(attempts.map(async ([what, url, how]) => [what, await ask(url, how)] as const));
+  expect(outcomes.filter(([, status]) => ![400, 401, 403, 404].includes(status))).toEqual([]);
+
+  const own = await fetch(at("overview"), { headers: bearer(TOKEN) });
+  expect([own.status, ((await own.json()) as { who: string }).who]).toEqual([200, "ada"]);
+  const trail = await fetch(at("trail"), { headers: bearer(TOKEN) });
+  expect(await trail.json()).toEqual({ entries: [] });
+});
+
+test("a browser stays signed in as an operator, for its own pages, and until the token is listed no more", async () => {
+  await using edge = await startEdge({ port: 0, bindings: OPERATORS });
+  const at = (path: string) => `${edge.url}/operate/${path}`;
+  const signed = await fetch(at("session"), { method: "POST", headers: { ...SAME, ...bearer(TOKEN) } });
+  const header = signed.headers.get("set-cookie") ?? "";
+  expect([signed.status, header]).toEqual([204, expect.stringMatching(/HttpOnly.*SameSite=Strict/i)]);
+  const cookie = header.split(";")[0] ?? "";
+  expect(await ask(at("overview"), { headers: { ...SAME, cookie } })).toBe(200);
+  expect(await ask(at("overview"), { headers: { "sec-fetch-site": "cross-site", cookie } })).toBe(401);
+  expect(await ask(at("overview"), { headers: { cookie } })).toBe(401);
+  const others = JSON.stringify([{ name: "eve", sha256: "0".repeat(64) }]);
+  await using later = await startEdge({ port: 0, bindings: { ...OPERATORS, OPERATOR_TOKENS: others } });
+  expect(await ask(`${later.url}/operate/overview`, { headers: { ...SAME, cookie } })).toBe(401);
+});
+
+test("it is off unless an operator is configured, and the local one is this machine's user alone", async () => {
+  await using off = await startEdge({ port: 0, bindings: { AUTH_MODE: "none", RESONATE_URL } });
+  expect(await ask(`${off.url}/operate`)).toBe(404);
+  expect(await ask(`${off.url}/operate/overview`)).toBe(404);
+  await using local = await startEdge({ port: 0, bindings: { AUTH_MODE: "none", RESONATE_URL, OPERATE: "local" } });
+  const overview = `${local.url}/operate/overview`;
+  expect(await ask(overview)).toBe(200);
+  expect(await ask(overview, { headers: { "sec-fetch-site": "cross-site" } })).toBe(403);
+  expect(await ask(overview, { headers: { "x-forwarded-for": "203.0.113.5" } })).toBe(404);
+  expect(await ask(overview, { headers: { host: "tunnel.example" } })).toBe(404);
+  await using guarded = await startEdge({ port: 0, bindings: { ...callers, RESONATE_URL, OPERATE: "local" } });
+  expect(await ask(`${guarded.url}/operate/overview`)).toBe(404);
+});

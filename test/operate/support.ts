@@ -1,0 +1,33 @@
+import { randomBytes } from "node:crypto";
+import type { Stack, StackOptions } from "../support/stack.ts";
+import { startTaskStack } from "../tasks/support.ts";
+
+/** A stack whose workers report to the edge, and whose operator is this machine's user unless the bindings say otherwise. */
+export async function startOperated({ bindings, env, workers = 1, ...options }: StackOptions = {}): Promise<Stack> {
+  const VIEW_KEY = randomBytes(32).toString("hex");
+  const added: Record<string, string> = { VIEW_KEY, LEASE_SECONDS: "3", ...env };
+  const stack = await startTaskStack({
+    ...{ ...options, workers: 0, env: added },
+    bindings: { VIEW_KEY, OPERATE: "local", ...bindings },
+  });
+  added.EDGE_URL = stack.origin;
+  for (let n = 0; n < workers; n++) await stack.addWorker();
+  return stack;
+}
+
+/** The requests of an operator. */
+export function operatorAt(origin: string, token?: string) {
+  const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  const json = async (response: Response): Promise<any> => {
+    const body = await response.json();
+    if (!response.ok) throw new Error(`${response.status} ${body.error}`);
+    return body;
+  };
+  return {
+    get: async (path: string, query: Record<string, string> = {}) =>
+      json(await fetch(`${origin}/operate/${path}?${new URLSearchParams(query)}`, { headers })),
+    act: async (action: object) =>
+      json(await fetch(`${origin}/operate/act`, { method: "POST", headers, body: JSON.stringify(action) })),
+  };
+}

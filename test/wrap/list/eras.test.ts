@@ -1,0 +1,61 @@
+/** A server of both eras is spoken to in the newest revision that serves what its tools use. */
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { WrapOptions } from "../../../wrap/index.ts";
+import { connect, linesOf, wrapped } from "../support.ts";
+
+async function eras(options: Partial<WrapOptions> = {}, env: Record<string, string> = {}) {
+  const file = join(await mkdtemp(join(tmpdir(), "eras-")), "calls");
+  const program = { command: process.execPath, args: ["test/wrap/list/eras.ts"], env: { CALLS: file, ...env } };
+  const stack = await wrapped({ name: "eras", ...program, ...options });
+  const client = await connect(stack.url);
+  return {
+    lines: () => linesOf(file),
+    call: async (name: string) => {
+      const { content } = await client.callTool({ name, arguments: {} });
+      return (content as { text: string }[]).map(({ text }) => text);
+    },
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await stack[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("a tool that the newest revision does not serve is called in the other, once, where it is safe; else the answer says what to do", async () => {
+  await using first = await eras();
+  expect(await first.call("era")).toEqual(["modern"]);
+  expect(await first.call("reads")).toEqual(["legacy"]);
+  // What was learned stays.
+  expect(await first.call("writes")).toEqual(["legacy"]);
+  expect(await first.lines()).toEqual(["era modern", "reads modern", "reads legacy", "writes legacy"]);
+
+  await using second = await eras();
+  // A protocol error says that nothing was done.
+  expect(await second.call("refuses")).toEqual(["legacy"]);
+  expect(await second.lines()).toEqual(["refuses modern", "refuses legacy"]);
+
+  await using third = await eras();
+  const [failed, advice] = await third.call("writes");
+  expect(failed).toContain("unavailable on 2026-07-28");
+  expect(advice).toMatch(/not repeated.*call the tool again/);
+  expect(await third.call("writes")).toEqual(["legacy"]);
+  expect(await third.lines()).toEqual(["writes modern", "writes legacy"]);
+});
+
+test("the revision that is asked for is spoken, whatever the server has and its tools say", async () => {
+  await using older = await eras({ revision: "2025-11-25" });
+  expect(await older.call("era")).toEqual(["legacy"]);
+  await using newer = await eras({ revision: "2026-07-28" });
+  expect(await newer.call("reads")).toEqual([expect.stringContaining("unavailable")]);
+  expect(await newer.lines()).toEqual(["reads modern"]);
+});
+
+test("a server that has the newest revision alone is spoken to in it again", async () => {
+  await using newest = await eras({}, { NEWEST: "1" });
+  expect(await newest.call("reads")).toEqual([expect.stringContaining("unavailable on 2026-07-28")]);
+  expect(await newest.call("era")).toEqual(["modern"]);
+  expect(await newest.lines()).toEqual(["reads modern", "reads modern", "era modern"]);
+});

@@ -1,0 +1,33 @@
+/**
+ * A server of both eras, over stdio, with tools that the 2026-07-28 revision cannot serve. Every call is a line of the file
+ * `CALLS`: the tool and the era. With `NEWEST` it has the 2026-07-28 revision alone.
+ */
+import { appendFileSync } from "node:fs";
+import { ProtocolError, Server } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+
+const inputSchema = { type: "object" as const };
+const annotations = { readOnlyHint: true };
+const UNSERVED = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections.";
+
+serveStdio(
+  ({ era }) => {
+    const server = new Server({ name: "eras", version: "1" }, { capabilities: { tools: {} } });
+    server.setRequestHandler("tools/list", () => ({
+      tools: [
+        { name: "reads", inputSchema, annotations },
+        { name: "writes", inputSchema },
+        { name: "refuses", inputSchema },
+        { name: "era", inputSchema },
+      ],
+    }));
+    server.setRequestHandler("tools/call", ({ params: { name } }) => {
+      appendFileSync(`${process.env.CALLS}`, `${name} ${era}\n`);
+      if (era === "modern" && name === "refuses") throw new ProtocolError(-32021, UNSERVED);
+      const isError = era === "modern" && name !== "era";
+      return { isError, content: [{ type: "text", text: isError ? UNSERVED : era }] };
+    });
+    return server;
+  },
+  process.env.NEWEST ? { legacy: "reject" } : {},
+);

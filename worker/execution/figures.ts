@@ -1,0 +1,132 @@
+/** What happens in a worker, gathered for its next report to operators. Free of Node. */
+import {
+  FAILED,
+  type FailedJob,
+  firstLine,
+  LONGEST,
+  MOST_NAMED,
+  MOST_NAMES,
+  type WaitingJob,
+  type WorkerReport,
+} from "../../core/jobs/operating/worker-report.ts";
+
+/** The most jobs of which is remembered that they were said to wait. */
+const MOST_WAITING = 10_000;
+
+/** How a worker is. */
+export type AboutWorker = Pick<WorkerReport, "worker" | "group" | "connected" | "kinds"> & {
+  running: number;
+  most: number;
+};
+
+/** How a job ended here. */
+export interface Ended {
+  job: string;
+  kind: string;
+  outcome: "complete" | "failed" | "cancelled";
+  /** Since its start, in milliseconds. */
+  ms: number;
+  reason?: string;
+  stack?: string;
+}
+
+export class Figures {
+  readonly #counts = new Map<string, number>();
+  readonly #slowest = new Map<string, { job: string; ms: number }>();
+  readonly #waits = new Map<string, WaitingJob>();
+  /** The jobs that were said to wait. */
+  readonly #said = new Set<string>();
+  #failed: FailedJob[] = [];
+  #n = 0;
+  /** How many jobs wait for a slot. */
+  waiting = 0;
+  /** The last error that a step threw and is not tried again after, by job. */
+  readonly #thrown = new Map<string, { reason: string; stack: string }>();
+  readonly #onNews: () => void;
+
+  constructor(onNews: () => void) {
+    this.#onNews = onNews;
+  }
+
+  count(kind: string, name: string, n = 1): void {
+    const isKnown = this.#counts.size < MOST_NAMES || this.#counts.has(`${kind} ${name}`);
+    const key = isKnown || !name.startsWith(FAILED) ? `${kind} ${name}` : `${kind} ${FAILED}other`;
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + n);
+    this.#onNews();
+  }
+
+  /** Keeps the stack of what a step threw: what its function is given has none of the author's code. */
+  threw(job: string, error: { reason: string; stack: string }): void {
+    this.#thrown.set(job, error);
+    const [oldest] = this.#thrown.keys();
+    if (this.#thrown.size > MOST_NAMED && oldest !== undefined) this.#thrown.delete(oldest);
+  }
+
+  ended({ job, kind, outcome, ms, reason = "", ...more }: Ended): void {
+    const last = this.#thrown.get(job);
+    this.#thrown.delete(job);
+    const stack = last && reason.includes(last.reason) ? last.stack : more.stack;
+    this.count(kind, outcome);
+    this.count(kind, "ms", ms);
+    if (ms > (this.#slowest.get(kind)?.ms ?? -1)) this.#slowest.set(kind, { job, ms });
+    this.waits({ job, kind });
+    if (outcome !== "failed") return;
+    this.count(kind, FAILED + firstLine(reason));
+    if (this.#failed.length >= MOST_NAMED) return;
+    const at = Date.now();
+    this.#failed.push({
+      job,
+      kind,
+      reason: firstLine(reason),
+      at,
+      ...(stack && { stack: stack.slice(0, LONGEST.stack) }),
+    });
+  }
+
+  /** Tells what a job waits for, or that it does so no more. */
+  waits(about: WaitingJob): void {
+    const { job, state } = about;
+    // Most jobs never wait.
+    if (state === undefined && !this.#said.has(job)) return;
+    this.#waits.delete(job);
+    if (this.#waits.size >= MOST_NAMED) return;
+    this.#waits.set(job, { ...about, ...(about.says && { says: firstLine(about.says) }) });
+    this.#onNews();
+    if (state === undefined) this.#said.delete(job);
+    else if (this.#said.size < MOST_WAITING) this.#said.add(job);
+  }
+
+  /** A job that waited goes on: another worker may have said so. */
+  goesOn(job: string, kind: string): void {
+    if (this.#said.size < MOST_WAITING) this.#said.add(job);
+    this.waits({ job, kind });
+  }
+
+  /** What has happened since the report before. */
+  take(about: AboutWorker): WorkerReport {
+    const { running, most, ...worker } = about;
+    this.#n += 1;
+    const report: WorkerReport = {
+      ...worker,
+      n: this.#n,
+      slots: { running, waiting: this.waiting, most },
+      counts: [...this.#counts].map(([key, n]) => {
+        const at = key.indexOf(" ");
+        return [key.slice(0, at), key.slice(at + 1), n];
+      }),
+      failed: this.#failed,
+      waits: [...this.#waits.values()],
+      slowest: [...this.#slowest].map(([kind, { job, ms }]) => [kind, job, ms]),
+    };
+    this.#counts.clear();
+    this.#waits.clear();
+    this.#slowest.clear();
+    this.#failed = [];
+    return report;
+  }
+
+  /** Whether something has happened since the report before. */
+  get hasNews(): boolean {
+    return this.#counts.size + this.#waits.size + this.#failed.length > 0;
+  }
+}

@@ -1,0 +1,26 @@
+/** Where a worker process keeps files, by its environment. */
+import { createHash } from "node:crypto";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { FilePlace } from "../../core/jobs/files/kept-files.ts";
+import { s3Of } from "../../core/store/files/s3.ts";
+import { folderStore, readPath } from "./folder.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** The place that `FILES_URL` names; undefined where it is not set. @throws {Error} naming what is missing */
+export function placeOf(env: Variables): FilePlace | undefined {
+  const { FILES_URL: url, ENCRYPTION_KEYS: encryptionKeys } = env;
+  if (!url) return undefined;
+  return {
+    objects: /^https?:/.test(url) ? s3Of(env) : folderStore(pathOf(url)),
+    encryptionKeys,
+    hash: () => {
+      const hash = createHash("sha256");
+      return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest("hex") };
+    },
+    readPath,
+  };
+}
+
+const pathOf = (url: string): string => (url.startsWith("file:") ? fileURLToPath(url) : resolve(url));

@@ -1,0 +1,132 @@
+import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken } from "../../core/jobs/reports.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { localId, splitKey } from "../../core/store/ids.ts";
+import { type AboutWorker, Figures } from "../execution/figures.ts";
+import { type LineLog, type Reports, reasonOf } from "../execution/instruments.ts";
+
+/** The least time between two requests, the first pause after one that failed and the longest, in milliseconds. */
+const PAUSE = 1_000;
+const LONGEST_PAUSE = 60_000;
+
+/** For how long what happens at once is gathered, and what a request may take, in milliseconds. */
+const GATHER = 20;
+const PATIENCE = 5_000;
+
+/** How often a worker reports of which nothing is to be said, in milliseconds. */
+const IDLE = 20_000;
+
+/** How many ids one request has. What is more is lost. */
+const MOST_IDS = 900;
+
+interface EdgeReportsOptions {
+  /** The edge's address, and the key that it shares with workers. */
+  url: string;
+  key: string;
+  client: ResonateClient;
+  namespace: string;
+  log: LineLog;
+  /** How this worker is. */
+  about(): AboutWorker;
+}
+
+/**
+ * Reports to the edge, in at most one request a second. Ids that are lost are made up for by looks of the edge's own; what
+ * operators are told is told again.
+ */
+export class EdgeReports implements Reports {
+  readonly #options: EdgeReportsOptions;
+  #batch: Batch = {};
+  #count = 0;
+  /** What operators are to be told. */
+  readonly figures = new Figures(() => this.#arm(PAUSE));
+  /** What operators have not been told, as far as is known. */
+  #unsent: WorkerReport | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #idle: NodeJS.Timeout | undefined;
+  /** When the timer fires, by `performance.now()`. */
+  #due = 0;
+  #sending: Promise<void> | undefined;
+  /** When the next request may begin, by `performance.now()`. */
+  #next = 0;
+  #pause = PAUSE;
+
+  constructor(options: EdgeReportsOptions) {
+    this.#options = options;
+  }
+
+  ended(promise: PromiseRecord): void {
+    callersOf(promise, this.#options.client, this.#options.namespace)
+      .then((keys) => {
+        for (const key of keys) this.#add("ended", key, promise.id);
+      })
+      .catch(() => {}); // It is never needed.
+  }
+
+  started(id: string): void {
+    const { key } = splitKey(localId(id, this.#options.namespace));
+    if (key !== "") this.#add("started", key, id);
+  }
+
+  /** Reports from now on at least now and then that this worker is there. */
+  start(): void {
+    this.#arm(GATHER);
+    this.#idle = setInterval(() => this.#arm(GATHER), IDLE).unref();
+  }
+
+  /** Sends what has not been sent. */
+  async close(): Promise<void> {
+    clearInterval(this.#idle);
+    clearTimeout(this.#timer);
+    await this.#sending;
+    await this.#send();
+  }
+
+  #add(kind: "ended" | "started", key: string, id: string): void {
+    if (this.#count >= MOST_IDS) return;
+    this.#count += 1;
+    const byCaller = this.#batch[kind] ?? {};
+    this.#batch[kind] = byCaller;
+    byCaller[key] = [...(byCaller[key] ?? []), id];
+    this.#arm(GATHER);
+  }
+
+  /** Has a request made in so many milliseconds, or as soon as one may be. */
+  #arm(within: number): void {
+    const due = Math.max(performance.now() + within, this.#next);
+    if (this.#sending || (this.#timer && this.#due <= due)) return;
+    clearTimeout(this.#timer);
+    this.#due = due;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#sending = this.#send().finally(() => {
+        this.#sending = undefined;
+        if (this.#count > 0 || this.figures.hasNews || this.#unsent) this.#arm(GATHER);
+      });
+    }, due - performance.now()).unref();
+  }
+
+  async #send(): Promise<void> {
+    const { url, key, log, about } = this.#options;
+    this.#unsent ??= this.figures.take(about());
+    const body = JSON.stringify({ ...this.#batch, worker: this.#unsent } satisfies Batch);
+    this.#batch = {};
+    this.#count = 0;
+    const begun = performance.now();
+    try {
+      if (body.length > MAX_REPORT) this.#unsent = undefined;
+      const headers = { "content-type": "application/json", authorization: `Bearer ${await reportToken(key)}` };
+      const signal = AbortSignal.timeout(PATIENCE);
+      const answer = await fetch(new URL(`/${REPORTS}`, url), { method: "POST", headers, body, signal });
+      await answer.arrayBuffer();
+      if (!answer.ok) throw new Error(`the edge answered ${answer.status}`);
+      this.#unsent = undefined;
+      this.#pause = PAUSE;
+    } catch (error) {
+      this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+      log.debug({ reason: reasonOf(error) }, "reports lost");
+    }
+    this.#next = begun + this.#pause;
+  }
+}

@@ -1,0 +1,44 @@
+/** A wrapped server's log messages, for the client whose call they belong to, where it has asked for them. */
+import type { CallContext } from "../../core/author/tool.ts";
+import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+
+/** From the lowest on. */
+export const LEVELS: readonly string[] = "debug info notice warning error critical alert emergency".split(" ");
+
+/** The key under which a stored result has the messages of its call. */
+export const LOGS = "durable-mcp/logs";
+
+export interface LogMessage {
+  level: string;
+  logger?: string;
+  data: unknown;
+}
+
+const isLevel = (value: unknown): value is string => typeof value === "string" && LEVELS.includes(value);
+
+/** The levels of clients of the 2025 revisions, by client: without sessions, this isolate remembers them. */
+const levels = new Map<string, string>();
+const MAX_CLIENTS = 1_000;
+
+/** `logging/setLevel`. @throws {ProtocolError} */
+export async function setLevel({ level }: Record<string, unknown>, { client }: CallContext): Promise<object> {
+  if (!isLevel(level)) throw new ProtocolError(ErrorCode.InvalidParams, `level: accepted are ${LEVELS.join(", ")}`);
+  if (client !== undefined) {
+    levels.delete(client);
+    levels.set(client, level);
+    for (const first of levels.keys()) if (levels.size > MAX_CLIENTS) levels.delete(first);
+  }
+  return {};
+}
+
+/** The lowest level that the caller has asked for, where it hears of messages. */
+export function levelFor({ client = "", logLevel, notify }: CallContext): string | undefined {
+  if (!notify) return undefined;
+  return isLevel(logLevel) ? logLevel : levels.get(client);
+}
+
+/** Sends the messages that came with a result. */
+export function tellLogs(result: unknown, { notify }: CallContext): void {
+  const messages = Object(Object(result)._meta)[LOGS];
+  for (const message of Array.isArray(messages) ? messages : []) notify?.("notifications/message", message);
+}

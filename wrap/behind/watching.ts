@@ -1,0 +1,39 @@
+/** Tells of changes of a wrapped server's resource: each change is the end of a job, which waits for it at a worker. */
+import type { CallContext } from "../../core/author/tool.ts";
+import { type Asked, asked } from "./asking.ts";
+
+/** How long one job is waited for, in milliseconds: a little longer than it lasts. */
+const PATIENCE = 6 * 60_000;
+/** The pause after a failure, in milliseconds. */
+const PAUSE = 10_000;
+
+/** Calls `onUpdated` at each change of a resource, until the context's `signal` is aborted. */
+export async function watchResource(
+  server: Asked,
+  uri: string,
+  { store, signal }: CallContext,
+  onUpdated: () => void,
+): Promise<void> {
+  const stream = crypto.randomUUID();
+  let since: unknown;
+  for (let round = 0; !signal.aborted; round++) {
+    const now = Date.now();
+    const params = { uri, stream, round, ...(since !== undefined && { since }) };
+    let job: string | undefined;
+    const context = { store, now, until: now + PATIENCE, signal };
+    const found = await asked(server, "resources/subscribe", params, context, (name) => {
+      job = name;
+    }).catch(() => undefined);
+    if (signal.aborted) {
+      if (job !== undefined) await store.cancel(job).catch(() => {});
+      return;
+    }
+    const { at } = Object(found?.state === "resolved" ? found.value : undefined);
+    if (at === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      continue;
+    }
+    if (since !== undefined && since !== at) onUpdated();
+    since = at;
+  }
+}

@@ -1,0 +1,29 @@
+/** A tool that the newest revision cannot serve, and that another can. */
+import { MODERN } from "../connection/client.ts";
+import type { CallEvent } from "./call-in-flight.ts";
+
+/** The protocol's codes for a capability that the client lacks, and for a revision that is not spoken. */
+const OF_REVISION = [-32021, -32022];
+
+type Failed = Extract<CallEvent, { kind: "result" | "error" }>;
+
+/** Whether an answer says that the 2026-07-28 revision cannot serve the call. */
+export function revisionFails(event: CallEvent): event is Failed {
+  if (event.kind === "error") return isRefusal(event) || names(event.message);
+  if (event.kind !== "result" || event.result.isError !== true) return false;
+  const { content } = event.result;
+  return Array.isArray(content) && content.some((part) => names(String(part?.text)));
+}
+
+/** Whether the server has refused the call before any of it was done: a tool that fails may have done some of its work. */
+export const isRefusal = (event: Failed): boolean => event.kind === "error" && OF_REVISION.includes(event.code);
+
+/** Whether words are about the revision: it is a date as well. */
+const names = (words: string): boolean =>
+  words.includes(MODERN) && /protocol|revision|version|connection|server-initiated/i.test(words);
+
+/** The answer of a tool that the revision cannot serve, with what to do. */
+export function withAdvice(result: Record<string, unknown>, name: string): Record<string, unknown> {
+  const text = `From now on ${name} is spoken to in a revision of 2025. The call was made, and is not repeated, because nothing says that this is safe: call the tool again.`;
+  return { ...result, content: [...(result.content as object[]), { type: "text", text }] };
+}
