@@ -18,7 +18,12 @@ export interface ListedTool {
   [field: string]: unknown;
 }
 
-/** A prompt, a resource or a template of resources, as its server lists it. */
+/**
+ * A prompt, a resource or a template of resources, as its server lists it.
+ *
+ * @example
+ * const prompt: Listed = { name: "summary", description: "Summarizes a page." };
+ */
 export interface Listed {
   name: string;
   uri?: string;
@@ -26,7 +31,12 @@ export interface Listed {
   [field: string]: unknown;
 }
 
-/** What a server lists besides tools, by the field of the protocol's result. */
+/**
+ * What a server lists besides tools, by the field of the protocol's result.
+ *
+ * @example
+ * const lists: Lists = { prompts: [{ name: "summary" }], resources: [], resourceTemplates: [] };
+ */
 export type Lists = Readonly<Record<"prompts" | "resources" | "resourceTemplates", readonly Listed[]>>;
 
 /** What tells one entry of a list from another. */
@@ -61,6 +71,12 @@ export interface Snapshot {
 }
 
 export const OFFERS = ["completions", "logging", "subscribe"] as const;
+/**
+ * A further capability of a server that passes through the edge: `completions`, `logging`, or `subscribe` (to resources).
+ *
+ * @example
+ * const offers: Offer[] = ["completions", "subscribe"];
+ */
 export type Offer = (typeof OFFERS)[number];
 
 /** Bounds on descriptions, in characters, and on tools, in characters of JSON. */

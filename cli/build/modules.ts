@@ -19,7 +19,7 @@ export const isBuild = (command: string | undefined): boolean =>
 const CRON = "cron.js";
 
 /** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
-const ENTRIES: Readonly<Record<string, string>> = {
+export const ENTRIES = {
   "caller.js": 'export * from "./functions/lazy.ts";',
   [CRON]: 'export { CronExpressionParser } from "cron-parser"; export * from "./functions/schedules/times.ts";',
   "resonate.js": 'export { ObjectServer } from "./server/object/object-server.ts";',

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../bundle/bundle.ts";
 import { isCheckout, thisPackage } from "../package.ts";
-import { bundleModules, put, sumOf } from "./modules.ts";
+import { bundleModules, ENTRIES as MODULES, put, sumOf } from "./modules.ts";
 import { buildPages, pagesFolder } from "./pages.ts";
 
 /** The folder in the package. */
@@ -13,10 +13,9 @@ const MAIN = "index.js";
 /** The edge, and what it loads on demand, by file name: their entry code. */
 const ENTRIES = {
   [MAIN]: 'export * from "./cli/wrap/wrapped-edge.ts"; export { default } from "./cli/wrap/wrapped-edge.ts";',
-  "modules/caller.js": 'export { CallerObject } from "./functions/caller/caller-object.ts";',
-  "modules/cron.js":
-    'export { CronExpressionParser } from "cron-parser"; export * from "./functions/schedules/times.ts";',
-  "modules/sdk.js": 'export * from "./functions/sdk.ts";',
+  "modules/caller.js": MODULES["caller.js"],
+  "modules/cron.js": MODULES["cron.js"],
+  "modules/sdk.js": MODULES["sdk.js"],
 };
 const DEFINE = {
   CALLER_MODULE: '"./modules/caller.js"',

@@ -110,7 +110,7 @@ export interface Step<Env = unknown> {
    *
    * @throws {NonRetryableError} in a deployment without a place for files, for a name that is none, and for more than 1 GB
    *
-   * @example const report = await ctx.step("report", async (step) => step.file("report.html", await fetch(url)));
+   * @example const page = await ctx.step("page", async (step) => step.file("page.html", await fetch(url)));
    */
   file(name: string, data: FileData, options?: { mimeType?: string }): Promise<FileReference>;
   /**
@@ -119,7 +119,9 @@ export interface Step<Env = unknown> {
    *
    * @throws {NonRetryableError} for a file that is gone or does not fit the limits, and for any other address
    *
-   * @example const text = await ctx.step("read", async (step) => new Response(await step.read(report)).text());
+   * @example
+   * const file = await ctx.step("report", (step) => step.file("report.csv", "a,b\n1,2\n"));
+   * const text = await ctx.step("read", async (step) => new Response(await step.read(file)).text());
    */
   read(file: FileReference | string, limits?: FileLimits): Promise<ReadableStream<Uint8Array>>;
 }

@@ -4,7 +4,7 @@
  * A file that a step has stored: plain JSON, for results, arguments and what is told. It is kept and removed with its job.
  *
  * @example
- * const report: FileReference = await ctx.step("report", (step) => step.file("report.csv", "a,b\n1,2\n"));
+ * const table: FileReference = await ctx.step("table", (step) => step.file("report.csv", "a,b\n1,2\n"));
  */
 export interface FileReference {
   /** Names the job and the file: clients read it by `resources/read`. */

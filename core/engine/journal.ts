@@ -27,7 +27,8 @@ export type JournalEntry = {
   v?: number;
 } & (
   | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError }
-  | { kind: "race"; winner: string }
+  /** `failed`: the branch that ended first did, or all of `ctx.any`; or the time of `ctx.timeout` was up. */
+  | { kind: "race"; winner: string; failed?: true }
   | { kind: "sleep" }
   | { kind: "ask"; question: Question }
   /** An `atMostOnce` step, or the first look of an `until`, begins; `at` in milliseconds since the epoch. */

@@ -2,9 +2,6 @@
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { JournalEntry, JournalRecord } from "./journal.ts";
 
-/** The name of the branch of `ctx.timeout` that ends when the time is up. */
-const LATE = "late";
-
 /**
  * The outcomes of the steps of an earlier attempt, by their paths; undefined if anything was recorded after the first failure
  * that reached the function: it may have undone what the steps did.
@@ -32,5 +29,5 @@ export async function stepsToKeep(
 
 const isFailure = (event: JournalEntry): boolean =>
   event.kind === "race"
-    ? event.winner === LATE
+    ? event.failed === true
     : event.kind === "cancelled" || (event.kind !== "retry" && "error" in event && event.error !== undefined);

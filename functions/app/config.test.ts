@@ -20,6 +20,7 @@ describe("bindings", () => {
       MAX_STORED_BYTES: 0,
       MAX_STREAMS: 2_000,
       auth: { AUTH_MODE: "none" },
+      isOperated: false,
     });
   });
 

@@ -118,14 +118,19 @@ function asModern(headers: Headers, { method, params }: Message, { namedBy }: Pl
   };
 }
 
+/** The most names in the `_meta` of a plain request. */
+const MAX_META = 20;
+
 /** The extensions of tasks and cards are unknown to clients of 2025. */
 const NO_EXTENSIONS = { declaresTasks: false, showsForms: false, showsCards: false } as const;
 
 function asLegacy(headers: Headers, { method, params }: Message): Plain | undefined {
   if (!isLegacy(headers)) return undefined;
+  // What the protocol itself has there is the SDK's to judge, and so is more than hosts add.
+  const names = Object.keys(Object(params._meta));
+  if (names.length > MAX_META || names.some((name) => name.startsWith("io.modelcontextprotocol/"))) return undefined;
   const { success, data: meta = {} } = LegacyMeta.safeParse(params._meta);
-  // What the protocol itself has there is the SDK's to judge.
-  if (!success || Object.keys(meta).some((key) => key.startsWith("io.modelcontextprotocol/"))) return undefined;
+  if (!success) return undefined;
   const plain = { era: "legacy", progressToken: meta.progressToken, meta, ...NO_EXTENSIONS } as const;
   if (method !== "initialize") return plain;
   const handshake = Handshake.safeParse(params);

@@ -83,11 +83,20 @@ test("what the environment says goes before what npm start would choose", async 
   expect(launcher.output()).toMatch(/worker +ready/);
 });
 
+/** What the edge reads when it is first needed. */
+const LOADED_LATER = [
+  "functions/operate/rights.ts",
+  "functions/operate/operating.ts",
+  "core/jobs/files/place-in-workers.ts",
+];
+
 test("the edge gets every variable that its configuration reads", async () => {
   const sources = await Promise.all(
-    ["functions/app/config.ts", "functions/auth/auth-config.ts"].map((path) => readFile(path, "utf8")),
+    ["functions/app/config.ts", "functions/auth/auth-config.ts", ...LOADED_LATER].map((path) => readFile(path, "utf8")),
   );
-  const read = sources.flatMap((source) => [...source.matchAll(/^ +([A-Z][A-Z_]+): /gm)].map(([, name]) => name));
+  const read = sources.flatMap((source) =>
+    [...source.matchAll(/(?:^ +|[{;] )([A-Z][A-Z_]+)\??: (?!undefined)/gm)].map(([, name]) => name),
+  );
   // The launcher's own to say, no variable, or about the object of an account, which is not there.
   const others = [
     "RESONATE_URL",
@@ -96,6 +105,7 @@ test("the edge gets every variable that its configuration reads", async () => {
     "CALLER",
     "CALLBACKS",
     "ASSETS",
+    "FILES",
     "RESONATE",
     "RESONATE_PUBLIC",
   ];

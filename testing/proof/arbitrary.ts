@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Gives, Node, ProgramTree } from "./program.ts";
+import type { Gives, Node, Program } from "./program.ts";
 
 const GIVES: Gives[] = ["seen", "list", "null", "nothing", "marked", "deep"];
 const ms = fc.constantFrom(0, 1, 5, 10, 20, 40, 80, 300);
@@ -21,15 +21,20 @@ function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
     fails: fc.constantFrom(0, 0, 0, 0, 1, 2),
     slow: fc.boolean(),
     end,
+    heals: fc.boolean(),
     gives: fc.constantFrom(...GIVES),
   });
+  const isNever = isCalm ? fc.constant(false) : mostly(false, true);
+  const budget = isCalm
+    ? fc.constant("asked" as const)
+    : fc.constantFrom("asked" as const, "plain" as const, "denied" as const);
   const job = isCalm ? fc.constantFrom("one", "two") : fc.constantFrom("one", "two", "bad");
   const until = fc.record({
     do: fc.constant("until" as const),
     name,
     ms: fc.constantFrom(1, 50, 500),
     every: fc.constantFrom(10, 60, 1_000),
-    isNever: isCalm ? fc.constant(false) : mostly(false, true),
+    isNever,
   });
   return fc.oneof(
     { weight: 16, arbitrary: step },
@@ -37,6 +42,11 @@ function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
     { weight: 3, arbitrary: fc.record({ do: fc.constant("ask" as const), name }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("emit" as const), name }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("draw" as const), name }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("callback" as const), name, isNever }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ do: fc.constant("spend" as const), name, amount: fc.constantFrom(0, 3, 8), budget }),
+    },
     { weight: 3, arbitrary: fc.record({ do: fc.constant("job" as const), name, job }) },
     { weight: 2, arbitrary: until },
     { weight: isCalm ? 0 : 1, arbitrary: fc.record({ do: fc.constant("throw" as const), name }) },
@@ -59,9 +69,11 @@ function treeOf(isCalm: boolean): fc.Arbitrary<Node> {
   return fc.letrec<{ node: Node }>((tie) => {
     const node = tie("node");
     const of = fc.array(node, { minLength: 2, maxLength: 4, depthIdentifier: "tree" });
-    const some = <K extends "seq" | "all" | "any" | "race">(kind: K) => fc.record({ do: fc.constant(kind), name, of });
+    const several = <K extends "seq" | "all" | "any" | "race">(kind: K) =>
+      fc.record({ do: fc.constant(kind), name, of });
     const one = <K extends "try" | "background" | "helpers">(kind: K) =>
       fc.record({ do: fc.constant(kind), name, body: node });
+    const undo = fc.record({ do: fc.constant("undo" as const), name, of: fc.tuple(node, node) });
     const concurrency = fc.constantFrom(1, 2, Number.POSITIVE_INFINITY);
     const loop = fc.record({
       do: fc.constant("loop" as const),
@@ -80,15 +92,16 @@ function treeOf(isCalm: boolean): fc.Arbitrary<Node> {
       node: fc.oneof(
         { maxDepth: 3, depthSize: "large", depthIdentifier: "tree" },
         { weight: 8, arbitrary: leafOf(isCalm) },
-        { weight: 4, arbitrary: some("seq") },
-        { weight: 3, arbitrary: some("all") },
+        { weight: 4, arbitrary: several("seq") },
+        { weight: 3, arbitrary: several("all") },
         { weight: 2, arbitrary: fc.record({ do: fc.constant("items" as const), name, of, concurrency }) },
         { weight: 2, arbitrary: one("try") },
         { weight: 1, arbitrary: one("helpers") },
+        { weight: isCalm ? 0 : 2, arbitrary: undo },
         { weight: 1, arbitrary: loop },
         { weight: 1, arbitrary: fan },
-        { weight: isCalm ? 0 : 1, arbitrary: some("any") },
-        { weight: isCalm ? 0 : 1, arbitrary: some("race") },
+        { weight: isCalm ? 0 : 1, arbitrary: several("any") },
+        { weight: isCalm ? 0 : 1, arbitrary: several("race") },
         { weight: isCalm ? 0 : 1, arbitrary: one("background") },
       ),
     };
@@ -116,15 +129,24 @@ function broken(root: Node, breaker: Node, place: number): Node {
 
 const few = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 6, maxLength: 12 });
 
-export const program: fc.Arbitrary<ProgramTree> = fc
+const some = <T>(weight: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
+
+/** Mostly of one run; others go on in a second and a third. */
+export const program: fc.Arbitrary<Program> = fc
   .record({
     trees: fc.boolean().chain((isCalm) => fc.array(treeOf(isCalm), { minLength: 1, maxLength: 3 })),
-    breaker: fc.oneof({ weight: 7, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: breaker }),
+    later: some(
+      3,
+      fc.boolean().chain((isCalm) => fc.array(treeOf(isCalm), { minLength: 1, maxLength: 2 })),
+    ),
+    breaker: some(7, breaker),
     place: fc.nat(30),
-    names: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: few }),
+    names: some(2, few),
     shares: fc.boolean(),
   })
-  .map(({ trees, breaker, place, names, shares }) => {
+  .map(({ trees, later = [], breaker, place, names, shares }) => {
     const root: Node = { do: "seq", name: "", of: trees };
-    return { root: named(breaker ? broken(root, breaker, place) : root, names), shares };
+    const first = breaker ? broken(root, breaker, place) : root;
+    return { trees: [first, ...later].map((each) => ({ root: named(each, names), shares })) };
   });

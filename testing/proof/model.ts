@@ -2,37 +2,72 @@
  * What the engine promises, without records, deaths or time: a tree of calls run once, in which outcomes come in an order
  * that is given.
  */
-import { NonRetryableError, type StepOptions } from "../../core/definitions/context.ts";
+import {
+  BudgetExceeded,
+  JobCancelled,
+  NonRetryableError,
+  type Spent,
+  type StepOptions,
+} from "../../core/definitions/context.ts";
 import { seededNumber, seededUuid } from "../../core/engine/guard/seeded.ts";
 import { fromStored, isFinal, type StoredError, toStored } from "../../core/engine/values.ts";
-import { SEED } from "../simulation/simulated-job.ts";
-import { type ContextCalls, type ProgramTree, runTree } from "./program.ts";
+import { BUDGET, type ContextCalls, type ProgramTree, runTree, type TreeResult } from "./program.ts";
 
 export type TreeEnd = { value: unknown } | { error: StoredError };
 
+/** What stands for the job's cancellation among paths. */
+export const CANCELLED = "";
+
+/** What a run begins with. */
+export interface Beginning {
+  seed: string;
+  seen: number;
+  /** What was spent before, and may be. */
+  accounts: Accounts;
+  /** Which attempt at the job it belongs to, and what that takes over from the one before. */
+  attempt: number;
+  kept: ReadonlyMap<string, unknown>;
+}
+
+export type Accounts = Record<string, { spent: number; limit: number }>;
+
+export const anew = (seed = ""): Beginning => ({ seed, seen: 1, accounts: {}, attempt: 1, kept: new Map() });
+
 interface Open {
   path: string;
+  reject(error: unknown): void;
   settle(): Promise<void>;
   isReady(): boolean;
+  isGroup: boolean;
 }
 
 export interface Modelled {
   /** What came of the function; undefined when it has not ended. */
-  end: TreeEnd | undefined;
+  end: { value: unknown; seen: number } | { error: StoredError } | undefined;
+  accounts: Accounts;
+  /** The commands that were called after something had failed. */
+  afterFailure: Set<string>;
+  isCancelled: boolean;
   /** What came of each step, by its path. */
   steps: Map<string, TreeEnd>;
   /** What cannot be: an outcome for a call that was not made. */
   problem?: string;
 }
 
-/** Answers and jobs are what they are under every model and engine. */
-export const answerTo = (name: string) => ({ action: "accept", content: { to: name } });
+/** Answers, callbacks and jobs are what they are under every model and engine. */
+export const answerTo = (name: string) =>
+  name.startsWith("denied up to") ? { action: "decline" } : { action: "accept", content: { to: name } };
+export const sentTo = (path: string) => (/ never(#\d+)?$/.test(path) ? undefined : { sent: path });
 export const jobOf = (name: string): TreeEnd =>
   name === "bad" ? { error: { name: "JobFailed", message: "it is bad" } } : { value: [name, 1] };
 
 /** Runs a tree with outcomes in the order of `paths`. */
-export async function modelInOrder(program: ProgramTree, paths: readonly string[]): Promise<Modelled> {
-  const model = new Model(program);
+export async function modelInOrder(
+  program: ProgramTree,
+  paths: readonly string[],
+  beginning: Beginning,
+): Promise<Modelled> {
+  const model = new Model(program, beginning);
   await model.begin();
   for (const path of paths) {
     const problem = await model.settle(path);
@@ -44,7 +79,7 @@ export async function modelInOrder(program: ProgramTree, paths: readonly string[
 /** The calls of each name in each context, in the order in which they come when outcomes come in an order of `random`. */
 export async function callsInOrder(program: ProgramTree, random: () => number): Promise<Map<string, string[]>> {
   // What a flow has seen tells its calls apart, where flows see nothing of each other.
-  const model = new Model({ ...program, shares: false });
+  const model = new Model({ ...program, shares: false }, anew(), true);
   await model.begin();
   for (let ready = model.ready(); ready.length > 0 && !model.result.end; ready = model.ready()) {
     await model.settle(ready[Math.floor(random() * ready.length)] as string);
@@ -56,22 +91,34 @@ class Model {
   readonly #open = new Map<string, Open>();
   readonly #program: ProgramTree;
   readonly called = new Map<string, string[]>();
-  readonly result: Modelled = { end: undefined, steps: new Map() };
+  readonly result: Modelled;
+  readonly beginning: Beginning;
+  /** Values that depend on how many calls came before are all the same. */
+  readonly isUncounted: boolean;
+  readonly #asked = new Map<string, Promise<void>>();
+  #hasFailed = false;
 
-  constructor(program: ProgramTree) {
+  constructor(program: ProgramTree, beginning: Beginning, isUncounted = false) {
     this.#program = program;
+    this.beginning = beginning;
+    this.isUncounted = isUncounted;
+    const accounts = structuredClone(beginning.accounts);
+    this.result = { end: undefined, steps: new Map(), accounts, afterFailure: new Set(), isCancelled: false };
   }
 
   async begin(): Promise<void> {
     const machine = {
+      attempt: this.beginning.attempt,
       pause: async () => {},
+      // Where that ends in time, the function is refused.
+      outside: () => new Promise<void>(() => {}),
       now: () => Number.POSITIVE_INFINITY,
       speed: () => 1,
       onCall: (calls: ContextCalls, name: string, what: string) => (calls as Scope).noted(name, what),
     };
-    runTree(this.#program, new Scope(this, ""), machine).then(
-      (value) => {
-        this.result.end ??= { value: stored(value) };
+    runTree(this.#program, new Scope(this, ""), machine, this.beginning.seen).then(
+      ({ value, seen }: TreeResult) => {
+        this.result.end ??= { value: stored(value), seen };
       },
       (error) => {
         this.result.end ??= { error: toStored(error) };
@@ -80,11 +127,45 @@ class Model {
     await drained();
   }
 
+  /** Counts what is spent, and asks once for all that wait. */
+  async spend(amount: number, of: keyof typeof BUDGET): Promise<Spent> {
+    const { limit: base, ...budget } = BUDGET[of];
+    const account = this.result.accounts[of] ?? { spent: 0, limit: base };
+    this.result.accounts[of] = account;
+    account.spent += amount;
+    const spent = (): Spent =>
+      this.isUncounted
+        ? { spent: 0, left: 0, limit: 0 }
+        : { ...account, left: Math.max(account.limit - account.spent, 0) };
+    while (account.spent > account.limit) {
+      if (!("onExceeded" in budget)) throw new BudgetExceeded(of, spent());
+      const asked = this.#asked.get(of) ?? this.#askFor(of, account, base, spent);
+      this.#asked.set(of, asked);
+      await asked;
+    }
+    return spent();
+  }
+
+  async #askFor(
+    of: string,
+    account: { spent: number; limit: number },
+    base: number,
+    spent: () => Spent,
+  ): Promise<void> {
+    const limit = Math.ceil(account.spent / base) * base;
+    const path = `${of} up to ${limit}`;
+    const answer = (await this.open(path, async () => ({ value: answerTo(path) }))) as { action: string };
+    if (answer.action !== "accept") throw new BudgetExceeded(of, spent(), "more was not allowed");
+    account.limit = limit;
+    this.#asked.delete(of);
+  }
+
   ready(): string[] {
     return [...this.#open.values()].filter((open) => open.isReady()).map(({ path }) => path);
   }
 
   async settle(path: string): Promise<string | undefined> {
+    if (path === CANCELLED) return this.#cancel();
     const open = this.#open.get(path);
     if (!open) return `"${path}" had not been called, or had ended`;
     if (!open.isReady()) return `the race "${path}" had no winner`;
@@ -94,16 +175,32 @@ class Model {
     return undefined;
   }
 
-  open(path: string, outcome: () => Promise<TreeEnd | { thrown: unknown }>, isReady = () => true): Promise<unknown> {
+  /** Everything that is open hears of it. */
+  async #cancel(): Promise<undefined> {
+    this.result.isCancelled = true;
+    const open = [...this.#open.values()].filter(({ isGroup }) => !isGroup);
+    for (const { path } of open) this.#open.delete(path);
+    for (const { reject } of open) reject(new JobCancelled([]));
+    await drained();
+  }
+
+  open(
+    path: string,
+    outcome: () => Promise<TreeEnd | { thrown: unknown }>,
+    isReady = () => true,
+    isGroup = false,
+  ): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     promise.catch(() => {});
     const settle = async () => {
       const settled = await outcome();
+      if (!("value" in settled)) this.#hasFailed = true;
       if ("thrown" in settled) reject(settled.thrown);
       else if ("error" in settled) reject(fromStored(settled.error));
       else resolve(settled.value);
     };
-    this.#open.set(path, { path, settle, isReady });
+    if (this.#hasFailed) this.result.afterFailure.add(path);
+    this.#open.set(path, { path, settle, reject, isReady, isGroup });
     return promise;
   }
 }
@@ -126,8 +223,9 @@ class Scope implements ContextCalls {
 
   step(name: string, fn: (step: { attempt: number }) => unknown, options: StepOptions = {}): Promise<unknown> {
     const path = this.#path(name);
+    const { kept } = this.#model.beginning;
     return this.#model.open(path, async () => {
-      const settled = await attempts(fn, options);
+      const settled = kept.has(path) ? { value: kept.get(path) } : await attempts(fn, options);
       this.#model.result.steps.set(path, structuredClone(settled));
       return settled;
     });
@@ -137,16 +235,28 @@ class Scope implements ContextCalls {
     return this.#model.open(this.#path("emit"), async () => ({ value: undefined }));
   }
 
+  callback(name: string, within: number | undefined): Promise<unknown> {
+    const path = this.#path(name);
+    const message = `nothing was sent to the callback "${path}" in time`;
+    return this.#model.open(path, async () =>
+      within === undefined ? { value: sentTo(path) } : { error: { name: "TimeoutError", message } },
+    );
+  }
+
+  spend(amount: number, of: keyof typeof BUDGET): Promise<Spent> {
+    return this.#model.spend(amount, of);
+  }
+
   random(): number {
-    return seededNumber(SEED, this.#draw());
+    return seededNumber(this.#model.beginning.seed, this.#draw());
   }
 
   uuid(): string {
-    return seededUuid(SEED, this.#draw());
+    return seededUuid(this.#model.beginning.seed, this.#draw());
   }
 
   #draw(): string {
-    this.#drawn += 1;
+    if (!this.#model.isUncounted) this.#drawn += 1;
     return `${this.#prefix}#${this.#drawn}`;
   }
 
@@ -211,7 +321,7 @@ class Scope implements ContextCalls {
         return { thrown };
       }
     };
-    return this.#model.open(path, outcome, () => won !== undefined);
+    return this.#model.open(path, outcome, () => won !== undefined, true);
   }
 
   #path(name: string): string {

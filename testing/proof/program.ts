@@ -2,13 +2,23 @@
  * Durable functions made at random: trees of calls, which are run by the engine and by a model of it. What a step returns
  * says what its flow had seen when it was called, so that an outcome that came to the wrong place changes all that follows.
  */
-import { MINUTE, NonRetryableError, type Retry, SECOND, type StepOptions } from "../../core/definitions/context.ts";
+import {
+  type Budgets,
+  MINUTE,
+  NonRetryableError,
+  type Retry,
+  SECOND,
+  type StepOptions,
+} from "../../core/definitions/context.ts";
 
 /** What a tree uses of a context. */
 export interface ContextCalls {
   step(name: string, fn: (step: { attempt: number }) => unknown, options?: StepOptions): Promise<unknown>;
   sleep(name: string, ms: number): Promise<unknown>;
   ask(name: string): Promise<unknown>;
+  /** What is sent to a callback, within so many milliseconds. */
+  callback(name: string, within: number | undefined): Promise<unknown>;
+  spend(amount: number, of: string): Promise<unknown>;
   emit(value: unknown): Promise<unknown>;
   random(): number;
   uuid(): string;
@@ -28,14 +38,27 @@ export interface ContextCalls {
 export type Gives = "seen" | "list" | "null" | "nothing" | "marked" | "deep";
 
 export type Node = { name: string } & (
-  | { do: "step"; ms: number; fails: number; slow: boolean; end: "well" | "error" | "final"; gives: Gives }
+  | {
+      do: "step";
+      ms: number;
+      fails: number;
+      slow: boolean;
+      end: "well" | "error" | "final";
+      /** In a later attempt at the job it ends well. */
+      heals: boolean;
+      gives: Gives;
+    }
   | { do: "sleep"; ms: number }
   | { do: "ask" | "emit" }
+  | { do: "callback"; isNever: boolean }
+  | { do: "spend"; amount: number; budget: keyof typeof BUDGET }
   /** Values from the job's seed. */
   | { do: "draw" }
   | { do: "job"; job: string }
   | { do: "until"; ms: number; every: number; isNever: boolean }
   | { do: "seq" | "all" | "any" | "race"; of: Node[] }
+  /** What fails is undone by the second. */
+  | { do: "undo"; of: Node[] }
   | { do: "items"; of: Node[]; concurrency: number }
   | { do: "try" | "background" | "helpers"; body: Node }
   | { do: "loop"; times: number; body: Node }
@@ -51,18 +74,34 @@ export type Node = { name: string } & (
   | { do: "odd"; what: "date" | "nan" | "map" | "class" | "cycle" }
 );
 
+/** What a program may spend: some fail, some ask and are allowed more, and some ask and are not. */
+export const BUDGET = {
+  plain: { limit: 30 },
+  asked: { limit: 10, onExceeded: "ask" },
+  denied: { limit: 30, onExceeded: "ask" },
+} as const satisfies Budgets;
+
 export interface ProgramTree {
   root: Node;
   /** Whether all flows change one variable, so that the order of outcomes shows. */
   shares: boolean;
 }
 
+/** A function that goes on under its name, in one run for each tree. */
+export interface Program {
+  trees: readonly ProgramTree[];
+}
+
 /** What runs a tree: how long things take, and the time. */
 export interface Machine {
   pause(ms: number): Promise<void>;
+  /** What is awaited outside of the context; default `pause`. */
+  outside?(): Promise<void>;
   now(): number;
   /** How much slower than it says something is. */
   speed(): number;
+  /** Which attempt at the job this is, counted from 1. */
+  attempt: number;
   /** Told of each call, with what tells it from others of its name. */
   onCall?(calls: ContextCalls, name: string, what: string): void;
 }
@@ -74,8 +113,19 @@ interface Flow {
   seen: number;
 }
 
-export function runTree({ root, shares }: ProgramTree, calls: ContextCalls, machine: Machine): Promise<unknown> {
-  const flow = { seen: 1 };
+/** What a run has come to: its value, and what the next begins with. */
+export interface TreeResult {
+  value: unknown;
+  seen: number;
+}
+
+export function runTree(
+  { root, shares }: ProgramTree,
+  calls: ContextCalls,
+  machine: Machine,
+  seen = 1,
+): Promise<TreeResult> {
+  const flow = { seen };
   const branch = (from: Flow, i: number): Flow => (shares ? flow : { seen: mix(from.seen, i) });
   // A list of what gave nothing is refused as a result.
   const result = (value: unknown) => ({ value: JSON.parse(JSON.stringify(value) ?? "null"), seen: flow.seen });
@@ -110,6 +160,10 @@ async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How):
       return calls.ask(node.name);
     case "emit":
       return calls.emit({ seen: flow.seen });
+    case "callback":
+      return calls.callback(nameOf(node), node.isNever ? 200 : undefined);
+    case "spend":
+      return calls.spend(node.amount, node.budget);
     case "draw":
       return [calls.random(), calls.uuid()];
     case "job":
@@ -123,6 +177,15 @@ async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How):
       const results = [];
       for (const each of node.of) results.push(await evaluate(each, calls, flow, how));
       return results;
+    }
+    case "undo": {
+      const [body, undo] = node.of as [Node, Node];
+      try {
+        return await evaluate(body, calls, flow, how);
+      } catch (error) {
+        await evaluate(undo, calls, flow, how);
+        throw error;
+      }
     }
     case "loop": {
       const results = [];
@@ -170,10 +233,10 @@ async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How):
     case "throw":
       throw Object.assign(new TypeError(`thrown by ${node.name}`), { code: 7 });
     case "foreign":
-      await machine.pause(node.ms * machine.speed());
+      await (machine.outside?.() ?? machine.pause(node.ms * machine.speed()));
       return calls.step(node.name, () => 1);
     case "foreignEnd":
-      await machine.pause(node.ms * machine.speed());
+      await (machine.outside?.() ?? machine.pause(node.ms * machine.speed()));
       return "awaited";
     case "inner":
       return calls.step(node.name, async () => {
@@ -201,14 +264,20 @@ function optionsOf({ fails, slow, end }: StepNode): StepOptions {
   return { retry };
 }
 
-async function work({ name, ms, fails, end, gives }: StepNode, seen: number, attempt: number, machine: Machine) {
+async function work(
+  { name, ms, fails, heals, gives, ...rest }: StepNode,
+  seen: number,
+  attempt: number,
+  machine: Machine,
+) {
+  const end = heals && machine.attempt > 1 ? "well" : rest.end;
   if (ms > 0) await machine.pause(ms * machine.speed());
   if (attempt <= fails) throw new Error(`${name} failed ${attempt} times`);
   if (end === "error") throw Object.assign(new Error(`${name} fails`), { code: "EFAIL" });
   if (end === "final") throw new NonRetryableError(`${name} cannot be done`);
   switch (gives) {
     case "seen":
-      return { name, seen };
+      return { name, seen, job: machine.attempt };
     case "list":
       return [name, seen, [seen]];
     case "null":
@@ -266,12 +335,14 @@ export const breaksRules = (root: Node): boolean => holds(root, RULE_BREAKERS);
 /** Whether which of its calls are made depends on what is fast: something may be given up, or never come to its end. */
 export function isTimed(node: Node, isCaught = false): boolean {
   if (["any", "race", "background"].includes(node.do)) return true;
+  if (node.do === "spend" && node.budget !== "asked") return true;
   if (fails(node)) return !isCaught;
   const catches = node.do === "try" || (isCaught && ["seq", "loop", "helpers"].includes(node.do));
   return childrenOf(node).some((child) => isTimed(child, catches));
 }
 
 function fails(node: Node): boolean {
+  if (node.do === "callback") return node.isNever;
   if (node.do === "step") return node.end !== "well";
   if (node.do === "until") return node.isNever;
   return node.do === "throw" || (node.do === "job" && node.job === "bad");
@@ -317,16 +388,32 @@ export function namesAreSure(root: Node): boolean {
 }
 
 /** Whether it makes one call and no other. */
-const isLeaf = ({ do: what }: Node): boolean => ["step", "sleep", "ask", "emit", "job", "until"].includes(what);
+const isLeaf = ({ do: what }: Node): boolean =>
+  ["step", "sleep", "ask", "callback", "emit", "job", "until"].includes(what);
 
 /** The name of a call: a partial result has no other. */
-const nameOf = ({ do: what, name }: Node): string => (what === "emit" ? what : name);
+function nameOf(node: Node): string {
+  if (node.do === "callback" && node.isNever) return `${node.name} never`;
+  return node.do === "emit" ? node.do : node.name;
+}
 
-/** Whether values from the seed may come to another flow when outcomes come in another order. */
-export const draws = (root: Node): boolean => [...nodesOf(root)].some(({ do: what }) => what === "draw");
+/** Whether what a call gives depends on how many came before, so that it is another when outcomes come in another order. */
+export const counts = (root: Node): boolean => holds(root, new Set(["draw", "spend"]));
 
 /** Whether it calls its context, by its name. */
 export const isCall = (node: Node): boolean =>
-  !["seq", "all", "any", "try", "background", "helpers", "loop", "fan", "draw", "throw", "foreignEnd"].includes(
-    node.do,
-  );
+  ![
+    "seq",
+    "all",
+    "any",
+    "try",
+    "background",
+    "helpers",
+    "loop",
+    "fan",
+    "undo",
+    "draw",
+    "spend",
+    "throw",
+    "foreignEnd",
+  ].includes(node.do);

@@ -1,28 +1,56 @@
 /**
  * Durable functions made at random, run under several timings and killed everywhere, against a model that knows neither.
- * `FUZZ_RUNS` says how many (10000 take a quarter of an hour of a processor); `FUZZ_SEED` and `FUZZ_PATH` run one again.
+ * `npm run proof` runs 10,000 of them, in a quarter of an hour of a processor; `FUZZ_SEED` and `FUZZ_PATH` run one again.
  */
 import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
-import { HOUR } from "../../core/definitions/context.ts";
+import { HOUR, type JobContext } from "../../core/definitions/context.ts";
+import type { Runnable } from "../../core/engine/execution.ts";
+import { JournalRecord } from "../../core/engine/journal.ts";
+import { stepsToKeep } from "../../core/engine/resume.ts";
 import { fromStored } from "../../core/engine/values.ts";
+import { encodeValue } from "../../core/store/codec.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "../simulation/trial.ts";
 import { program } from "./arbitrary.ts";
-import { answerTo, callsInOrder, jobOf, modelInOrder, stored } from "./model.ts";
-import { breaksAlone, breaksRules, draws, isTimed, mix, namesAreSure, type ProgramTree, runTree } from "./program.ts";
+import {
+  anew,
+  answerTo,
+  type Beginning,
+  callsInOrder,
+  jobOf,
+  type Modelled,
+  modelInOrder,
+  sentTo,
+  stored,
+} from "./model.ts";
+import {
+  BUDGET,
+  breaksAlone,
+  breaksRules,
+  counts,
+  isTimed,
+  mix,
+  namesAreSure,
+  type Program,
+  type ProgramTree,
+  runTree,
+} from "./program.ts";
 import { Traced } from "./traced.ts";
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 200);
 const SEED = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 const PATH = process.env.FUZZ_PATH === undefined ? {} : { path: process.env.FUZZ_PATH };
 
-/** How many timings without deaths, and how many runs with deaths, each program gets. */
+/** How many timings without deaths, how many runs with deaths, and how many with a cancellation each program gets. */
 const TIMINGS = 3;
 const DEATHS = 9;
+const CANCELS = 4;
 
 interface Run extends TrialEnd {
-  /** The outcomes in the order in which they reached the function in the last pass. */
-  order: string[];
+  /** For each of the job's runs, the outcomes in the order in which they reached the function in the last pass. */
+  orders: string[][];
+  /** The steps that were attempted. */
+  attempted: ReadonlySet<string>;
   plan: string;
 }
 
@@ -34,60 +62,126 @@ function randomOf(seed: number): () => number {
   };
 }
 
+interface How {
+  seed: number;
+  timing: number;
+  deaths: Death[];
+  isWarm: boolean;
+  cancel?: Plan["cancel"];
+  /** Which attempt at the job it is, and what it takes over. */
+  attempt?: number;
+  memo?: ReadonlyMap<string, JournalRecord> | undefined;
+}
+
 /** Timing 0 is steady: everything takes as long as it says, and requests no time. Others are made of `seed`. */
-async function runOf(tree: ProgramTree, seed: number, timing: number, deaths: Death[], isWarm: boolean): Promise<Run> {
+async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Promise<Run> {
+  const { seed, timing, deaths, isWarm, cancel } = how;
   const random = randomOf(mix(seed, timing));
   const isSteady = timing === 0;
   vi.spyOn(Math, "random").mockImplementation(random);
-  const order: string[][] = [];
+  const orders: string[][] = [];
+  const attempted = new Set<string>();
+  const soon = (most: number, steady: number) => (isSteady ? steady : Math.floor(random() * most));
   const world: World = {
-    answer: (name) => ({ after: isSteady ? 60 : Math.floor(random() * 300), answer: answerTo(name) }),
+    budget: BUDGET,
+    ...(memo && { memo }),
+    answer: (name) => ({ after: soon(300, 60), answer: answerTo(name) }),
+    callback: (path) => {
+      const value = sentTo(path);
+      return value && { after: soon(300, 60), value };
+    },
     nameOf: async ({ kind }) => kind,
     job: (name) => {
       const settled = jobOf(name);
-      const after = isSteady ? 30 : Math.floor(random() * 200);
+      const after = soon(200, 30);
       return "error" in settled ? { after, error: fromStored(settled.error) } : { after, result: settled.value };
     },
+    onAttempt: (step) => attempted.add(step),
   };
   const latency = isSteady ? {} : { latency: () => Math.floor(random() * 4) * Math.floor(random() * 4) };
-  const plan: Plan = { deaths, isWarm, hasNews: timing % 3 !== 2, ...latency };
+  const plan: Plan = { deaths, isWarm, hasNews: timing % 3 !== 2, ...latency, ...(cancel && { cancel }) };
   const ended = await trial(
-    (clock) => {
-      const mine: string[] = [];
-      order.push(mine);
-      let runs = 0;
+    (clock, isTakenOver) => {
+      const begun = new Set<number>();
       const speed = () => (isSteady ? 1 : [0.1, 0.5, 1, 3][Math.floor(random() * 4)]) as number;
-      const machine = { pause: (ms: number) => clock.pause(ms), now: clock.now, speed };
-      // Run again within a pass, to be verified, it says nothing new.
-      return async (ctx) => runTree(tree, new Traced(ctx as never, runs++ === 0 ? mine : []), machine);
+      const machine = { attempt, pause: (ms: number) => clock.pause(ms), now: clock.now, speed };
+      return (async (ctx: JobContext<Args>, { n = 0, seen, limits }: Args) => {
+        // Run again within a pass, to be verified, it says nothing new; nor does a worker from which another took it over.
+        const mine: string[] = [];
+        if (!begun.has(n) && !isTakenOver()) orders[n] = mine;
+        begun.add(n);
+        const calls = new Traced(ctx as never, mine, limits);
+        const result = await runTree(trees[n] as ProgramTree, calls, machine, seen);
+        if (n === trees.length - 1) return result;
+        const { denied: _, ...grown } = calls.limits;
+        return ctx.continueAs({ n: n + 1, seen: result.seen, limits: grown });
+      }) as unknown as Runnable;
     },
     {},
     world,
     plan,
   );
-  const { deaths: _, ...rest } = plan;
-  return { ...ended, order: order.at(-1) ?? [], plan: JSON.stringify({ seed, timing, deaths, ...rest }) };
+  return { ...ended, orders, attempted, plan: JSON.stringify({ ...how, attempt, kept: memo && [...memo.keys()] }) };
 }
+
+/** What a run of the job begins with; nothing for the first. */
+type Args = { n?: number; seen?: number; limits?: Record<string, number | "denied"> };
 
 const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "NondeterminismError";
 
-/** Compares what came of a run with what the model makes of the same order of outcomes. */
-async function compare(tree: ProgramTree, run: Run): Promise<void> {
-  const model = await modelInOrder(tree, run.order);
-  const { end } = model;
-  const about = `${run.plan}\n${JSON.stringify(run.records)}\n${run.order.join(" ")}`;
-  if (model.problem) throw new Error(`${model.problem}: ${about}`);
-  if (!end) throw new Error(`the model has not ended: ${about}`);
-  if ("error" in end) {
-    const { name, message } = end.error;
-    expect([run.outcome, run.error], about).toEqual(["failed", { name, message }]);
-  } else expect([run.outcome, stored(run.value)], about).toEqual(["complete", end.value]);
-  const recorded = run.records.filter(({ event }) => ["step", "start", "until", "race", "emit"].includes(event.kind));
-  const known = new Set(run.order);
+/** The order of outcomes, with what the records say of questions about budgets: an answer may lead to the next question. */
+function orderOf(order: readonly string[], records: TrialEnd["records"]): string[] {
+  const asked = records.flatMap(({ event: { kind, op } }) => (kind === "ask" && / up to /.test(op) ? op : []));
+  const whole = order.map((path) =>
+    path.endsWith(" up to") ? (asked.find((op) => op.startsWith(path) && !order.includes(op)) ?? path) : path,
+  );
+  const recorded = records.flatMap(({ event }) => [...(event.after ?? []), event.op]);
+  for (const op of asked) {
+    const at = recorded.indexOf(op, recorded.indexOf(op) + 1);
+    if (at < 0 || whole.includes(op)) continue;
+    const next = recorded.slice(at + 1).find((path) => whole.includes(path));
+    whole.splice(next === undefined ? whole.length : whole.indexOf(next), 0, op);
+  }
+  return whole;
+}
+
+/** Compares what came of a job with what the model makes of the same order of outcomes; returns the model of its last run. */
+async function compare({ trees }: Program, run: Run, { kept, attempt } = anew()): Promise<Modelled> {
+  let next: Pick<Beginning, "seen" | "accounts"> = anew();
+  for (const [n, { seed, records }] of run.runs.entries()) {
+    const order = orderOf(run.orders[n] ?? [], records);
+    const ofRun = { ...next, seed, attempt, kept: n === 0 ? kept : new Map() };
+    const model = await modelInOrder(trees[n] as ProgramTree, order, ofRun);
+    const { end, accounts } = model;
+    const about = `${run.plan}, run ${n}\n${JSON.stringify(records)}\n${order.join(" ")}`;
+    if (model.problem) throw new Error(`${model.problem}: ${about}`);
+    if (!end) throw new Error(`the model has not ended: ${about}`);
+    const isLast = n === run.runs.length - 1;
+    const goesOn = n < trees.length - 1;
+    if (!isLast) expect(end, about).toHaveProperty("value");
+    else if ("error" in end) {
+      const { name, message } = end.error;
+      expect([run.outcome, run.error], about).toEqual(["failed", { name, message }]);
+    } else if (goesOn && model.isCancelled) {
+      expect(run.error, about).toMatchObject({ message: expect.stringContaining("was cancelled, or is late") });
+    } else if (goesOn) {
+      expect([run.outcome, run.isCancelled], about).toEqual(["complete", true]);
+      expect(run.value, about).toMatchObject({ next: { n: n + 1, seen: end.seen } });
+    } else expect([run.outcome, stored(run.value)], about).toEqual(["complete", { value: end.value, seen: end.seen }]);
+    compareRecords(records, order, model, about);
+    if (isLast) return model;
+    next = { seen: "error" in end ? 0 : end.seen, accounts };
+  }
+  throw new Error("there was no run");
+}
+
+function compareRecords(records: TrialEnd["records"], order: string[], model: Modelled, about: string): void {
+  const recorded = records.filter(({ event }) => ["step", "start", "until", "race", "emit"].includes(event.kind));
+  const known = new Set(order);
   const paths = recorded.map(({ event }) => event.op).filter((path) => known.has(path));
   const outcomes = new Set(paths);
   expect(
-    run.order.filter((path) => outcomes.has(path)),
+    order.filter((path) => outcomes.has(path)),
     about,
   ).toEqual(paths);
   for (const { event } of recorded) {
@@ -97,37 +191,111 @@ async function compare(tree: ProgramTree, run: Run): Promise<void> {
   }
 }
 
-async function prove(tree: ProgramTree, seed: number): Promise<void> {
+/** A failed job is started again, and goes on from its last good step, where nothing had reacted to the failure. */
+async function resume(program: Program, run: Run, failed: Modelled, how: How): Promise<void> {
+  const records = run.records.map(({ n, event }) => new JournalRecord(n, { ...A_PROMISE, param: encodeValue(event) }));
+  const memo = await stepsToKeep(records, async (path) => run.stateOf(path.split("/").at(-1) as string));
+  const about = `${run.plan}\n${JSON.stringify(run.records)}\n${run.orders.at(-1)}`;
+  // That a callback was waited for is in no record.
+  const recorded = new Set(run.records.map(({ event }) => event.op));
+  const followed = (path: string) => failed.afterFailure.has(path) && recorded.has(path);
+  const reacted = run.orders.at(-1)?.filter(followed) ?? [];
+  if (reacted.length > 0) expect(memo, `${reacted} followed a failure: ${about}`).toBeUndefined();
+  if (run.runs.length > 1) return;
+  const kept = new Map([...(memo ?? [])].map(([path, { value }]) => [path, value]));
+  if (memo) {
+    const reached = (path: string) => run.orders[0]?.includes(path);
+    const well = [...failed.steps].filter(([path, end]) => "value" in end && reached(path));
+    // A step of a race that another branch has won may have ended well without reaching the function.
+    expect([...kept.keys()].filter(reached).sort(), about).toEqual(well.map(([path]) => path).sort());
+  }
+  const again = await runOf(program, { ...how, attempt: 2, memo });
+  if (again.outcome === "blocked" || isRefused(again)) return;
+  await compare(program, again, { ...anew(), attempt: 2, kept });
+  expect(
+    [...again.attempted].filter((step) => kept.has(step)),
+    `done again: ${about}`,
+  ).toEqual([]);
+}
+
+const A_PROMISE = { id: "r", state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
+
+/** Whether a flow may be left open when its run ends: then it cannot go on in another. */
+const STILL_OPEN = /ctx\.continueAs.* is still open/;
+
+async function prove(program: Program, seed: number): Promise<void> {
   const random = randomOf(seed);
-  const { root } = tree;
+  const { trees } = program;
+  const roots = trees.map(({ root }) => root);
+  const breaks = roots.some(breaksRules);
+  const isSure = roots.every(namesAreSure);
+  const shares = trees.some((tree) => tree.shares);
+  const timed = roots.some((root) => isTimed(root));
+  const aloneAsEver = roots.every((root) => breaksAlone(root) === breaksRules(root));
   const runs: Run[] = [];
-  for (let timing = 0; timing < TIMINGS; timing++) runs.push(await runOf(tree, seed, timing, [], timing % 2 === 0));
+  const plans: How[] = [];
+  const add = async (how: How) => {
+    plans.push(how);
+    runs.push(await runOf(program, how));
+  };
+  for (let timing = 0; timing < TIMINGS; timing++) await add({ seed, timing, deaths: [], isWarm: timing % 2 === 0 });
   const most = Math.max(...runs.map(({ requests }) => requests));
-  for (let i = 0; i < DEATHS; i++) {
+  const longest = Math.max(...runs.map(({ took }) => took));
+  const someDeaths = (i: number): Death[] => {
     const how = (["before", "after", "alone"] as const)[i % 3] as Death["how"];
     const deaths = [{ at: 1 + Math.floor(random() * most), how }];
     if (random() < 0.3) deaths.push({ at: 1 + Math.floor(random() * 2 * most), how: "before" });
-    runs.push(await runOf(tree, seed, i % 4, deaths, random() < 0.5));
+    return deaths;
+  };
+  for (let i = 0; i < DEATHS; i++) {
+    await add({ seed, timing: i % 4, deaths: someDeaths(i), isWarm: random() < 0.5 });
   }
-  for (const each of runs) {
+  for (const [i, each] of runs.entries()) {
     if (each.outcome === "blocked" || isRefused(each)) {
-      const mayBe = breaksRules(root) || !namesAreSure(root);
-      if (each.outcome === "blocked" && breaksAlone(root) === breaksRules(root)) {
+      const mayBe = breaks || !isSure || (trees.length > 1 && timed && STILL_OPEN.test(each.error?.message ?? ""));
+      if (each.outcome === "blocked" && aloneAsEver) {
         throw new Error(`blocked: ${each.error?.message}\n${each.plan}\n${JSON.stringify(each.records)}`);
       }
       if (!mayBe) throw new Error(`refused: ${each.error?.message}\n${each.plan}\n${JSON.stringify(each.records)}`);
-    } else if (!tree.shares || breaksAlone(root) === breaksRules(root)) await compare(tree, each);
+    } else if (!shares || aloneAsEver) {
+      const model = await compare(program, each);
+      if (each.outcome === "failed" && !breaks && i % 4 === 0) await resume(program, each, model, plans[i] as How);
+    }
   }
-  if (isTimed(root)) return;
+  if (!breaks && isSure && !shares && !roots.some(counts)) await cancel(program, { seed, random, longest, someDeaths });
+  if (timed) return;
   const verdicts = new Set(runs.map(isRefused));
-  if (breaksAlone(root)) expect([...verdicts], "it breaks a rule").toEqual([true]);
-  if (breaksRules(root)) return;
-  const orders = new Set<string>();
-  for (let i = 0; i < 6; i++) orders.add(JSON.stringify([...(await callsInOrder(tree, random))].sort()));
-  if (orders.size > 1) expect([...verdicts], "its names are unsure").toEqual([true]);
-  if (!tree.shares && !draws(root) && !verdicts.has(true)) {
+  if (roots.some(breaksAlone)) expect([...verdicts], "it breaks a rule").toEqual([true]);
+  if (breaks) return;
+  for (const tree of trees) {
+    const orders = new Set<string>();
+    for (let i = 0; i < 6; i++) orders.add(JSON.stringify([...(await callsInOrder(tree, random))].sort()));
+    if (orders.size > 1) expect([...verdicts], "its names are unsure").toEqual([true]);
+  }
+  if (!shares && !roots.some(counts) && !verdicts.has(true)) {
     const values = new Set(runs.map(({ value }) => JSON.stringify(value)));
     expect([...values], "what is fast decides nothing").toHaveLength(1);
+  }
+}
+
+/** Jobs that are cancelled: the worker lives and hears of it soon or late, or dies; so may those that clean up. */
+async function cancel(
+  program: Program,
+  {
+    seed,
+    random,
+    longest,
+    someDeaths,
+  }: { seed: number; random(): number; longest: number; someDeaths(i: number): Death[] },
+): Promise<void> {
+  for (let i = 0; i < CANCELS; i++) {
+    const cancel = { after: Math.floor(random() * (longest + 1)), hears: Math.floor(random() ** 3 * 8_000) };
+    const deaths = i % 2 === 0 ? [] : someDeaths(i);
+    const each = await runOf(program, { seed, timing: i % 4, deaths, isWarm: random() < 0.5, cancel });
+    const about = `cancelled: ${each.error?.message}\n${each.plan}\n${JSON.stringify(each.records)}`;
+    if (each.outcome === "blocked") throw new Error(about);
+    if (!isRefused(each) || /was cancelled, or is late/.test(each.error?.message ?? "")) await compare(program, each);
+    else if (!STILL_OPEN.test(each.error?.message ?? "")) throw new Error(about);
   }
 }
 

@@ -1,5 +1,6 @@
-import type { Context, Question } from "../../core/definitions/context.ts";
-import type { ContextCalls } from "./program.ts";
+import { type Context, JobCancelled, type Question } from "../../core/definitions/context.ts";
+import { CANCELLED } from "./model.ts";
+import { BUDGET, type ContextCalls } from "./program.ts";
 
 const question: Question = { message: "?", requestedSchema: { type: "object", properties: {} } };
 
@@ -9,16 +10,21 @@ export class Traced implements ContextCalls {
   readonly #prefix: string;
   readonly #order: string[];
   readonly #names = new Map<string, number>();
+  /** What is known of what may be spent: it shows that a question about it was answered. */
+  readonly limits: Record<string, number | "denied">;
 
-  constructor(ctx: Context, order: string[], prefix = "") {
+  constructor(ctx: Context, order: string[], limits: Record<string, number | "denied"> = {}, prefix = "") {
     this.#ctx = ctx;
     this.#order = order;
     this.#prefix = prefix;
+    this.limits = limits;
   }
 
   step: ContextCalls["step"] = (name, fn, options) => this.#noted(name, this.#ctx.step(name, fn, options));
   sleep: ContextCalls["sleep"] = (name, ms) => this.#noted(name, this.#ctx.sleep(name, ms));
   ask: ContextCalls["ask"] = (name) => this.#noted(name, this.#ctx.ask(name, question));
+  callback: ContextCalls["callback"] = (name, within) =>
+    this.#noted(name, this.#ctx.callback(name, within === undefined ? {} : { for: within }).result);
   emit: ContextCalls["emit"] = (value) => this.#noted("emit", this.#ctx.emit(value));
   random: ContextCalls["random"] = () => this.#ctx.random();
   uuid: ContextCalls["uuid"] = () => this.#ctx.uuid();
@@ -30,6 +36,23 @@ export class Traced implements ContextCalls {
       name,
       this.#ctx.start(startable, {}, { name }).then((child) => child.name),
     );
+  };
+
+  spend: ContextCalls["spend"] = (amount, of) => {
+    const spent = this.#ctx.spend(amount, { of });
+    const base = BUDGET[of as keyof typeof BUDGET].limit;
+    const answered = (limit: number | "denied") => {
+      if (limit === (this.limits[of] ?? base)) return;
+      this.limits[of] = limit;
+      // How far it may not be spent, the records say.
+      this.#order.push(limit === "denied" ? `${of} up to` : `${of} up to ${limit}`);
+    };
+    const denied = (error: Error) => {
+      if (error instanceof JobCancelled) this.#cancelled();
+      else if (of === "denied") answered("denied");
+    };
+    spent.then(({ limit }) => answered(limit), denied);
+    return spent;
   };
 
   until: ContextCalls["until"] = (name, every, lasting, check) => {
@@ -50,11 +73,15 @@ export class Traced implements ContextCalls {
       key,
       (ctx: Context) => branch(this.#within(ctx, path, key)),
     ]);
-    return this.#note(path, this.#ctx.race(Object.fromEntries(traced), { name }));
+    const race = this.#ctx.race(Object.fromEntries(traced), { name });
+    // That a branch heard of the cancellation is an outcome of the race.
+    const note = () => this.#order.push(path);
+    race.then(note, note);
+    return race;
   };
 
   #within(ctx: Context, path: string, key: string): Traced {
-    return new Traced(ctx, this.#order, `${path}/${key}/`);
+    return new Traced(ctx, this.#order, this.limits, `${path}/${key}/`);
   }
 
   #noted<T>(name: string, promise: Promise<T>): Promise<T> {
@@ -63,8 +90,13 @@ export class Traced implements ContextCalls {
 
   #note<T>(path: string, promise: Promise<T>): Promise<T> {
     const note = () => this.#order.push(path);
-    promise.then(note, note);
+    promise.then(note, (error) => (error instanceof JobCancelled ? this.#cancelled() : note()));
     return promise;
+  }
+
+  /** Everything that is open hears of it. */
+  #cancelled(): void {
+    if (!this.#order.includes(CANCELLED)) this.#order.push(CANCELLED);
   }
 
   #path(name: string): string {

@@ -1,4 +1,5 @@
 /** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
+import { createHash } from "node:crypto";
 import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
 import type { EventDefinition } from "../../core/definitions/event.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable } from "../../core/engine/execution.ts";
@@ -7,10 +8,13 @@ import type { Send, Watch } from "../../core/engine/lease/lease.ts";
 import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
 import { SETTLED } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
+import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
+import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { cleanUpId, runId } from "../../core/store/ids.ts";
+import { memoryStore } from "./memory-store.ts";
 import { CLEANUP, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
 import { type ProcessClock, TestClock } from "./test-clock.ts";
@@ -89,13 +93,13 @@ export interface TrialEnd {
 const TEN_YEARS = 10 * 365 * 86_400_000;
 const MOST_EXECUTIONS = 20_000;
 
-/** `make` gives the function as a worker runs it, whose steps may use that worker's clock. */
-export async function trial(
-  make: (clock: ProcessClock) => Runnable,
-  args: unknown,
-  world: World,
-  plan: Plan,
-): Promise<TrialEnd> {
+/**
+ * Gives the function as a worker runs it, whose steps may use that worker's clock. The second argument tells whether another
+ * worker has the job meanwhile.
+ */
+type Make = (clock: ProcessClock, isTakenOver: () => boolean) => Runnable;
+
+export async function trial(make: Make, args: unknown, world: World, plan: Plan): Promise<TrialEnd> {
   const run = new Trial(make, args, world, plan);
   return run.toEnd();
 }
@@ -103,7 +107,8 @@ export async function trial(
 class Trial {
   readonly #clock = new TestClock();
   readonly #sim = new Simulation(this.#clock);
-  readonly #make: (clock: ProcessClock) => Runnable;
+  readonly #files = new KeptFiles({ objects: memoryStore(), hash: hashOfFile });
+  readonly #make: Make;
   readonly #args: unknown;
   readonly #world: World;
   readonly #plan: Plan;
@@ -116,7 +121,7 @@ class Trial {
   #task = JOB;
   #cancelledAt = 0;
 
-  constructor(make: (clock: ProcessClock) => Runnable, args: unknown, world: World, plan: Plan) {
+  constructor(make: Make, args: unknown, world: World, plan: Plan) {
     this.#make = make;
     this.#args = args;
     this.#world = world;
@@ -200,7 +205,7 @@ class Trial {
     worker.clock.afterWork(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
     try {
       const { end, journal } = await execute(
-        this.#make(worker.clock),
+        this.#make(worker.clock, () => worker !== this.#worker),
         this.#args,
         { ...acquired, ...(cancelled && { cleansUp: JOB }) },
         {
@@ -242,6 +247,8 @@ class Trial {
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
+      // References are the same after a death as without it, so that runs may be compared.
+      files: (of) => attemptFiles(this.#files, { ...of, version: 1 }),
       trace: (name, attempt, run) => {
         onAttempt?.(name, attempt);
         return this.#world.isReal ? worker.clock.busy(run()) : run();
@@ -377,4 +384,9 @@ function wordsFor(kind: string, data: object): string {
   }
   if (kind === "promise.get") return `a look at ${id}`;
   return kind === "task.suspend" ? "the suspension" : "the end of the job";
+}
+
+function hashOfFile() {
+  const hash = createHash("sha256");
+  return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
 }

@@ -75,8 +75,10 @@ export async function handWinners(
 ): Promise<void> {
   for (;;) {
     const race = [...commands.open].find(({ kind, winner }) => kind === "race" && winner);
-    const written = race?.winner && (await record({ kind: "race", op: race.path, winner: race.winner.key }));
-    if (!race || !written) return;
+    if (!race?.winner) return;
+    const { key, failed } = race.winner;
+    const written = await record({ kind: "race", op: race.path, winner: key, ...(failed && { failed }) });
+    if (!written) return;
     await replay.hand(race, written);
   }
 }

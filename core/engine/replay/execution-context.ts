@@ -377,7 +377,10 @@ export class ExecutionContext implements Context {
         if (last === false) return;
         command.winner = { key, value: last === true ? value : last.error, failed };
         for (const [each, context] of contexts) if (each !== key) context.abandon();
-        command.work = { do: "record", entry: { kind: "race", op: command.path, winner: key }, when: "resolved" };
+        const isLate = call === "timeout" && key === "late";
+        const hasFailed = (failed || isLate) && { failed: true as const };
+        const entry = { kind: "race" as const, op: command.path, winner: key, ...hasFailed };
+        command.work = { do: "record", entry, when: "resolved" };
       };
       for (const [key, context] of contexts) {
         const run = async () => (branches[key] as Branches[string])(context);
