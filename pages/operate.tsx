@@ -2,6 +2,7 @@
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { Notice, Page, Scroll, Time, useAbout, usePolling } from "./lib/components.tsx";
 import { Refused } from "./lib/server.ts";
+import { TokenForm } from "./lib/token-form.tsx";
 import { Bulk } from "./operate/acting.tsx";
 import {
   overview as ask,
@@ -70,7 +71,11 @@ const Operate: FC = () => {
       </nav>
       {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
       {refused instanceof Refused &&
-        (refused.status === 401 ? <SignIn onDone={again} /> : <Notice kind="error">{refused.message}</Notice>)}
+        (refused.status === 401 ? (
+          <TokenForm label="Operator's token" signIn={signIn} onDone={again} />
+        ) : (
+          <Notice kind="error">{refused.message}</Notice>
+        ))}
       {!refused && overview && isFirst && (
         <>
           <h1>Operate</h1>
@@ -146,32 +151,6 @@ const Trail: FC = () => {
         </button>
       )}
     </>
-  );
-};
-
-const SignIn: FC<{ onDone(): void }> = ({ onDone }) => {
-  const [problem, setProblem] = useState("");
-  return (
-    <form
-      class="form card"
-      onSubmit={async (event: Event) => {
-        event.preventDefault();
-        const token = new FormData(event.target as HTMLFormElement).get("token");
-        await signIn(String(token).trim()).then(onDone, (error) => setProblem(error.message));
-      }}
-    >
-      <h2>Sign in</h2>
-      <div class="field">
-        <label for="token">Operator's token</label>
-        <input id="token" name="token" type="password" autocomplete="off" required />
-      </div>
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
-      <div class="actions">
-        <button type="submit" class="main">
-          Sign in
-        </button>
-      </div>
-    </form>
   );
 };
 

@@ -108,7 +108,7 @@ export interface Step<Env = unknown> {
    * alone or in its value: a file that the step's value does not name is removed, and so is that of an attempt that fails.
    * `name`: up to 200 characters without slashes; `mimeType` is by default that of the data or of the name.
    *
-   * @throws {NonRetryableError} in a deployment without a place for files, for a name that is none, and for more than 1 GB
+   * @throws {NonRetryableError} in a deployment without a place for files, for a malformed name, and for more than 1 GB
    *
    * @example const page = await ctx.step("page", async (step) => step.file("page.html", await fetch(url)));
    */

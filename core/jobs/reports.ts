@@ -10,6 +10,9 @@ import { Claims } from "./starting/claims.ts";
 /** The path at the edge. */
 export const REPORTS = "reports";
 
+/** The header of an answer from an edge without operators, who are all that read about workers. */
+export const UNREAD = "durable-mcp-unread";
+
 /** The largest batch, in bytes. */
 export const MAX_REPORT = 1_000_000;
 

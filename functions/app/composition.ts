@@ -126,6 +126,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const origins = config.CORS_ORIGINS ?? [];
   const settings = new SharedValue<Settings>(SETTINGS);
   const operated = config.isOperated ? callers : undefined;
+  let known: Settings | undefined;
   return {
     files,
     store,
@@ -158,8 +159,12 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       (() =>
         settings
           .get(() => askOperating(operated, namespace, "settings"))
-          .then(({ value }) => value)
-          .catch(() => undefined)),
+          .then(({ value }) => {
+            known = value;
+          })
+          // What was known holds while it cannot be asked.
+          .catch(() => {})
+          .then(() => known)),
     trail: operated && ((...given) => askOperating(operated, namespace, "heard", ...given).catch(() => {})),
     refused: new Counts(),
     ready: new SharedValue(READY),

@@ -25,8 +25,9 @@ import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
 import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
+import { SharedValue } from "../http/shared-value.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
-import type { OperateCalls } from "../operate/calls.ts";
+import type { OperateCalls, Settings } from "../operate/calls.ts";
 import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
@@ -87,6 +88,9 @@ const PROGRESS = 5_000;
 /** For how long the caller's jobs are followed after it has asked for events, in milliseconds. */
 const INTEREST = 60_000;
 
+/** For how long what operators have set is remembered, in milliseconds. */
+const SETTINGS = { fresh: 10_000, failed: 1_000, turn: 3_000 };
+
 /** How often operators are told of the caller, in milliseconds, and up to which number jobs are counted for that. */
 const FIGURES = 60_000;
 const MOST_RUNNING = 1_001;
@@ -139,6 +143,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
   /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
   #sizedAt = 0;
   readonly #env: object;
+  readonly #settings = new SharedValue<Settings>(SETTINGS);
+  /** The callers who are refused, by the configuration and by operators. */
+  #blocked: readonly string[];
   #operating: Operating | undefined;
   /** What operators are to be told of the caller, and when. */
   readonly #figure = { started: 0, at: 0 };
@@ -151,6 +158,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
     this.#config = config;
     this.#env = env;
+    this.#blocked = config.BLOCKED_CALLERS ?? [];
     this.#jobs = new JobTable(state.storage, (job) =>
       this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()),
     );
@@ -343,7 +351,17 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async isBlocked(caller: Caller): Promise<boolean> {
-    return isBlocked(caller, this.#config.BLOCKED_CALLERS);
+    await this.#askForBlocks();
+    return isBlocked(caller, this.#blocked);
+  }
+
+  /** Asks whom operators have blocked, unless it was asked a moment ago. */
+  async #askForBlocks(): Promise<void> {
+    const { CALLER, RESONATE_NAMESPACE, BLOCKED_CALLERS = [], isOperated } = this.#config;
+    if (!isOperated || !CALLER) return;
+    const ask = () => askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "settings");
+    const found = await this.#settings.get(ask).catch(() => undefined);
+    if (found) this.#blocked = [...BLOCKED_CALLERS, ...found.value.blocked];
   }
 
   list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>> {
@@ -511,7 +529,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Delivers what is due, beside the object's other work. */
   #deliver(): void {
-    const over = this.#hooks.run();
+    const over = this.#askForBlocks().then(() => this.#hooks.run());
     over.then(() => this.#arm()).catch(() => {}); // The alarm delivers it.
   }
 
@@ -540,8 +558,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Why the caller is to be told nothing more; undefined where it is. */
   #endOf({ id, label }: Caller): string | undefined {
-    const { auth, BLOCKED_CALLERS } = this.#config;
-    if (isBlocked({ id, label }, BLOCKED_CALLERS)) return "the caller is blocked";
+    const { auth } = this.#config;
+    if (isBlocked({ id, label }, this.#blocked)) return "the caller is blocked";
     const isGone = auth.AUTH_MODE === "bearer" && !auth.BEARER_TOKENS.some(({ name }) => name === label);
     return isGone || auth.AUTH_MODE === "none" ? "the caller has no token any more" : undefined;
   }
@@ -647,6 +665,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#doChores(now);
     }
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
+    await this.#askForBlocks();
     await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), isDeployed && this.#schedules.run()]);
     await this.#arm();
     if (!isDeployed) await this.#storage.setAlarm(Date.now() + UNDEPLOYED);

@@ -36,6 +36,8 @@ interface Door {
   store: RemoteStore;
   refused: { add(address: string, weight: number): void };
   rateLimit: ((key: string, about: { weight: number; of: number }) => Promise<Response | undefined>) | undefined;
+  /** Whether operators have blocked a caller. */
+  isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
 }
 
 /** A file, with its path for one caller. */
@@ -89,7 +91,7 @@ export class Files {
   async download(request: Request, sealed: string, address: string, door: Door): Promise<Response> {
     const opened = await this.#pages.seal?.open(PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || this.#pages.blocks(caller)) {
+    if (!opened || this.#pages.blocks(caller) || (caller.key !== "" && (await door.isBlocked?.(caller)))) {
       door.refused.add(address, 1);
       return refused(404, "This address is void, or its time is over.");
     }

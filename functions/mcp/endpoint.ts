@@ -4,6 +4,7 @@ import type { Assets } from "../http/assets.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { RequestScope } from "../http/scope.ts";
+import { TRAILED } from "../operate/calls.ts";
 import { Cards } from "../resources/cards.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
 import type { JobLinks } from "../tasks/service.ts";
@@ -36,9 +37,6 @@ export interface McpOptions {
   rules: CallRules;
 }
 
-/** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
-const TRAILED = /^(cancel_job|answer_\w+|forget_jobs|tasks\/(cancel|update))$/;
-
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
   const tasks = handles && { handles, links, log, kept };
@@ -60,7 +58,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     line.method = method;
     if (method === "tools/call" && calls.has(params.name)) line.tool = params.name;
     const what = line.tool ?? method;
-    if (trail && TRAILED.test(what)) waitUntil?.(trail(caller.label, what, params));
+    if (trail && TRAILED.includes(what)) waitUntil?.(trail(caller.label, what, params));
   };
 
   /** Answers one message: by its method's row in the table, or else by the SDK. */

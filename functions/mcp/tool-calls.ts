@@ -195,7 +195,7 @@ export class ToolCalls {
     }
   }
 
-  /** How what is no call is answered by the servers behind the tools. @throws {ProtocolError} */
+  /** How the servers behind the tools answer requests other than calls. @throws {ProtocolError} */
   pass(method: string, params: Record<string, unknown>, request: CallRequest): Promise<object> {
     const { signal } = request;
     const answer = this.passed?.methods[method]?.(params, this.contextOf(request, false)) as Promise<object>;

@@ -3,6 +3,11 @@ import type { Held } from "../../core/jobs/operating/holds.ts";
 import type { WaitState, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import type { Row } from "../caller/storage.ts";
 
+/** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
+export const TRAILED: readonly string[] = [
+  ...["cancel_job", "answer_question", "answer_for_user", "forget_jobs", "tasks/cancel", "tasks/update"],
+];
+
 /** Something that an operator is told. Its name is that of a paragraph of docs/operations.md. */
 export interface Alert {
   name: string;

@@ -39,7 +39,7 @@ const PATIENCE = 3_000;
 const MINUTE = 60_000;
 
 /** The most characters that are noted of what a caller names. */
-const MOST_HEARD = 1_000;
+const MOST_HEARD = 300;
 
 /** How many jobs that are said to wait are looked at with an overview: they may have ended where no worker heard of it. */
 const LOOKS = 10;
@@ -92,7 +92,7 @@ export class Operating implements OperateCalls {
     const { arguments: args = {}, taskId } = params as { arguments?: Record<string, unknown>; taskId?: unknown };
     const named = [args.job_names, args.job_name, taskId === undefined ? undefined : nameInTask(String(taskId))];
     const jobs = named.filter((each) => each !== undefined).flat();
-    this.#tables.note(caller, what, {
+    this.#tables.noteCall(caller, what, {
       jobs: JSON.stringify(jobs).slice(0, MOST_HEARD),
       ...(args.question !== undefined && { question: String(args.question).slice(0, MOST_HEARD) }),
     });

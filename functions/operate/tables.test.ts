@@ -98,6 +98,18 @@ test("a job waits since it began to, until it does no more", () => {
   expect(tables.overview("hour", NOW).waits).toEqual([]);
 });
 
+test("calls of callers make room for later ones, and what operators did stays", () => {
+  const tables = new OperateTables(createStorage());
+  tables.note("op", "retry", {});
+  tables.noteCall("ada", "cancel_job", { jobs: "[1]" });
+  tables.all("UPDATE sqlite_sequence SET seq = 500000 WHERE name = 'trail'");
+  tables.noteCall("ada", "cancel_job", { jobs: "[2]" });
+  expect(tables.trail({}).map(({ what, about }) => [what, about.jobs])).toEqual([
+    ["cancel_job", "[2]"],
+    ["retry", undefined],
+  ]);
+});
+
 test("the trail goes on from where a reader was", () => {
   const tables = new OperateTables(createStorage());
   for (const what of ["a", "b", "c"]) tables.note("ada", what, { what });

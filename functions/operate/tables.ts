@@ -9,7 +9,15 @@ import {
 } from "../../core/jobs/operating/worker-report.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { CallerStorage, Row, SqlValue } from "../caller/storage.ts";
-import type { CallerFigure, Filter, Group, Overview, Span, TrailEntry } from "./calls.ts";
+import {
+  type CallerFigure,
+  type Filter,
+  type Group,
+  type Overview,
+  type Span,
+  TRAILED,
+  type TrailEntry,
+} from "./calls.ts";
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 
@@ -32,6 +40,9 @@ const OTHER = "other";
 /** The most failed jobs, and waiting ones, that are known by name. */
 const MOST_FAILED = 10_000;
 const MOST_WAITING = 5_000;
+
+/** The most entries of the trail since the oldest one that is of a caller. */
+const MOST_CALLS = 100_000;
 
 /** For how long a failed job is known, a worker that reports no more, and an entry of the trail. */
 const FAILED_KEPT = 30 * DAY;
@@ -89,7 +100,9 @@ export class OperateTables {
       this.all("INSERT OR REPLACE INTO workers VALUES (?, ?, ?, ?)", worker, n, now, JSON.stringify(about));
       for (const [kind, name, count] of counts) this.count(kind, name, count, now);
       for (const each of failed) this.#fail(each, worker);
-      for (const each of waits) this.#wait(each, worker, now);
+      const [{ known: waiting = 0 } = {}] = this.all("SELECT count(*) AS known FROM waits");
+      const isFull = Number(waiting) + waits.length > MOST_WAITING;
+      for (const each of waits) this.#wait(each, worker, now, isFull);
       for (const [kind, job, ms] of slowest)
         this.all(
           `INSERT INTO slowest VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET job = excluded.job, ms = excluded.ms, at = excluded.at
@@ -123,13 +136,12 @@ export class OperateTables {
     this.all("DELETE FROM failures WHERE n <= (SELECT max(n) FROM failures) - ?", MOST_FAILED);
   }
 
-  #wait({ job, kind, state, says = "" }: WaitingJob, worker: string, now: number): void {
+  #wait({ job, kind, state, says = "" }: WaitingJob, worker: string, now: number, isFull: boolean): void {
     if (state === undefined) {
       this.forget(job);
       return;
     }
-    const [{ n = 0 } = {}] = this.all("SELECT count(*) AS n FROM waits");
-    if (Number(n) >= MOST_WAITING && (state === "sleeping" || state === "job")) return;
+    if (isFull && (state === "sleeping" || state === "job")) return;
     this.all(
       `INSERT INTO waits VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET says = excluded.says, worker = excluded.worker,
        at = CASE WHEN state = excluded.state THEN at ELSE excluded.at END, state = excluded.state`,
@@ -163,6 +175,8 @@ export class OperateTables {
     this.all("DELETE FROM failures WHERE at < ?", now - FAILED_KEPT);
     this.all("DELETE FROM workers WHERE at < ?", now - WORKER_KEPT);
     this.all("DELETE FROM trail WHERE at < ?", now - TRAIL_KEPT);
+    this.all("DELETE FROM actions WHERE n NOT IN (SELECT n FROM trail)");
+    this.all("DELETE FROM targets WHERE action NOT IN (SELECT n FROM actions)");
     this.all("DELETE FROM callers WHERE day < ?", now - 30 * DAY);
   }
 
@@ -281,6 +295,13 @@ export class OperateTables {
       ...[Date.now(), who, what, JSON.stringify(about)],
     );
     return Number(row?.n);
+  }
+
+  /** Notes what a caller has called. The oldest of such entries make room for it, and no other ones. */
+  noteCall(caller: string, what: string, about: object): void {
+    const n = this.note(caller, what, about);
+    const names = TRAILED.map(() => "?").join(", ");
+    this.all(`DELETE FROM trail WHERE n <= ? AND what IN (${names})`, n - MOST_CALLS, ...TRAILED);
   }
 
   /** The entries before one, newest first; or after one, oldest first. */

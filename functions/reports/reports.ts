@@ -1,6 +1,6 @@
 /** What workers report: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
-import { isReportToken, MAX_REPORT } from "../../core/jobs/reports.ts";
+import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
 import { readConfig } from "../app/config.ts";
 import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
 import { readBytes } from "../http/body.ts";
@@ -60,7 +60,7 @@ export async function receive(request: Request, env: object): Promise<Response> 
   );
   // The worker tells it again after an error.
   if (worker && isOperated) await askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "report", worker);
-  return new Response(null, { status: 204 });
+  return new Response(null, { status: 204, headers: isOperated ? {} : { [UNREAD]: "worker" } });
 }
 
 function parsed(text: string): unknown {

@@ -1,6 +1,7 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { Notice } from "./components.tsx";
 import { type About, signIn } from "./server.ts";
+import { TokenForm } from "./token-form.tsx";
 
 /** Shown to viewers whom the server does not know. */
 export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
@@ -17,37 +18,14 @@ export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
 };
 
 /** Signs in with the token of an MCP client. */
-const ByToken: FC = () => {
-  const [problem, setProblem] = useState("");
-  return (
-    <form
-      class="form card"
-      onSubmit={async (event: Event) => {
-        event.preventDefault();
-        const token = new FormData(event.target as HTMLFormElement).get("token");
-        await signIn(String(token).trim()).then(
-          () => location.reload(),
-          (error) => setProblem(error.message),
-        );
-      }}
-    >
-      <h2>Sign in</h2>
-      <div class="field">
-        <label for="token">Token</label>
-        <input id="token" name="token" type="password" autocomplete="off" required aria-describedby="token-hint" />
-        <small id="token-hint" class="hint">
-          The token of your MCP client. This browser keeps it sealed, for up to twelve hours.
-        </small>
-      </div>
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
-      <div class="actions">
-        <button type="submit" class="main">
-          Sign in
-        </button>
-      </div>
-    </form>
-  );
-};
+const ByToken: FC = () => (
+  <TokenForm
+    label="Token"
+    hint="The token of your MCP client. This browser keeps it sealed, for up to twelve hours."
+    signIn={signIn}
+    onDone={() => location.reload()}
+  />
+);
 
 /** Signs in at the authorization server. */
 const AtIssuer: FC<{ about: About }> = ({ about }) => {

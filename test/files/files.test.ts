@@ -4,6 +4,7 @@ import { mkdtemp, open, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { newToken } from "../../cli/static-token.ts";
 import { folderOf, KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { chunksOf, inPieces, PART } from "../../core/store/files/objects.ts";
@@ -12,13 +13,17 @@ import { folderStore } from "../../worker/files/folder.ts";
 import { placeOf } from "../../worker/files/place.ts";
 import { sweep } from "../../worker/files/sweep.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { operatorAt } from "../operate/support.ts";
 import { currentClient } from "../support/clients.ts";
+import { startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { madeOf } from "./fixture/runs.ts";
 
 const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
 const PUBLIC_URL = "https://jobs.example";
+const operator = newToken();
+const tokensOf = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "op", sha256 }]);
 const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
 
 const key = randomBytes(32).toString("base64");
@@ -32,7 +37,7 @@ beforeAll(async () => {
   const bindings = { ...keys, ...bearerBindings(TOKENS), VIEW_KEY: "v".repeat(32), PUBLIC_URL };
   stack = await startStack({
     ...{ programs, env: { ...keys, LEASE_SECONDS: "2" } },
-    bindings: { ...bindings, ALLOWED_HOSTS: "127.0.0.1,jobs.example" },
+    bindings: { ...bindings, ALLOWED_HOSTS: "127.0.0.1,jobs.example", OPERATOR_TOKENS: tokensOf(operator) },
   });
   ada = callerAt(stack.url, TOKENS.ada);
   eve = callerAt(stack.url, TOKENS.eve);
@@ -195,12 +200,18 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
   });
   // Nothing of it is old enough.
   expect(await sweep(files, client)).toBe(0);
-  expect(await sweep(files, client, -1_000)).toBeGreaterThanOrEqual(2);
+  // A server that knows none of the jobs is another one.
+  await using empty = await startResonate();
+  const stranger = new ResonateClient({ url: empty.url, token: empty.env.RESONATE_TOKEN });
+  const all = (await kept()).filter((path) => path.includes(".json"));
+  const unfinished = await sweep(files, stranger, -1_000);
+  expect((await kept()).filter((path) => path.includes(".json"))).toEqual(all);
+  expect(unfinished + (await sweep(files, client, -1_000))).toBeGreaterThanOrEqual(2);
   expect((await kept()).filter((path) => path.includes(at.slice(0, 40)))).toEqual([]);
   expect((await readResource(file.uri)).result.contents).toHaveLength(1);
 });
 
-test("what is no file's name, and what does not fit the reader's limits, is refused in words", async () => {
+test("a malformed file name, and a file beyond the reader's limits, is refused in words", async () => {
   await expect(ada.call("make_file", { name: "named", file: "../x", size: 1 })).rejects.toThrow("without slashes");
   const { file } = await made("limited", { size: 1_000 });
   const take = (name: string, more: object) => ada.call("take_file", { name, file: file.uri, ...more });
@@ -217,6 +228,27 @@ test("what is no file's name, and what does not fit the reader's limits, is refu
     );
   const given = await ada.call("take_file", { name: "data", file: "data:text/plain;base64,aGVsbG8=", type: "text/*" });
   expect(given.result).toBe(hashOf([Buffer.from("hello")]));
+});
+
+test("an operator who blocks a caller ends the addresses of its files as well, and its calls", async () => {
+  const { url } = await made("blocked", { size: 10 });
+  const { act } = operatorAt(stack.origin, operator.token);
+  const status = async () => (await fetch(url)).status;
+  expect(await status()).toBe(200);
+  await act({ do: "block", caller: "ada" });
+  await until("the address to be void", async () => (await status()) === 404, 30_000);
+  await until(
+    "the caller to be refused",
+    () =>
+      ada.call("list_jobs", {}).then(
+        () => false,
+        () => true,
+      ),
+    30_000,
+  );
+  await eve.call("list_jobs", {});
+  await act({ do: "unblock", caller: "ada" });
+  await until("the address to be there again", async () => (await status()) === 200, 30_000);
 });
 
 test("without a place for files, a step is told so", async () => {

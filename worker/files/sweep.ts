@@ -11,7 +11,10 @@ const AGE = 24 * HOUR;
 
 const DESCRIPTION = ".json";
 
-/** Sweeps once; resolves with how many files it removed, and how many unfinished ones. */
+/**
+ * Sweeps once; resolves with how many files it removed, and how many unfinished ones. Where the server knows the job of no file
+ * at all, it may be another or an empty one, and no file of a job is removed.
+ */
 export async function sweep(files: KeptFiles, client: ResonateClient, age = AGE): Promise<number> {
   const { objects } = files.place;
   const before = Date.now() - age;
@@ -23,6 +26,8 @@ export async function sweep(files: KeptFiles, client: ResonateClient, age = AGE)
     return known;
   };
   let removed = 0;
+  let isOurs = false;
+  const orphans: string[] = [];
   const sweepFolder = async (found: readonly StoredObject[]) => {
     const keys = new Set(found.map(({ key }) => key));
     gone.clear();
@@ -35,8 +40,10 @@ export async function sweep(files: KeptFiles, client: ResonateClient, age = AGE)
         const file = key.slice(0, -DESCRIPTION.length);
         // One that no key opens is another deployment's.
         const about = await files.describe(file).catch(() => undefined);
-        if (!about || !(await isGone(about.job))) continue;
-        await files.remove(file);
+        if (!about) continue;
+        if (await isGone(about.job)) orphans.push(file);
+        else isOurs = true;
+        continue;
       }
       removed += 1;
     }
@@ -51,7 +58,9 @@ export async function sweep(files: KeptFiles, client: ResonateClient, age = AGE)
     folder.push(each);
   }
   await sweepFolder(folder);
-  return removed;
+  if (!isOurs) return removed;
+  for (const file of orphans) await files.remove(file);
+  return removed + orphans.length;
 }
 
 /** Sweeps a minute after the start and every six hours, until the returned function is called. */

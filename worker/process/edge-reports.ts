@@ -1,5 +1,5 @@
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
-import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken } from "../../core/jobs/reports.ts";
+import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
@@ -14,8 +14,9 @@ const LONGEST_PAUSE = 60_000;
 const GATHER = 20;
 const PATIENCE = 5_000;
 
-/** How often a worker reports of which nothing is to be said, in milliseconds. */
+/** How often a worker reports of which nothing is to be said; where nobody reads it, to learn whether somebody does now. */
 const IDLE = 20_000;
+const UNREAD_IDLE = 600_000;
 
 /** How many ids one request has. What is more is lost. */
 const MOST_IDS = 900;
@@ -40,7 +41,11 @@ export class EdgeReports implements Reports {
   #batch: Batch = {};
   #count = 0;
   /** What operators are to be told. */
-  readonly figures = new Figures(() => this.#arm(PAUSE));
+  readonly figures = new Figures(() => {
+    if (this.#isRead) this.#arm(PAUSE);
+  });
+  /** Whether the edge has operators, as far as is known. */
+  #isRead = true;
   /** What operators have not been told, as far as is known. */
   #unsent: WorkerReport | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -72,7 +77,9 @@ export class EdgeReports implements Reports {
   /** Reports from now on at least now and then that this worker is there. */
   start(): void {
     this.#arm(GATHER);
-    this.#idle = setInterval(() => this.#arm(GATHER), IDLE).unref();
+    this.#idle = setInterval(() => {
+      if (this.#isRead || performance.now() > this.#next + UNREAD_IDLE) this.#arm(GATHER);
+    }, IDLE).unref();
   }
 
   /** Sends what has not been sent. */
@@ -102,7 +109,7 @@ export class EdgeReports implements Reports {
       this.#timer = undefined;
       this.#sending = this.#send().finally(() => {
         this.#sending = undefined;
-        if (this.#count > 0 || this.figures.hasNews || this.#unsent) this.#arm(GATHER);
+        if (this.#count > 0 || (this.#isRead && (this.figures.hasNews || this.#unsent))) this.#arm(GATHER);
       });
     }, due - performance.now()).unref();
   }
@@ -121,6 +128,7 @@ export class EdgeReports implements Reports {
       const answer = await fetch(new URL(`/${REPORTS}`, url), { method: "POST", headers, body, signal });
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the edge answered ${answer.status}`);
+      this.#isRead = !answer.headers.has(UNREAD);
       this.#unsent = undefined;
       this.#pause = PAUSE;
     } catch (error) {

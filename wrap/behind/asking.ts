@@ -1,4 +1,4 @@
-/** Asks a wrapped server for what is no tool call: a resource, a prompt, a completion. Each request is a job, because only workers reach the server. */
+/** Asks a wrapped server for other things than tool calls: a resource, a prompt, a completion. Each request is a job, because only workers reach the server. */
 import type { CallContext } from "../../core/author/tool.ts";
 import { hashed, type Job } from "../../core/definitions/job.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";

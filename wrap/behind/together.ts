@@ -45,7 +45,7 @@ export function serverBehind({
   snapshot,
   options,
 }: {
-  /** The jobs of its calls; the first one asks for what is no call. */
+  /** The jobs of its calls; the first one makes requests other than calls. */
   jobs: readonly [Job<CallArgs>, ...Job<CallArgs>[]];
   snapshot: Snapshot;
   options: WrapOptions;

@@ -45,7 +45,7 @@ test("a tool that the newest revision does not serve is called in the other, onc
   expect(await third.lines()).toEqual(["writes modern", "writes legacy"]);
 });
 
-test("the revision that is asked for is spoken, whatever the server has and its tools say", async () => {
+test("the revision that is asked for is spoken, also where the server and its tools prefer another", async () => {
   await using older = await eras({ revision: "2025-11-25" });
   expect(await older.call("era")).toEqual(["legacy"]);
   await using newer = await eras({ revision: "2026-07-28" });

@@ -1,0 +1,55 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { UNREAD } from "../../core/jobs/reports.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { EdgeReports } from "./edge-reports.ts";
+
+const ended: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ended.splice(0)) await end();
+});
+
+/** A worker's reports to an edge that answers with these headers, and what the edge was sent. */
+async function reporting(headers: Record<string, string>) {
+  const bodies: { started?: object; worker?: { counts: unknown[] } }[] = [];
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const chunk of request.setEncoding("utf8")) text += chunk;
+    bodies.push(JSON.parse(text));
+    response.writeHead(204, headers).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const reports = new EdgeReports({
+    ...{ url: `http://127.0.0.1:${port}`, key: "k".repeat(32), client: {} as never, namespace: "" },
+    log: { debug() {} } as never,
+    about: () => ({ worker: "w", group: "workers", connected: true, kinds: {}, running: 0, most: 1 }),
+  });
+  ended.push(
+    () => reports.close(),
+    () => server.close(),
+  );
+  reports.start();
+  await until("the first report", () => bodies.length === 1);
+  return { reports, bodies };
+}
+
+test("an edge with operators is told of what happens in the worker", async () => {
+  const { reports, bodies } = await reporting({});
+  reports.figures.count("tea", "started");
+  await until("the report", () => bodies[1]?.worker?.counts.length === 1);
+});
+
+test("an edge without operators is asked no more for that, and is told of callers' jobs", async () => {
+  const { reports, bodies } = await reporting({ [UNREAD]: "worker" });
+  reports.figures.count("tea", "started");
+  await delay(2_000); // Twice the pause between two reports.
+  expect(bodies).toHaveLength(1);
+  const { key } = await callerOf("ada");
+  reports.started(`${key}tea_1`);
+  await until("the report of the job", () => bodies[1]?.started);
+  expect(bodies[1]?.started).toEqual({ [key]: [`${key}tea_1`] });
+});
