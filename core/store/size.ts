@@ -12,8 +12,8 @@ const EACH = 1_000;
 /** The most that a job may store besides its arguments and its result, in bytes: steps, what it tells, parts, its clean-up. */
 export const MOST_OF_A_JOB = 2 ** 26;
 
-/** Marks say how much a job stores until its end does: the `n`th, up to 64 KB times two to the power of `n`. */
-const UNMARKED = 2 ** 16;
+/** Marks say how much a job stores until its end or its clean-up does: the `n`th, up to 256 KiB times two to the power of `n`. */
+const UNMARKED = 2 ** 18;
 const MARKS = Math.log2(MOST_OF_A_JOB / UNMARKED);
 
 /** The mark of so many bytes; 0 for less than is marked. */
@@ -37,8 +37,8 @@ export function sizeOf({ param, value }: Pick<PromiseRecord, "param" | "value">)
   return EACH + bytesIn(param) + bytesIn(value) + (besideIn(value) ?? partsOf(value));
 }
 
-/** What a worker says is stored beside a job's arguments and result; undefined where none does. */
-function besideIn({ headers }: Value): number | undefined {
+/** What a worker says is stored beside a job's arguments and result, at its end or that of its clean-up; undefined where none does. */
+export function besideIn({ headers }: Value): number | undefined {
   const bytes = Number(headers?.[STORED]);
   return bytes >= 0 ? bytes : undefined;
 }

@@ -6,6 +6,7 @@ import { reservationFor, tagOf } from "../../core/jobs/caller/reservation.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
 import { cleanUpId, storedMarkId } from "../../core/store/ids.ts";
+import { STORED } from "../../core/store/size.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { CallerObject } from "./caller-object.ts";
@@ -172,8 +173,8 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     await mark("timer_a", 1);
     await mark("timer_a", 4);
     await end("timer_a", state);
-    expect(await stored()).toBeGreaterThan(1_000_000);
-    expect(await stored()).toBeLessThan(1_100_000);
+    expect(await stored()).toBeGreaterThan(4_000_000);
+    expect(await stored()).toBeLessThan(4_300_000);
   });
 
   test("what a clean-up has written is counted at a later start, until the clean-up has ended", async () => {
@@ -185,7 +186,7 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
       await mark("timer_a", n);
       vi.advanceTimersByTime(2 * MINUTE);
       await start(`timer_next${n}`);
-      expect(await stored()).toBeGreaterThan(65_536 * 2 ** n);
+      expect(await stored()).toBeGreaterThan(262_144 * 2 ** n);
     }
     await sim.send("promise.settle", { id: cleanUpId(`${KEY}timer_a`), state: "resolved", value: {} });
     vi.advanceTimersByTime(2 * MINUTE);
@@ -193,13 +194,27 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     await mark("timer_a", 6);
     vi.advanceTimersByTime(2 * MINUTE);
     await start("timer_last");
-    expect(await stored()).toBeLessThan(2_000_000);
+    expect(await stored()).toBeLessThan(5_000_000);
+  });
+
+  test("what a clean-up says at its end is what counts", async () => {
+    const { sim, start, end, stored } = await begin();
+    await start("timer_a");
+    const cleanUp = cleanUpId(`${KEY}timer_a`);
+    await sim.send("promise.create", childOf(cleanUp, Date.now() + 60 * MINUTE).data);
+    await end("timer_a", "rejected_canceled");
+    const value = { ...encodeValue({ steps: 1 }), headers: { [STORED]: "123456" } };
+    await sim.send("promise.settle", { id: cleanUp, state: "resolved", value });
+    vi.advanceTimersByTime(2 * MINUTE);
+    const before = await stored();
+    await start("timer_next");
+    expect((await stored()) - before).toBe(123_456 + 1_000);
   });
 
   test("running jobs that could hold more than is left are looked at, and refuse the next start", async () => {
     const { start, mark, state } = await begin();
     for (let n = 0; n < 8; n++) await start(`timer_${n}`);
-    for (let n = 0; n < 8; n++) for (const each of [1, 10]) await mark(`timer_${n}`, each);
+    for (let n = 0; n < 8; n++) for (const each of [1, 8]) await mark(`timer_${n}`, each);
     vi.advanceTimersByTime(2 * MINUTE);
     const before = state.requests;
     expect(await start("timer_first")).toBe("stored");

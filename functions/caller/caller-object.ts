@@ -19,7 +19,7 @@ import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { cleanUpId, isRoot, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
-import { MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
+import { besideIn, MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
@@ -248,11 +248,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
   /** A job with what its worker has marked as stored, where its end does not say that. */
   async #withMarks(job: SeenJob): Promise<SeenJob> {
     if (!job.state || job.bytes === 0 || job.state === "resolved" || job.state === "rejected") return job;
-    return { ...job, bytes: job.bytes + (await markedBytes((n) => this.#exists(storedMarkId(job.id, n)))) };
-  }
-
-  async #exists(id: string): Promise<boolean> {
-    return (await this.#client.call({ kind: "promise.get", data: { id } })) !== undefined;
+    const get = (id: string) => this.#client.call({ kind: "promise.get", data: { id } });
+    const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
+    if (job.state === "rejected_canceled")
+      this.#jobs.resize(job.id, cleanUp?.state === "pending" ? Date.now() + CLEANS : undefined);
+    const beside = cleanUp && besideIn(cleanUp.value);
+    const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
+    return { ...job, bytes: job.bytes + marked };
   }
 
   /**
@@ -267,10 +269,6 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const left = Math.max(0, most - this.#jobs.stored);
     const mayGrow = this.#jobs.hasPending(Math.floor(left / MOST_OF_A_JOB) + 1);
     await this.#lookAt([...cancelled, ...(mayGrow ? this.#jobs.leastSeen(LOOKS) : [])], { isSized: true });
-    for (const id of cancelled) {
-      const cleanUp = await this.#client.call({ kind: "promise.get", data: { id: cleanUpId(id) } });
-      this.#jobs.resize(id, cleanUp?.state === "pending" ? now + CLEANS : undefined);
-    }
   }
 
   async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {

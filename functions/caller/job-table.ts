@@ -65,6 +65,7 @@ const STARTING = 30_000;
 
 /** How long after a cancellation the size of its job is looked at again, and how often while a clean-up goes on. */
 export const CLEANS = 60_000;
+
 /** How many jobs a search goes through at once. */
 const SEARCHED = 10_000;
 
@@ -109,8 +110,9 @@ export class JobTable {
       return "known";
     }
     const used = most.jobs === 0 ? 0 : this.used(job.period);
+    const isFull = () => this.#all("SELECT 1 FROM schedules LIMIT 1 OFFSET ?", MOST_SCHEDULES - 1).length > 0;
+    if (most.jobs > 0 && job.kind === schedule.kind && isFull()) return "schedules";
     if (most.jobs > 0 && used + job.count > most.jobs) return "full";
-    if (most.jobs > 0 && job.kind === schedule.kind && this.#count("schedules") >= MOST_SCHEDULES) return "schedules";
     if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";
     this.#write(job, now);
     if (most.jobs > 0) this.#used.set(job.period, used + job.count);
@@ -343,10 +345,6 @@ export class JobTable {
 
   #ids(where: string, ...values: SqlValue[]): string[] {
     return this.#all(`SELECT id FROM jobs WHERE ${where}`, ...values).map(({ id }) => String(id));
-  }
-
-  #count(table: "schedules"): number {
-    return Number(this.#all(`SELECT count(*) AS count FROM ${table}`)[0]?.count);
   }
 
   #sum(statement: string, period: string): number {

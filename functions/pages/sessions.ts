@@ -44,8 +44,8 @@ export interface PagesConfig {
   /** The files that browsers load; undefined in a deployment without pages. */
   ASSETS?: Assets | undefined;
   auth: AuthConfig;
-  /** Where they are set and callers are not told apart, the deployment is this machine's own. */
-  ALLOWED_HOSTS?: readonly string[] | undefined;
+  /** `local` where who is at this machine operates the deployment. */
+  OPERATE?: string | undefined;
 }
 
 export class Pages {
@@ -73,9 +73,9 @@ export class Pages {
   /** The public description of the deployment. */
   get about() {
     const { tools, identity } = this.site;
-    const { PUBLIC_URL, ALLOWED_HOSTS, auth } = this.config;
+    const { PUBLIC_URL, OPERATE, auth } = this.config;
     const { AUTH_MODE } = auth;
-    const held = AUTH_MODE === "none" && ALLOWED_HOSTS ? heldBack(tools) : [];
+    const held = AUTH_MODE === "none" && OPERATE === "local" ? heldBack(tools) : [];
     return {
       ...identity.info,
       description: identity.description,

@@ -9,7 +9,7 @@ const LINE = "+ <b>leak</b> is new";
 const browser = await startBrowser();
 
 test("the front page of a local stack shows it, as text", { timeout: 120_000 }, async () => {
-  await using stack = await startStack({ workers: 0, programs, bindings: { ALLOWED_HOSTS: "127.0.0.1,localhost" } });
+  await using stack = await startStack({ workers: 0, programs, bindings: { OPERATE: "local" } });
   const { held } = await (await fetch(`${stack.origin}/pages/about`)).json();
   expect(held).toEqual([{ server: "acme", lines: [LINE] }]);
   if (!browser) return;
@@ -23,7 +23,7 @@ test("the front page of a local stack shows it, as text", { timeout: 120_000 }, 
 });
 
 test.each([
-  ["whose callers have tokens", { ...bearerBindings({ ada: "token-of-ada" }), ALLOWED_HOSTS: "127.0.0.1,localhost" }],
+  ["whose callers have tokens", { ...bearerBindings({ ada: "token-of-ada" }), OPERATE: "local" }],
   ["that is not this machine's own", {}],
 ])("a deployment %s tells nobody of it who is not known", async (_what, bindings) => {
   await using stack = await startStack({ workers: 0, programs, bindings });

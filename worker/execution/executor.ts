@@ -453,8 +453,8 @@ export class Executor {
     }
   }
 
-  async #cleaned(lease: TaskLease, steps: number): Promise<Ending> {
-    await lease.fulfill("resolved", { steps });
+  async #cleaned(lease: TaskLease, steps: number, stored?: number): Promise<Ending> {
+    await lease.fulfill("resolved", { steps }, stored);
     return "complete";
   }
 
@@ -523,24 +523,24 @@ export class Executor {
         outcome.kind === "blocked"
           ? outcome.reason
           : (broken?.message ?? (lost && "error" in lost.event ? lost.event.error?.message : undefined));
-      if (reason !== undefined) return await this.#cleanUpFailed(lease, reason, log);
+      if (reason !== undefined) return await this.#cleanUpFailed(lease, journal, reason, log);
       log.info({ cleans_up: job, records: after.length }, "clean-up done");
-      return await this.#cleaned(lease, after.length);
+      return await this.#cleaned(lease, after.length, journal.stored);
     } catch (error) {
       const reason = error instanceof JobFull ? error : overdue;
       if (reason === overdue && stop.signal.reason !== overdue) throw error;
-      return await this.#cleanUpFailed(lease, reason.message, log);
+      return await this.#cleanUpFailed(lease, journal, reason.message, log);
     } finally {
       clearTimeout(timer);
       stop.abort(ENDED);
     }
   }
 
-  async #cleanUpFailed(lease: TaskLease, reason: string, log: LineLog): Promise<Ending> {
+  async #cleanUpFailed(lease: TaskLease, { stored }: Journal, reason: string, log: LineLog): Promise<Ending> {
     log.error({ reason }, "clean-up failed");
     const error = new Error(reason);
     Object.defineProperty(error, "stack", { value: undefined });
-    await lease.fulfill("rejected", error);
+    await lease.fulfill("rejected", error, stored);
     return "failed";
   }
 }
