@@ -240,6 +240,10 @@ export class WebHooks {
     const page = this.#world.log.read({ ...wanted, name, cursor: this.#scanned.get(id) ?? position, limit: room }, now);
     const isQuiet = page.events.length === 0 && !page.truncated;
     this.#scanned.set(id, page.cursor);
+    if (isQuiet && page.hasMore) {
+      this.#fill(this.#table.get(id) as Subscription, now);
+      return;
+    }
     if (isQuiet && !this.#world.log.isFar(position)) return;
     this.#world.storage.transactionSync(() => {
       if (page.truncated) this.#tellGap(id, now);
