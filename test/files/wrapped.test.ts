@@ -25,7 +25,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-type Part = Record<string, string>;
+interface Part {
+  type: string;
+  text?: string;
+}
 
 async function call(url: string, name: string, args: Record<string, unknown>, era: "2025" | "2026" = "2025") {
   await using client = Object.assign(await connect(url, era), {
