@@ -145,6 +145,11 @@ export class RemoteStore {
     return this.#scoped({ ...this.#scope, refuses });
   }
 
+  /** Why no job is started; undefined where some are. */
+  get refuses(): string | undefined {
+    return this.#scope.refuses;
+  }
+
   /** The same store, whose starts give jobs these labels. */
   labelled(labels: readonly string[]): RemoteStore {
     return this.#scoped({ ...this.#scope, labels });
@@ -193,7 +198,7 @@ export class RemoteStore {
     now: number,
     { earlier, after, labels: before = [] }: Before = {},
   ): Promise<DurablePromise> {
-    const { refuses } = this.#scope;
+    const { refuses } = this;
     if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
