@@ -6,6 +6,7 @@ import type {
   ListedJob,
   ListQuery,
   Most,
+  Reserved,
   SeenJob,
   StartedJob,
 } from "../../core/jobs/caller/caller-record.ts";
@@ -60,7 +61,7 @@ export interface RoomListMethods {
 
 /** What a caller's object answers: see {@link CallerRecord}. */
 export interface CallerMethods extends Room, RoomListMethods {
-  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>>;
   stored(): Promise<number>;
   /** Makes the schedules of the deployment's definitions: asked of the object of callers that are not told apart. */
   deploy(): Promise<Answer<void>>;

@@ -76,6 +76,15 @@ async function deploy(change: Partial<Schedule>) {
     store,
     state,
     seen: (job?: string) => object.seen(KEY, job),
+    /** Lets so many minutes pass one by one; each job ends within its own. */
+    async minutes(count: number) {
+      for (let n = 0; n < count; n++) {
+        vi.advanceTimersByTime(60_000);
+        await object.alarm();
+        for (const id of sim.promises())
+          if (/report_x@[^:]*$/.test(id) && sim.get(id)?.state === "pending") sim.settle(id, "resolved");
+      }
+    },
     /** Lets so many hours pass at once, and the object look. */
     async pass(hours: number) {
       vi.setSystemTime(Date.now() + hours * HOUR);
@@ -233,4 +242,33 @@ test("a definition's schedule that no time fits is not made, and says so", async
   expect(await object.list("", { limit: 10 })).toEqual({ done: [] });
   expect(JSON.stringify(error.mock.calls)).toContain("schedule not made");
   error.mockRestore();
+});
+
+test("a caller has a bounded number of schedules, and is told how to make room for another", async () => {
+  const { store } = await deploy({});
+  const make = (n: number) => {
+    const spec: Schedule = {
+      name: `n${n}`,
+      tool: "report",
+      arguments: {},
+      when: { every: 60, from: 0 },
+      missed: "skip",
+      overlap: "skip",
+    };
+    return startJob(store, schedule as Job, spec, Date.now());
+  };
+  const made = await Promise.allSettled(Array.from({ length: 110 }, (_, n) => make(n)));
+  expect(made.filter(({ status }) => status === "fulfilled")).toHaveLength(99);
+  await expect(make(200)).rejects.toThrow(/may have 100 schedules: end one with cancel_job/);
+  await store.cancel("schedule_n1");
+  await make(200);
+});
+
+test("a schedule that fires each minute does not fill the server with what it tells of itself", async () => {
+  const { sim, minutes } = await deploy({ when: { every: 60, from: BEGAN } });
+  await minutes(300);
+  const told = sim.promises().filter((id) => /schedule_s:u\d+$/.test(id));
+  expect(told.length).toBeGreaterThan(5);
+  expect(told.length).toBeLessThan(70);
+  expect(sim.promises().filter((id) => /report_x@[^:]*$/.test(id)).length).toBeGreaterThan(100);
 });

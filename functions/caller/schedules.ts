@@ -33,6 +33,9 @@ const AGAIN = 10_000;
 const AT_ONCE = 10;
 const TOLD = 5;
 
+/** The least time between two entries of a schedule's feed, of which none is removed: a share of its age, and at most. */
+const GAP = { share: 0.1, most: 86_400_000 };
+
 /** How many schedules their caller sees at once. */
 const SEEN = 100;
 
@@ -218,10 +221,17 @@ export class Schedules {
   /** Tells viewers of the schedule when it fires next, and of the last firings. */
   async #tell(record: PromiseRecord, next: number | undefined, told: readonly string[]): Promise<void> {
     const at = next === undefined ? "never again" : new Date(next).toISOString();
-    const message = `fires next ${at}${told.length > 0 ? `; last: ${told.join(", ")}` : ""}`;
+    const now = Date.now();
+    const gap = Math.min((now - record.createdAt) * GAP.share, GAP.most);
+    const isOften = next !== undefined && next - now < gap;
+    const until = isOften
+      ? ` (as of ${new Date(now).toISOString()}: it fires often, and the page of jobs tells the rest)`
+      : "";
+    const message = `fires next ${at}${told.length > 0 ? `; last: ${told.join(", ")}` : ""}${until}`;
     const entry = FeedEntry.parse({ questions: {}, message });
-    const { n, entry: newest } = await this.#world.feeds.newest(record.id);
-    if (newest?.message !== message) await this.#world.feeds.write(record.id, n + 1, entry, record);
+    const { n, entry: newest, writtenAt } = await this.#world.feeds.newest(record.id);
+    if (newest?.message !== message && now - writtenAt >= gap)
+      await this.#world.feeds.write(record.id, n + 1, entry, record);
   }
 
   /** A schedule that fires no more has ended. */
