@@ -346,6 +346,8 @@ export class RemoteStore {
   async forget(name: string): Promise<"forgotten" | "hidden" | "running" | undefined> {
     const promise = await this.get(name);
     if (!promise || promise.job.shared) return undefined;
+    // What it keeps is what its clean-up works from.
+    if (promise.cleanup?.state === "pending") return "running";
     const id = this.#names.id(promise.job, splitGeneration(name).base);
     const record = this.#scope.records?.(this.#scope.key);
     try {
@@ -560,8 +562,8 @@ export class RemoteStore {
     const started = { id, kind: job.kind, state: "pending" as const, ...times, ...taken };
     const most = { jobs: quota, bytes: storage };
     const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";
-    if ((answer === "full" || answer === "stored") && !(await this.get(name)))
-      throw answer === "full" ? exceeded(quota, start) : new StorageExceeded(storage);
+    if (answer !== "reserved" && answer !== "known" && !(await this.get(name)))
+      throw answer === "stored" ? new StorageExceeded(storage) : exceeded(quota, start, answer === "schedules");
     return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 
